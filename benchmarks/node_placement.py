@@ -36,9 +36,9 @@ from results import Times, circumstances, keep, shown
 
 import optsched
 from optsched.models.node_placement import NodePlacement, fragmentation
+from optsched.solvers.finding import find_solver
 from optsched.solvers.node_placement.column_generation import ColumnGeneration
 from optsched.solvers.result import Budget, Result, Status
-from optsched.solvers.solving import find_solver
 
 NODES = Path("clusters", "openb_node_list_all_node.csv.gz")
 PODS = "openb_pod_list_{}.csv.gz"

@@ -30,9 +30,9 @@ from switch_groups import clos
 
 import optsched
 from optsched.models.node_placement import NodePlacement
+from optsched.solvers.finding import find_solver
 from optsched.solvers.node_placement.column_generation import ColumnGeneration
 from optsched.solvers.result import Budget, Result, Status
-from optsched.solvers.solving import find_solver
 
 RULE, EXACT, GENERIC = "tree-best-fit", "column-generation", "cp-sat"
 

@@ -51,9 +51,10 @@ from optsched.errors import MissingDependencyError
 from optsched.models import WindowMKP
 from optsched.models.snapshot_file import load_snapshot
 from optsched.registry import solvers
+from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Status
 from optsched.solvers.solver import Solver
-from optsched.solvers.solving import find_solver, solve
+from optsched.solvers.solving import solve
 
 SIZES = ((5, 3), (5, 10), (5, 30), (10, 5), (20, 8), (50, 10), (100, 20), (200, 30))
 KINDS = ("weight", "weight x U[1,3]")

@@ -2,7 +2,7 @@
 
 To add a policy, a solver, a model, a machine, an execution model, a workload model or a trace
 reader, add one module to the package of its kind, with the class decorated by the registry below.
-Solvers of different models may share a name, see `optsched.solvers.dispatch`. Third-party packages
+Solvers of different models may share a name, see `optsched.solvers.finding`. Third-party packages
 add classes through an entry point of the group ``optsched.<kind>`` (``optsched.solvers`` for
 instance) that names a module to import or the class. An entry point that cannot be loaded is left
 out, with a warning.
@@ -190,7 +190,7 @@ solvers: Registry[Any] = Registry(
     "solver",
     "optsched.solvers",
     contract="optsched.solvers.solver:Solver",
-    combined="optsched.solvers.dispatch:combined",
+    combined="optsched.solvers.finding:combined",
 )
 policies: Registry[Any] = Registry(
     "policy", "optsched.policies", contract="optsched.simulator.policy:Policy"

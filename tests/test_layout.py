@@ -14,7 +14,7 @@ import pytest
 from optsched import registry
 from optsched.content import bundled
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
-from optsched.solvers.profiles import load_profile, profile_names
+from optsched.solvers.finding import load_profile, profile_names
 from optsched.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -61,7 +61,7 @@ def comma_separated(complete: Completer) -> Completer:
 def solver_names(context: CompletionContext) -> list[str]:
     """Return the names of solvers and profiles, and files of either."""
     from optsched import registry
-    from optsched.solvers.profiles import profile_names
+    from optsched.solvers.finding import profile_names
 
     return [*registry.solvers, *profile_names(), *files(context.incomplete, ".toml", ".py")]
 

@@ -34,10 +34,9 @@ from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
 from optsched.numbers import counted
 from optsched.solvers.comparison.claims import read_known, reconcile
-from optsched.solvers.dispatch import classes_of
+from optsched.solvers.finding import classes_of, supports, version_of
 from optsched.solvers.result import Budget, Status
 from optsched.solvers.solver import Solver
-from optsched.solvers.solver_call import supports, version_of
 from optsched.solvers.solving import solve
 from optsched.traces.catalogue import folders
 from optsched.version import __version__

@@ -12,7 +12,7 @@ from optsched.cli.terminal import print_json, print_table, say
 from optsched.docstrings import first_line
 from optsched.errors import InputError
 from optsched.settings import settings_of
-from optsched.solvers.profiles import load_profile, profile_names
+from optsched.solvers.finding import load_profile, profile_names
 
 What = Literal[
     "policies",
@@ -63,8 +63,7 @@ def _policies() -> Iterator[Row]:
 
 
 def _solvers() -> Iterator[Row]:
-    from optsched.solvers.dispatch import classes_of
-    from optsched.solvers.solver_call import check_models, version_of
+    from optsched.solvers.finding import check_models, classes_of, version_of
 
     for cls in chain.from_iterable(map(classes_of, registry.solvers)):
         try:

@@ -24,7 +24,7 @@ from optsched.metrics.jobs import MEASURES
 from optsched.metrics.measure import Group
 from optsched.settings import settings_of
 from optsched.simulator.scenario import described
-from optsched.solvers.dispatch import classes_of
+from optsched.solvers.finding import classes_of
 from optsched.solvers.heuristic import Heuristic
 from optsched.studies.claims import FAILS, HOLDS, OPEN, UNJUDGED
 from optsched.studies.folder import PAGE, PLAN, study_plans

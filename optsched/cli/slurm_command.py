@@ -64,8 +64,8 @@ from optsched.slurm.queue import Queue, read_queue
 from optsched.slurm.snapshot import Row
 from optsched.slurm.strict import strict
 from optsched.slurm.what_if import read_changes
+from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
-from optsched.solvers.solving import find_solver
 
 SECONDS = 10.0
 """Default time limit of a plan in seconds."""

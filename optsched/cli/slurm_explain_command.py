@@ -45,8 +45,8 @@ from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
 from optsched.slurm.supply import CORES, MEMORY
 from optsched.slurm.what_if import Present, changed, read_changes
+from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
-from optsched.solvers.solving import find_solver
 
 SECONDS = 10.0
 """Default time limit of the solver in seconds."""

@@ -22,7 +22,7 @@ from optsched.models.snapshot_file import (
     sources,
 )
 from optsched.solvers.comparison.claims import read_known, reconcile
-from optsched.solvers.solving import check_options
+from optsched.solvers.finding import check_options
 
 command = App(name="snapshot", help="Inspect, check, convert and export snapshots.")
 

@@ -40,11 +40,12 @@ from optsched.report.page import duration
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
 from optsched.solvers.comparison.claims import read_known, reconcile
+from optsched.solvers.finding import check_options, find_solver
 from optsched.solvers.interruption import PATIENCE, noted_once, requested
 from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver_call import answer_to_json, verify
-from optsched.solvers.solving import check_options, find_solver, solve
+from optsched.solvers.solving import solve
 
 DEFAULT_SECONDS = 60.0
 """Default time limit in seconds, if neither the user nor a profile gives a budget."""

@@ -34,7 +34,7 @@ from optsched.solvers.comparison.tables import (
     summarize,
     trivial,
 )
-from optsched.solvers.profiles import load_profile, profile_names
+from optsched.solvers.finding import load_profile, profile_names
 from optsched.solvers.result import Status
 
 if TYPE_CHECKING:

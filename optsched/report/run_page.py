@@ -48,7 +48,7 @@ from optsched.report.page import (
 from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
 from optsched.simulator.problem_solver import Ties, mishaps
-from optsched.solvers.dispatch import classes_of
+from optsched.solvers.finding import classes_of
 from optsched.traces.trace import CleaningReport
 
 ROWS = 20

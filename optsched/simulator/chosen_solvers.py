@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 from optsched.class_file import ClassInFile
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LONGEST
-from optsched.solvers.profiles import Profile
+from optsched.solvers.finding import (
+    Profile,
+    find_solver,
+    label_of,
+    solvers_of,
+    supports,
+    unsupported,
+    version_of,
+)
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
-from optsched.solvers.solver_call import supports, unsupported, version_of
-from optsched.solvers.solving import find_solver, label_of, solvers_of
 
 if TYPE_CHECKING:
     from optsched.simulator.policy import Answers

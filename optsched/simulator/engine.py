@@ -22,10 +22,10 @@ from optsched.simulator import _core
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, hear
 from optsched.simulator.execution import ExecutionModel, Speeds
-from optsched.simulator.failures import refused
 from optsched.simulator.holds import Holds
 from optsched.simulator.policy import Policy, is_extended
 from optsched.simulator.system import System
+from optsched.simulator.user_code import refused
 
 if TYPE_CHECKING:
     from optsched.simulator.journal import Journal

@@ -23,7 +23,7 @@ from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.scenario import BUDGET, OPTIONS, Scenario
-from optsched.solvers.solving import find_solver
+from optsched.solvers.finding import find_solver
 from optsched.traces.trace import UNKNOWN, Trace
 from optsched.version import __version__
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,11 @@ from optsched import registry
 from optsched.compilation import clock
 from optsched.docstrings import section
 from optsched.errors import InputError, brief
-from optsched.json_text import json_text
 from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
-from optsched.schedule import Schedule
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import Engine
-from optsched.simulator.execution import ExecutionModel, ExecutionReport
-from optsched.simulator.failures import explaining
+from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
@@ -31,7 +28,7 @@ from optsched.simulator.problem_solver import NoProblems, ProblemSolver, Ties
 from optsched.simulator.provenance import describe
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import BUDGET, Scenario, check_use, configure
-from optsched.simulator.system import System
+from optsched.simulator.user_code import execution_report, explaining, policy_report
 from optsched.solvers.solving import as_budget
 from optsched.traces.job_spans import numbers_in, span_of
 from optsched.traces.reading import read_trace
@@ -42,51 +39,6 @@ from optsched.workloads.generating import generate_workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def policy_report(policy: Policy, system: System) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return the figures and the notes of a policy, after a check of their types."""
-    of = f"of policy {policy.name!r}"
-    return _figures(policy.figures(system), of), _notes(policy.notes(), of)
-
-
-def execution_report(
-    execution: ExecutionModel, trace: Trace, schedule: Schedule
-) -> ExecutionReport:
-    """Return the report of an execution model, after a check of its types and lengths."""
-    found, of = execution.report(trace, schedule), f"of execution model {execution.name!r}"
-    if not isinstance(found, ExecutionReport):
-        raise InputError(f"{brief(found)}; expected an ExecutionReport", field=f"report {of}")
-    for name, column in _mapping(found.columns, f"columns {of}").items():
-        if np.shape(column) != (len(trace),):
-            expected = f"expected a value for each of the {len(trace):,} jobs"
-            shape = " x ".join(map(str, np.shape(column))) or "no list of"
-            raise InputError(f"{shape} values; {expected}", field=f"column {name!r} {of}")
-    return ExecutionReport(found.columns, _figures(found.figures, of), _notes(found.notes, of))
-
-
-def _figures(found: object, of: str) -> Mapping[str, Any]:
-    figures = _mapping(found, f"figures {of}")
-    for name, value in figures.items():
-        try:
-            json_text({name: value})
-        except (TypeError, ValueError):
-            expected = "expected a number, a text, or a list or dict of these"
-            raise InputError(f"{brief(value)}; {expected}", field=f"figure {name!r} {of}") from None
-    return figures
-
-
-def _mapping(found: object, field: str) -> Mapping[str, Any]:
-    if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found):
-        raise InputError(f"{brief(found)}; expected a dict with names as keys", field=field)
-    return found
-
-
-def _notes(found: object, of: str) -> tuple[str, ...]:
-    notes = found if isinstance(found, list | tuple) else (None,)
-    if not all(isinstance(note, str) for note in notes):
-        raise InputError(f"{brief(found)}; expected a list or tuple of texts", field=f"notes {of}")
-    return tuple(notes)
 
 
 _simulated: Counter[type[Policy]] = Counter()

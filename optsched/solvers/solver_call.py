@@ -7,7 +7,7 @@ import logging
 import math
 import reprlib
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -67,7 +67,7 @@ def call_solver(
     def report(found: Incumbent) -> None:
         assert on_incumbent is not None
         if not _is_incumbent(found):
-            raise TypeError(f"on_incumbent was called with {_shown(found)}; expected an Incumbent")
+            raise TypeError(f"on_incumbent was called with {repr_of(found)}; expected an Incumbent")
         try:
             on_incumbent(found)
         except BaseException as error:
@@ -112,7 +112,7 @@ def call_solver(
             status, message = Status.NO_SOLUTION, f"{name}: {_one_line(error)}"
         else:
             logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
-            status, message = Status.ERROR, f"{name} raised {_described(error, solver)}"
+            status, message = Status.ERROR, f"{name} raised {described(error, solver)}"
     finally:
         separate_process.allow_any_time()
     refused = status is Status.NO_SOLUTION
@@ -127,46 +127,8 @@ def prepare(solver: Solver, name: str) -> None:
         raise
     except BaseException as error:
         raise InputError(
-            f"solver {name!r} cannot be prepared: {_described(error, solver)}"
+            f"solver {name!r} cannot be prepared: {described(error, solver)}"
         ) from None
-
-
-def supports(solver: Solver | type[Solver], model: str) -> bool:
-    """Return whether a solver accepts problems of a model."""
-    check_models(solver)
-    return bool(_stated(solver, "supports", model))
-
-
-def unsupported(name: str, *models: str, known: Iterable[str] = ()) -> InputError:
-    """Return the error of a solver, by its name, that supports no model of these as `known` do."""
-    expected = f"; expected one of {', '.join(known)}" if known else ""
-    wanted = " or ".join(map(repr, models))
-    return InputError(f"solver {name!r} does not answer {wanted} problems{expected}")
-
-
-def version_of(solver: Solver | type[Solver]) -> str | None:
-    """Return the version of a solver, or None if it is not installed."""
-    version: str | None = _stated(solver, "installed_version")
-    return version
-
-
-def check_models(solver: Solver | type[Solver]) -> None:
-    """Check that a solver states its models as the contract requires."""
-    if not isinstance(solver.models, frozenset | None):
-        expected = "expected a frozenset or None"
-        raise InputError(
-            f"solver {solver.name!r} states {_shown(solver.models)} as its models; {expected}"
-        )
-
-
-def _stated(solver: Solver | type[Solver], method: str, *arguments: Any) -> Any:
-    try:
-        return getattr(solver, method)(*arguments)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        message = f"solver {solver.name!r} fails in {method}: {_described(error, solver)}"
-        raise InputError(message) from None
 
 
 def verify(problem: Problem[Any], result: Result) -> Result:
@@ -251,7 +213,7 @@ def violations_of(problem: Problem[Any], solution: Any) -> list[Violation]:
     try:
         return [] if problem.passes_quick_check(solution) else problem.violations(solution)
     except Exception as error:
-        return [Violation("form", f"not a solution at all ({_described(error)})")]
+        return [Violation("form", f"not a solution at all ({described(error)})")]
 
 
 def answer_to_json(problem: Problem[Any], result: Result) -> Any:
@@ -266,7 +228,7 @@ def answer_to_json(problem: Problem[Any], result: Result) -> Any:
     try:
         return repr(result.solution)
     except Exception:
-        return _shown(result.solution)
+        return repr_of(result.solution)
 
 
 def _is_bundled(solver: Solver) -> bool:
@@ -276,7 +238,7 @@ def _is_bundled(solver: Solver) -> bool:
 def _form_error(answer: Any) -> str:
     """Return a message on the first malformed field of a result, or an empty string."""
     if not isinstance(answer, Result):
-        return f"{_shown(answer)}; expected a Result"
+        return f"{repr_of(answer)}; expected a Result"
     expected = "a finite number below 1e20"
     for name, value, fine, wanted in (
         ("status", answer.status, type(answer.status) is Status, "a Status"),
@@ -287,12 +249,12 @@ def _form_error(answer: Any) -> str:
         ("message", answer.message, isinstance(answer.message, str), "a text"),
     ):
         if not fine:
-            return f"a result with the {name} {_shown(value)}; expected {wanted}"
+            return f"a result with the {name} {repr_of(value)}; expected {wanted}"
     if not isinstance(answer.incumbents, tuple | list):
-        return f"a result with the incumbents {_shown(answer.incumbents)}; expected a tuple"
+        return f"a result with the incumbents {repr_of(answer.incumbents)}; expected a tuple"
     for found in answer.incumbents:
         if not _is_incumbent(found):
-            return f"a result with the incumbent {_shown(found)}; expected finite numbers"
+            return f"a result with the incumbent {repr_of(found)}; expected finite numbers"
     return ""
 
 
@@ -354,7 +316,7 @@ def _plain_number(value: Any) -> Any:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
-def _described(error: BaseException, solver: Solver | type[Solver] | None = None) -> str:
+def described(error: BaseException, solver: Solver | type[Solver] | None = None) -> str:
     """Return an error, with the lines of the user's file with a solver that it comes from."""
     text, cls = _one_line(error), solver if isinstance(solver, type) else type(solver)
     place = place_of(error, cls)
@@ -371,7 +333,8 @@ def _one_line(what: object) -> str:
         return f"a text that cannot be read, of {type(what).__name__}"
 
 
-def _shown(value: object) -> str:
+def repr_of(value: object) -> str:
+    """Return a value of a solver as a short line of text."""
     try:
         return _one_line(reprlib.repr(value))
     except Exception:

@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optsched import registry
-from optsched.class_file import ClassInFile, names_class
-from optsched.errors import InputError, MissingDependencyError, UnknownNameError, brief
+from optsched.errors import InputError, brief
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.numbers import LARGEST
-from optsched.settings import settings_of
 from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_solution
-from optsched.solvers.dispatch import Dispatch, classes_of, solver_with
+from optsched.solvers.finding import check_options, find_solver, label_of, version_of
 from optsched.solvers.interruption import noted_once
 from optsched.solvers.live_display import shown
-from optsched.solvers.profiles import Profile, load_profile, options_of, profile_names
 from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
-from optsched.solvers.solver_call import (
-    call_solver,
-    check_models,
-    refuted,
-    supports,
-    unsupported,
-    version_of,
-    violations_of,
-)
+from optsched.solvers.solver_call import call_solver, refuted, violations_of
 
 log = logging.getLogger("optsched")
 
@@ -45,83 +34,6 @@ EXACT = "cp-sat"
 
 LEAST_SHARE = 0.01
 """Least share of the time limit that the solver of a hint leaves to the main solver."""
-
-
-def find_solver(
-    name: str | ClassInFile | Solver,
-    # A model that the solver has to support. If left out, a name of several solvers stands
-    # for all of them, see `Dispatch`.
-    model: str | None = None,
-    # Options of solvers of the model. The solver takes those that it has and its profile does
-    # not state.
-    options: Mapping[str, Any] | None = None,
-) -> tuple[Solver, Profile]:
-    """Return the solver behind a registered name, a profile, its TOML file, or ``FILE.py:CLASS``.
-
-    A solver is returned unchanged, with a profile of its options.
-    """
-    if isinstance(name, Solver):
-        if model is not None:
-            if not supports(name, model):
-                raise unsupported(name.name, model, known=solvers_of({model}))
-            name = name.of_model(model) if isinstance(name, Dispatch) else name
-        check_models(name)
-        return name, Profile(name=name.name, solver=name.name, options=options_of(name))
-    if not isinstance(name, str | ClassInFile):
-        raise InputError(f"{brief(name)}; expected a solver or the name of one", field="solver")
-    cls: type[Solver]
-    if isinstance(name, ClassInFile) or names_class(name):
-        cls = registry.solvers[name]
-        profile = Profile(name=cls.name, solver=cls.name)
-    elif name in registry.solvers:
-        cls, profile = registry.solvers[name], Profile(name=name, solver=name)
-    elif name in profile_names() or name.endswith(".toml"):
-        profile = load_profile(name)
-        cls = registry.solvers[profile.solver]
-    else:
-        raise unknown_solver(name, [] if model is None else [model])
-    if model is not None:
-        if not supports(cls, model):
-            raise unsupported(profile.name, model, known=solvers_of({model}))
-        cls = cls.class_of_model(model) if issubclass(cls, Dispatch) else cls
-    own = _names_of_options(cls)
-    taken = {name: value for name, value in (options or {}).items() if name in own}
-    solver = solver_with(cls, taken | dict(profile.options))
-    check_models(solver)
-    if version_of(solver) is None:
-        raise MissingDependencyError(
-            f"solver {name!r} needs the package {solver.requires!r}, which is not installed; "
-            f"{solver.install_command()}"
-        )
-    return solver, profile
-
-
-OTHERS = (
-    "; your own solver is a class in a file, FILE.py:CLASS, and for another program there is "
-    "`optsched snapshot export`"
-)
-"""What to do about a solver that optsched does not have."""
-
-
-def unknown_solver(name: str, models: Collection[str]) -> InputError:
-    """Return the error of an unknown name, with those that answer problems of one of the models."""
-    error = registry.solvers.unknown(name, profile_names())
-    if not isinstance(error, UnknownNameError):  # a broken plug-in
-        return error
-    known = solvers_of(models) if models else error.known
-    of = f" of {' and '.join(models)} problems" if models else ""
-    return UnknownNameError(f"solver{of}", name, known, OTHERS)
-
-
-def solvers_of(models: Collection[str]) -> list[str]:
-    """Return the names of solvers and profiles that answer problems of one of the models."""
-    profiles, found = profile_names(), []
-    for name in sorted({*registry.solvers, *profiles}):
-        with suppress(InputError):  # a broken plug-in
-            solver = load_profile(name).solver if name in profiles else name
-            if any(supports(registry.solvers[solver], model) for model in models):
-                found.append(name)
-    return found
 
 
 def solve(
@@ -284,39 +196,6 @@ def explained(problem: Problem[Any], result: Result, budget: Budget) -> Result:
         return result
     claim = f"{result.solver} claims that there is no solution; {EXACT} has a verified one"
     return refuted(result, claim)
-
-
-def label_of(given: str | ClassInFile | Solver, profile: Profile) -> str:
-    """Return the name of a solver in output: a user's class in full, all others as given."""
-    return given if isinstance(given, str) and not names_class(given) else profile.name
-
-
-def check_options(snapshot: Snapshot, file: str | Path | None = None) -> None:
-    """Check the options in a snapshot, which may come from a file."""
-    model = snapshot.problem.name
-    for name, value in snapshot.options.items():
-        owners = (cls for cls in _classes_of_model(model) if name in _names_of_options(cls))
-        owner = next(owners, None)
-        if owner is None:
-            known = {one for cls in _classes_of_model(model) for one in _names_of_options(cls)}
-            unknown = UnknownNameError("option", name, known)
-            raise InputError(str(unknown), file=file, field="options")
-        try:
-            solver_with(owner, {name: value})
-        except InputError as error:
-            raise InputError(str(error), file=file, field="options") from None
-
-
-def _classes_of_model(model: str) -> Iterator[type[Solver]]:
-    for name in registry.solvers:
-        with suppress(InputError):  # a broken plug-in
-            for cls in classes_of(name):
-                if supports(cls, model):
-                    yield cls
-
-
-def _names_of_options(cls: type[Solver]) -> list[str]:
-    return [option.name for option in settings_of(cls)]
 
 
 def as_budget(budget: Any, time_limit: Any = None, work_limit: Any = None) -> Budget | None:

@@ -37,10 +37,9 @@ from optsched.simulator.scenario import (
     from_words,
 )
 from optsched.sites.site_file import site_text
-from optsched.solvers.profiles import Profile
+from optsched.solvers.finding import Profile, find_solver
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
-from optsched.solvers.solving import find_solver
 from optsched.traces.demands import demands_file
 from optsched.traces.job_spans import Days, Span, span_of
 from optsched.traces.reading import find_trace

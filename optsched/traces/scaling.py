@@ -63,8 +63,8 @@ def submitted(trace: Trace, submit: NDArray[Any]) -> tuple[Trace, NDArray[np.int
     The jobs are in order of their submissions, those of an instant as they were. Recorded waits are
     left out, since they belong to the recorded submissions.
     """
-    wait = np.full(len(trace), UNKNOWN)
-    moved = trace.changed(submit=submit, wait=wait, annotations=held_as_long(trace, submit))
+    wait, held = np.full(len(trace), UNKNOWN), held_as_long(trace, submit)
+    moved = trace.changed(submit=submit, wait=wait, annotations=held)
     order = np.argsort(submit, kind="stable")
     return moved.select(order), order
 

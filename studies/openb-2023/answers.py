@@ -12,8 +12,8 @@ import numpy as np
 
 from optsched.models.node_placement import NodePlacement, Placements, fragmentation
 from optsched.models.node_placement.fields import WHOLE as GPU
+from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
-from optsched.solvers.solving import find_solver
 from optsched.solvers.solving import solve as solve_problem
 from optsched.sweeps.cases import Case
 from optsched.text_files import read_toml

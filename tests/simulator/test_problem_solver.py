@@ -17,9 +17,9 @@ from optsched.models import GangPacking
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
 from optsched.simulator.policy import Answers, Policy
 from optsched.solvers.cp_sat import CpSat
+from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solver import Solver
-from optsched.solvers.solving import find_solver
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ from optsched.errors import InputError
 from optsched.models import GangPacking, PartitionMKP, WindowMKP
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.policy import Answers
-from optsched.solvers.dispatch import Dispatch, classes_of
+from optsched.solvers.finding import Dispatch, classes_of, find_solver
 from optsched.solvers.gang_packing.fit_rules import FirstFit
 from optsched.solvers.result import Result, Status
 from optsched.solvers.solver import Solver
-from optsched.solvers.solving import find_solver
 from optsched.testing import check_solver
 
 WINDOW = WindowMKP(weights=[6, 4, 3], capacities=[3, 6])

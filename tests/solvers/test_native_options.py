@@ -13,8 +13,7 @@ from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.models.snapshot_file import read_snapshot
 from optsched.registry import solvers
-from optsched.solvers.dispatch import solver_with
-from optsched.solvers.profiles import load_profile, options_of
+from optsched.solvers.finding import load_profile, options_of, solver_with
 
 HARDER = WindowMKP(weights=[7, 5, 4, 3, 3, 2], capacities=[9, 8])
 

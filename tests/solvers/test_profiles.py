@@ -6,9 +6,8 @@ from optsched import Budget, registry, solve
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models import WindowMKP
-from optsched.solvers.profiles import load_profile, profile_names
+from optsched.solvers.finding import find_solver, load_profile, profile_names
 from optsched.solvers.result import Status
-from optsched.solvers.solving import find_solver
 
 PROBLEM = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
 

@@ -8,10 +8,10 @@ import pytest
 from optsched import Budget, registry, solve
 from optsched.errors import InputError, MissingDependencyError, UnknownNameError
 from optsched.models import WindowMKP
+from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import verify
-from optsched.solvers.solving import find_solver
 
 PROBLEM = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
 GOOD = (1, 2, 0, -1, 2)

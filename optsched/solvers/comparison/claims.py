@@ -17,11 +17,19 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import FILE as TABLE
 from optsched.models.snapshot import Snapshot, known_values
 from optsched.models.snapshot_file import read_hashed, snapshot_files
-from optsched.solvers.profiles import Profile
+from optsched.solvers.finding import (
+    Profile,
+    check_options,
+    find_solver,
+    solvers_of,
+    supports,
+    unknown_solver,
+    unsupported,
+    version_of,
+)
 from optsched.solvers.result import Result, Status
 from optsched.solvers.solver import Solver
-from optsched.solvers.solver_call import beats, refuted, supports, unsupported, verify, version_of
-from optsched.solvers.solving import check_options, find_solver, solvers_of, unknown_solver
+from optsched.solvers.solver_call import beats, refuted, verify
 
 KNOWN = "the snapshot's known value"
 

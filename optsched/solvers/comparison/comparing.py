@@ -26,10 +26,11 @@ from optsched.solvers.comparison.claims import (
     reconcile,
     skipped,
 )
+from optsched.solvers.finding import supports, version_of
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
-from optsched.solvers.solver_call import supports, verify, version_of
+from optsched.solvers.solver_call import verify
 from optsched.solvers.solving import as_budget, checked_seed, explained, solve
 
 if TYPE_CHECKING:

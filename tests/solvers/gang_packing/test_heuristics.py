@@ -11,8 +11,8 @@ from hypothesis import given
 
 from optsched import Budget, registry
 from optsched.models import GangPacking
+from optsched.solvers.finding import find_solver
 from optsched.solvers.gang_packing.fit_rules import compacted
-from optsched.solvers.solving import find_solver
 from optsched.testing import gang_packings
 
 from .conftest import optimum_of

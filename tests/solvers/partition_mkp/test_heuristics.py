@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optsched import Budget, registry, solve
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.models import PartitionMKP
-from optsched.solvers.solving import find_solver
+from optsched.solvers.finding import find_solver
 from optsched.testing import check_solver, partition_mkps
 
 from .stated import Bin, Migrating, place_directly
