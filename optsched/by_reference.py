@@ -7,13 +7,14 @@ of the time of compiling.
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_borrowed
-from numba.core.types.containers import NamedTuple
+from numba.core.types.containers import BaseTuple, NamedTuple
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     NativeValue,
@@ -106,19 +107,58 @@ def loaded(builder: Any, place: Any, kind: Any) -> Any:
 
 @unbox(Reference)
 def unboxed(reference: Reference, value: Any, context: Any) -> NativeValue:
-    """Keep the fields in the wrapper that Python calls, until the kernel returns.
+    """Take the address of a block of fields; keep those of a tuple until the kernel returns.
 
-    The pointer is to the stack of the wrapper, so that kernels cannot return or keep it.
+    The pointer to a tuple is to the stack of the wrapper that Python calls, so that kernels cannot
+    return or keep it.
     """
-    native = context.unbox(reference.to, value)
-    place = cgutils.alloca_once_value(context.builder, native.value)
+    builder, nrt = context.builder, context.context.nrt
+    place = cgutils.alloca_once(builder, context.context.get_value_type(reference.to), zfill=True)
+    is_error = cgutils.alloca_once_value(builder, cgutils.false_bit)
+    address = context.pyapi.long_as_voidptr(value)
+    pointer = cgutils.alloca_once_value(builder, address)
+    cleanups = []
+    with builder.if_then(cgutils.is_null(builder, address)):
+        context.pyapi.err_clear()
+        native = context.unbox(reference.to, value)
+        builder.store(native.value, place)
+        builder.store(native.is_error, is_error)
+        builder.store(builder.bitcast(place, cgutils.voidptr_t), pointer)
+        cleanups.append(native.cleanup)
 
     def release() -> None:
-        if native.cleanup is not None:
-            native.cleanup()
+        for cleanup in filter(None, cleanups):
+            cleanup()
         # numba releases what arguments hold by their types, and a pointer holds nothing
         if context.context.enable_nrt:
-            context.context.nrt.decref(context.builder, reference.to, native.value)
+            nrt.decref(builder, reference.to, builder.load(place))
 
-    pointer = context.builder.bitcast(place, cgutils.voidptr_t)
-    return NativeValue(pointer, is_error=native.is_error, cleanup=release)
+    return NativeValue(builder.load(pointer), is_error=builder.load(is_error), cleanup=release)
+
+
+class Block:
+    """The fields of a tuple in memory, as kernels read them; a call takes the address alone.
+
+    To read the fields of a tuple of 22 arrays at each call takes ten times as long.
+    """
+
+    def __init__(self, named: Any, reference: Reference) -> None:
+        self._kept: list[Any] = [named]  # what the addresses refer to
+        self._fields = self._field(named, reference.to)
+        self.address = ctypes.addressof(self._fields)
+
+    def _field(self, value: Any, kind: types.Type) -> Any:
+        if isinstance(kind, types.Array):
+            # numba's own count of references, the owner, and what describes the entries
+            words = [0, id(value), value.size, value.itemsize, value.ctypes.data]
+            words += [*value.shape, *value.strides]
+            return (ctypes.c_int64 * len(words))(*words)
+        if isinstance(kind, Reference):
+            self._kept.append(Block(value, kind))
+            return ctypes.c_int64(self._kept[-1].address)
+        if isinstance(kind, BaseTuple):
+            fields = [self._field(one, own) for one, own in zip(value, kind)]
+            layout = [(f"field{place}", type(field)) for place, field in enumerate(fields)]
+            return type("Fields", (ctypes.Structure,), {"_fields_": layout})(*fields)
+        numbers = {"bool": ctypes.c_bool, "int64": ctypes.c_int64, "float64": ctypes.c_double}
+        return numbers[kind.name](value)

@@ -73,6 +73,42 @@ def test_a_bound_kernel_keeps_its_tables():
     assert after == references
 
 
+@by_reference
+class Whole(NamedTuple):
+    outer: Outer
+    is_doubled: bool
+    share: float
+    number: int
+    last: Times
+
+
+@kernel(allocates=False)
+def add_share(whole: Whole, at: int) -> float:
+    add(whole.outer, at)
+    whole.last[at] = whole.share * whole.number
+    return whole.outer.sums[at] * (2.0 if whole.is_doubled else 1.0)
+
+
+def test_a_bound_kernel_reads_what_calls_read():
+    for is_doubled in (False, True):
+        one, other = (Whole(outer(), is_doubled, 0.5, -7, np.zeros(2)) for _ in range(2))
+        assert add_share.bound(one, numbers=(0,))(1) == add_share(other, 1) == 24 * (1 + is_doubled)
+        assert one.last.tolist() == other.last.tolist() == [0, -3.5]
+        assert one.outer.sums.tolist() == other.outer.sums.tolist() == [0, 24]
+
+
+def test_a_bound_kernel_returns_arrays():
+    given = outer()
+    before = [sys.getrefcount(one) for one in given], sys.getrefcount(given.inner.added)
+    bound = add_all.bound(given)
+    for _ in range(3):
+        copied, returned = bound()
+    assert copied.tolist() == [36, 72]
+    assert returned is given.inner.added
+    del copied, returned, bound
+    assert before == ([sys.getrefcount(one) for one in given], sys.getrefcount(given.inner.added))
+
+
 def test_a_call_keeps_no_arrays():
     given = outer()
     before = [sys.getrefcount(one) for one in given], sys.getrefcount(given.inner.added)
