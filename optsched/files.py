@@ -227,13 +227,7 @@ def make_folder(folder: Path) -> None:
 
 
 def begin_folder(folder: Path) -> None:
-    """Make a folder if there is none, and remove leftovers of ended processes in it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be made or read.
-    """
+    """Make a folder if there is none, and remove leftovers of ended processes in it."""
     try:
         make_folder(folder)
         remove_leftovers(folder)

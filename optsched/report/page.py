@@ -25,7 +25,7 @@ from optsched.metrics.jobs import unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING as MISSING
 from optsched.numbers import digits, percent
-from optsched.report.dark_mode import with_dark_variant
+from optsched.report.style import with_dark_variant
 
 if TYPE_CHECKING:
     from jinja2 import Environment

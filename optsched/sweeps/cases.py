@@ -51,13 +51,7 @@ class Cases:
         self.pending = [name for name in self.all if not self._is_solved(name)]
 
     def work(self, workers: int | None = None) -> Iterator[str]:
-        """Solve the pending cases, and yield the name of each when its answers are on the disk.
-
-        Raises
-        ------
-        InputError
-            If a case fails.
-        """
+        """Solve the pending cases, and yield the name of each when its answers are on the disk."""
         tasks = [_Case(name, self._load, self._file(name), self.origin) for name in self.pending]
         if not tasks:
             return
