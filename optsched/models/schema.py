@@ -19,7 +19,7 @@ import numpy as np
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import Fields, Kind, WrongValueError
-from optsched.json_text import json_text
+from optsched.files import json_text
 from optsched.markdown import markdown_table
 from optsched.models.fields import Amounts, Labels, read_only, same_length
 

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from optsched.binary_files import MOST, in_memory, read_bytes, read_head, write_bytes
+from optsched.content import SCHEMA_FILE, find_snapshot, of_model
 from optsched.errors import InputError, path_of
-from optsched.files import FolderKind
-from optsched.json_text import json_text
+from optsched.files import FolderKind, json_text
 from optsched.models.integer_program.lp_file import parse_lp
 from optsched.models.integer_program.mps_file import parse_mps
 from optsched.models.integer_program.or_library import instances
 from optsched.models.problem import Problem
-from optsched.models.reference_snapshots import SCHEMA_FILE, find_snapshot, of_model
 from optsched.models.snapshot import FILE as TABLE
 from optsched.models.snapshot import Snapshot, known_values
 from optsched.models.window_mkp.files import parse_window_mkp_table, parse_window_mkp_text

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from optsched.errors import InputError, StatementError
 from optsched.fields import Kind
 from optsched.models.export import PORTABLE_NAME
-from optsched.models.formulation import Formulation, formulations
 from optsched.models.linear import Entries, Expression, Ints, Relation, Rows, integers
 from optsched.models.problem import Problem, Violation
-from optsched.models.program import BlockNames, Program
+from optsched.models.program import BlockNames, Formulation, Program, formulations
 from optsched.models.schema import declared, field
 from optsched.models.verification import Verification, at_index, check_name, truths
 from optsched.registry import models

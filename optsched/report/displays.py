@@ -1,6 +1,6 @@
 """What notebooks show of runs, results, problems and comparisons: cards, as HTML without scripts.
 
-`optsched.display.display_of` finds the function of a kind of object by its name.
+`optsched.registry.display_of` finds the function of a kind of object by its name.
 """
 
 from __future__ import annotations

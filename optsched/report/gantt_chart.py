@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import one_line
-from optsched.files import write_text
+from optsched.files import json_text, write_text
 from optsched.folders import CHARTS, Expected, checked, read_object
-from optsched.json_text import json_text
 from optsched.numbers import counted
 from optsched.report.style import FILLS, dark
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from optsched.durations import short
 from optsched.errors import one_line
-from optsched.files import write_text
+from optsched.files import json_text, write_text
 from optsched.folders import REPORT
-from optsched.json_text import json_text
 from optsched.metrics.jobs import unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING as MISSING

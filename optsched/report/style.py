@@ -1,4 +1,4 @@
-"""Common style of all pictures, their variants for dark desktops, and their reproducible writing."""
+"""Common style of all pictures, their dark variants, and their reproducible writing."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ from optsched.sweeps.merging import (
     versions_used,
     write_results,
 )
-from optsched.sweeps.planned_run import PlannedRun
-from optsched.sweeps.sweep_file import SweepPlan, read_sweep
+from optsched.sweeps.sweep_file import PlannedRun, SweepPlan, read_sweep
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from optsched.durations import spoken
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
-from optsched.traces.demands import split_demands
 from optsched.traces.rackham import MB_PER_GB
+from optsched.traces.requests import split_demands
 from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, CleaningReport, Trace
 
 QUANTILES = {

@@ -260,7 +260,7 @@ partition, preceding_job, think_time : array, optional
     sha256 : str, optional
         SHA-256 of that file as it is on disk.
     demands_sha256 : str, optional
-        SHA-256 of the demands file, if there is one; see `optsched.traces.demands`.
+        SHA-256 of the demands file, if there is one; see `optsched.traces.requests`.
     published : str, optional
         Name in the catalogue or of a sample, if the trace was found by it.
     header : Header

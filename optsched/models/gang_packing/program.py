@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.formulation import Formulation, formulations
 from optsched.models.gang_packing.problem import NOT_PLACED, GangPacking, Packing
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 
 
 @formulations.register("gang-packing")

@@ -23,7 +23,7 @@ from optsched.models.fields import (
     Texts,
     label,
 )
-from optsched.models.node_placement.limits import beyond_limits
+from optsched.models.node_placement.fields import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field, labels

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.formulation import Formulation, check_entries, formulations
 from optsched.models.hold.problem import Hold, Release
 from optsched.models.hold.room import (
     Holding,
@@ -20,7 +19,13 @@ from optsched.models.hold.room import (
     liftable,
     room,
 )
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import (
+    Formulation,
+    Program,
+    ProgramBuilder,
+    check_entries,
+    formulations,
+)
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Fields, Parsed, Table, first_few
 from optsched.models.fields import Amounts, Integers, Labels, LabelSets, Numbers, Texts
-from optsched.models.node_placement.fields import WHOLE, Devices, GroupRows, RuleColumns
-from optsched.models.node_placement.limits import beyond_limits
+from optsched.models.node_placement.fields import (
+    WHOLE,
+    Devices,
+    GroupRows,
+    RuleColumns,
+    beyond_limits,
+)
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
 from optsched.models.schema import declared, field, labels
 from optsched.registry import models

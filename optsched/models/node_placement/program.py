@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.formulation import Formulation, check_entries, formulations
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.fragmentation_rows import (
     FragmentationRows,
@@ -19,7 +18,13 @@ from optsched.models.node_placement.fragmentation_rows import (
     joined,
 )
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import (
+    Formulation,
+    Program,
+    ProgramBuilder,
+    check_entries,
+    formulations,
+)
 
 Ints = NDArray[np.int64]
 

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from optsched.class_file import find_class
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import LARGEST_FIELD
-from optsched.models.formulation import Formulation
 from optsched.models.linear import ONE, Block, Entries, Expression, Relation
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement, Placements
 from optsched.models.node_placement.program import NodePlacementFormulation
 from optsched.models.problem import Violation
-from optsched.models.program import Program
+from optsched.models.program import Formulation, Program
 from optsched.models.stated import Symbols, as_data, read
 from optsched.models.verification import Comparison, Numbers, Verification, numbers
 

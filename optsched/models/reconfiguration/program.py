@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box
-from optsched.models.box_variables import BoxVariables, box_variables
-from optsched.models.formulation import Formulation, formulations
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.migration.program import BoxVariables, box_variables
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.reconfiguration.problem import Arrangement, Reconfiguration
 
 Ints = NDArray[np.int64]
