@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optsched.column_sets import columns_on_file, interval_text
 from optsched.errors import InputError
 from optsched.fields import LARGEST_FIELD, Fields, Kind, WrongValueError, first_few, plain
-from optsched.models.fields import Integers, is_table, read_only
+from optsched.models.fields import Integers, Records, is_table, read_only
 
 LEFT_OUT = -1
 """The node of a job that is not in the plan."""
@@ -243,72 +243,34 @@ class WidestHole(Kind):
         return {"type": "array", "items": number, "minItems": 2, "maxItems": 2}
 
 
-class Residents(Kind):
+class Residents(Records):
     """Resident files of nodes: a table with the columns of `RESIDENT`, objects on file."""
 
-    on_file = "list of objects"
     in_python = "array_like of int, shape (entries, 5)"
-    expected = f"expected a list of objects with {', '.join(RESIDENT)}"
+    columns: Mapping[str, tuple[int, int]] = {
+        name: (0, HEAVIEST if name == "load" else LARGEST_FIELD) for name in RESIDENT
+    }
 
-    def read(self, value: Any, fields: Fields) -> Any:
+    def is_sound(self, value: Any, fields: Fields) -> bool:
         nodes = fields.count("available")
-        if is_table(value, 2, 0) and value.shape[1] == len(RESIDENT) and nodes is not None:
-            node, file, load, loaded, _ = value.T
-            in_bounds = not len(value) or (
-                node.max() < nodes and load.max() <= HEAVIEST and not (loaded > load).any()
-            )
-            if in_bounds and _are_distinct(node, file):
-                return read_only(value)
-        entries = plain(value)
-        if not isinstance(entries, list | tuple):
-            raise WrongValueError(self.expected)
-        rows: list[list[int]] = []
-        wrong: list[str] = []
-        seen: set[tuple[int, int]] = set()
-        for place, entry in enumerate(entries):
-            row = entry
-            if isinstance(entry, Mapping):
-                row = [entry[name] for name in RESIDENT] if set(entry) == set(RESIDENT) else None
-            if not isinstance(row, list | tuple) or len(row) != len(RESIDENT):
-                wrong.append(f"[{place}]: expected an object with {', '.join(RESIDENT)}")
-                continue
-            mistakes = [
-                f"[{place}].{column}: {number!r}; expected an integer from 0 to {most}"
-                for column, number in zip(RESIDENT, row)
-                for most in [_most(column)]
-                if type(number) is not int or not 0 <= number <= most
-            ]
-            if mistakes:
-                wrong += mistakes
-                continue
-            node, file, load, loaded, _ = row
-            if nodes is not None and node >= nodes:
-                expected = f"expected a node from 0 to {nodes - 1}"
-                wrong.append(f"[{place}].node: {node}; {expected}")
-            if loaded > load:
-                wrong.append(f"[{place}].loaded: {loaded}; expected at most its load, {load}")
-            if (node, file) in seen:
-                wrong.append(f"[{place}]: file {file} on node {node} has an entry already")
-            seen.add((node, file))
-            rows.append(list(row))
-        if wrong:
-            raise WrongValueError(inside=first_few("", wrong))
-        return read_only(np.array(rows, dtype=np.int64).reshape(-1, len(RESIDENT)))
+        if not is_table(value, 2, 0) or value.shape[1] != len(RESIDENT) or nodes is None:
+            return False
+        node, file, load, loaded, _ = value.T
+        in_bounds = not len(value) or (
+            node.max() < nodes and load.max() <= HEAVIEST and not (loaded > load).any()
+        )
+        return bool(in_bounds) and _are_distinct(node, file)
 
-    def write(self, value: Any) -> Any:
-        return [dict(zip(RESIDENT, row)) for row in value.tolist()]
-
-    def json_schema(self) -> dict[str, Any]:
-        numbers: dict[str, Any] = {
-            name: {"type": "integer", "minimum": 0, "maximum": _most(name)} for name in RESIDENT
-        }
-        entry = {"type": "object", "properties": numbers, "required": [*RESIDENT]}
-        columns = {"prefixItems": [*numbers.values()], "minItems": 5, "maxItems": 5}
-        row = {"type": "array"} | columns
-        return {
-            "type": "array",
-            "items": {"anyOf": [entry | {"additionalProperties": False}, row]},
-        }
+    def joint(self, row: Sequence[int], fields: Fields, seen: set[Any]) -> Iterable[str]:
+        nodes = fields.count("available")
+        node, file, load, loaded, _ = row
+        if nodes is not None and node >= nodes:
+            yield f".node: {node}; expected a node from 0 to {nodes - 1}"
+        if loaded > load:
+            yield f".loaded: {loaded}; expected at most its load, {load}"
+        if (node, file) in seen:
+            yield f": file {file} on node {node} has an entry already"
+        seen.add((node, file))
 
     def parts(self) -> Sequence[tuple[str, str]]:
         return (
@@ -337,10 +299,6 @@ def wrong_sizes(files: Ints, loads: Ints, resident: Ints) -> list[str]:
             what = "has no file" if file == NO_FILE else f"file {file} has {expected} in {other}"
             wrong.append(f"{name}: {load}; expected {expected}: {what}")
     return first_few("loads", wrong)
-
-
-def _most(column: str) -> int:
-    return HEAVIEST if column == "load" else LARGEST_FIELD
 
 
 def _are_distinct(node: Ints, file: Ints) -> bool:
