@@ -166,7 +166,6 @@ def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
 
 
 def _words(data: bytes, path: Path) -> list[list[str]]:
-    """Return the words of each line of a text file."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -249,7 +248,6 @@ def _place(text: str, steps: Sequence[str]) -> int | None:
 
 
 def _next(text: str, at: int) -> int:
-    """Return the position of the next value or of the end of the list."""
     separators = SEPARATORS.match(text, at)
     assert separators is not None
     return separators.end()

@@ -409,7 +409,6 @@ def model(name: str) -> Callable[[Statement], type[Stated]]:
 
 
 def _field(of: str, parameter: inspect.Parameter) -> Any:
-    """Return the field that a parameter of a statement declares."""
     given = [parameter.annotation]
     if get_origin(parameter.annotation) is Annotated:
         given = list(get_args(parameter.annotation)[1:])

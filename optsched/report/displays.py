@@ -141,6 +141,5 @@ def _is_shown(value: Any) -> bool:
 
 
 def _first_picture(shown: Run) -> Figure | None:
-    """Return the first picture of the page."""
     found = (picture for picture in run_pictures() if not picture.why_not(shown))
     return next((picture.drawn(shown) for picture in found), None)

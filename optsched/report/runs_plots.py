@@ -428,7 +428,6 @@ def _same_colors(charts: Sequence[Rectangles], part: Window) -> list[NDArray[np.
 
 
 def _share_in_use(boxes: Rectangles, part: Window) -> float:
-    """Return the share of the shown processors and time that is in use."""
     wide = np.minimum(boxes.end, part.end) - np.maximum(boxes.begin, part.begin)
     tall = np.minimum(boxes.high, part.processors) - boxes.low
     return float(wide @ tall) / (part.end - part.begin) / part.processors

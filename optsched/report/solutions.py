@@ -89,7 +89,6 @@ def row_figure(
 
 
 def _draw(axes: Axes, panel: Panel, inside: float, *, labeled: bool) -> None:
-    """Draw a panel whose longest row is `inside` inches long."""
     axes.grid(visible=False)
     look: dict[str, Any] = {"height": 0.8, "linewidth": 0.6, "clip_on": False}
     axes.barh(range(len(panel.lengths)), panel.lengths, color="white", edgecolor=style.GREY, **look)

@@ -168,7 +168,6 @@ def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 
 
 def _said(words: Iterable[str]) -> set[str]:
-    """Return the words of a state, with those that marks stand for."""
     said = set()
     for word in words:
         base = word.upper().rstrip("".join(_MARKS))

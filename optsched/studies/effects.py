@@ -275,7 +275,6 @@ def _effects(
 def _values(
     own: pd.DataFrame, figure: str, names: Sequence[str], cells: Sequence[str]
 ) -> list[NDArray[np.float64]]:
-    """Return a figure under some names, each (units, systems), for units where all have it."""
     frames = [
         own[own["name"] == name].pivot(index="unit", columns="system", values=figure)
         for name in names
@@ -495,7 +494,6 @@ def _ends(one: Effect) -> str:
 
 
 def _shape(one: Effect) -> str:
-    """Return the verdict on the claim that a figure gets better."""
     better = HIGHER if one.figure in SHARES else LOWER
     return OPEN if one.verdict in (EQUAL, OPEN) else HOLDS if one.verdict == better else FAILS
 

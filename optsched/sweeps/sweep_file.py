@@ -184,7 +184,6 @@ class Planner:
         )
 
     def _class(self, kind: registry.Registry[Any], text: str) -> str | ClassInFile:
-        """Return a name that is registered, or the class in a file."""
         if names_class(text):
             return origin_of(kind[find_class(text, self._base)]) or text
         kind[text]
@@ -209,7 +208,6 @@ class Planner:
         return machine.spec
 
     def _solver(self, text: str) -> tuple[SolverChoice, Profile | None]:
-        """Return the argument of `optsched.simulate`, and the profile."""
         if names_models(text, self._base):
             named = read_models(text)
             if not any(map(names_class, named.values())):

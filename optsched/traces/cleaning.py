@@ -1,4 +1,4 @@
-"""Which jobs of a trace count: cleaning by fixed rules, and ranges by numbers of jobs or by days."""
+"""Which jobs of a trace count: cleaning by fixed rules, and ranges by numbers or by days."""
 
 from __future__ import annotations
 
@@ -83,7 +83,6 @@ def _parts(trace: Trace, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _in_order(trace: Trace) -> bool:
-    """Return whether the jobs are in the order of a cleaned trace."""
     submit, job_id = trace.submit, trace.job_id
     later, same = submit[1:] > submit[:-1], submit[1:] == submit[:-1]
     return bool((later | (same & (job_id[1:] >= job_id[:-1]))).all())
@@ -180,7 +179,6 @@ def _day(text: str) -> str | None:
 
 
 def _midnight(day: str, later: int, zone: tzinfo) -> float:
-    """Return the Unix time at which a day, or a later one, begins."""
     at = date.fromisoformat(day) + timedelta(days=later)
     return datetime(at.year, at.month, at.day, tzinfo=zone).timestamp()
 

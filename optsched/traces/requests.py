@@ -153,9 +153,7 @@ def demands_file(path: str | Path) -> Path:
     return beside
 
 
-def split_demands(
-    trace: Trace,
-) -> tuple[dict[str, NDArray[np.int64]], dict[str, NDArray[Any]]]:
+def split_demands(trace: Trace) -> tuple[dict[str, NDArray[np.int64]], dict[str, NDArray[Any]]]:
     """Return the annotations of a trace that are demands, and the other annotations.
 
     A demand is a whole number from 0 to 10^9 for each job, and has a name of small letters and
@@ -214,7 +212,6 @@ def _stated() -> set[str]:
 
 
 def _names(header: bytes, trace: Trace, file: Path) -> list[str]:
-    """Return the names of the resources."""
     first, *names = header.decode("utf-8", errors="replace").split(",")
     if first != JOB_ID or not names:
         expected = f"expected '{JOB_ID},' and the names of resources, '{JOB_ID},bandwidth' for one"

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 _FACT = re.compile(r"\s*([A-Z]\w*):(?:\s+(.*))?$")
 _NUMBER = re.compile(r"-?[0-9]{1,1000}(?=$|[\s;(])")
 
-HIGHEST = {
-    "MaxProcs": MOST_PROCESSORS,
-    "MaxNodes": MOST_PROCESSORS,
-    "UnixStartTime": LARGEST,
-}
+HIGHEST = {"MaxProcs": MOST_PROCESSORS, "MaxNodes": MOST_PROCESSORS, "UnixStartTime": LARGEST}
 """Keys whose numbers are used, each with the highest plausible number."""
 
 

@@ -336,7 +336,6 @@ def _arrivals(gaps: Stream, rate: float, horizon: float, most: int) -> NDArray[n
 
 
 def _read_model(spec: SpecTable) -> tuple[int, tuple[JobClass, ...]]:
-    """Return the processors and classes in a table; raise all mistakes at once."""
     for key in ("description", "source"):
         spec.text(key)
     processors = spec.whole("processors", expected="processors of the machine")

@@ -129,8 +129,5 @@ def generate_workload(
             f"workload: {workload!r}; expected a workload model, a file or the name of one"
         )
     return model.generate(
-        jobs,
-        seed,
-        interarrival_factor=interarrival_factor,
-        service_factor=service_factor,
+        jobs, seed, interarrival_factor=interarrival_factor, service_factor=service_factor
     )

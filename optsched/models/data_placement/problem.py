@@ -260,7 +260,6 @@ class DataPlacement(Problem[Plan]):
         return last[1]
 
     def _quick_load_times(self, solution: Plan) -> Ints | None:
-        """Return the load times of a sound plan."""
         if not self.passes_quick_check(solution):
             return None
         from optsched.models.data_placement._check import load_times

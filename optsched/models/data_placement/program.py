@@ -406,11 +406,7 @@ def _state_all(builder: ProgramBuilder, name: str, both: int, reasons: list[int]
 
 
 def _state_eviction(
-    builder: ProgramBuilder,
-    name: str,
-    found: int,
-    gone: int,
-    evictors: Sequence[tuple[int, int]],
+    builder: ProgramBuilder, name: str, found: int, gone: int, evictors: Sequence[tuple[int, int]]
 ) -> None:
     """Add the rows by which a file without users is found unless some job evicts the file."""
     by = [evicts for _, evicts in evictors]

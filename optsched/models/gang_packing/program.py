@@ -41,12 +41,7 @@ class GangFormulation(Formulation[GangPacking, Packing]):
 
         builder = ProgramBuilder("max")
         x = builder.variables(
-            "x_{}_row{}",
-            running + waiting,
-            rows,
-            lower=lower,
-            upper=upper,
-            objective=gain[:, None],
+            "x_{}_row{}", running + waiting, rows, lower=lower, upper=upper, objective=gain[:, None]
         )
         y = builder.variables("y_row{}", rows, lower=kept, objective=-1)
         for row in range(rows):

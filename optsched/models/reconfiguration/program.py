@@ -45,11 +45,7 @@ class ReconfigurationFormulation(Formulation[Reconfiguration, Arrangement]):
 
         v = builder.variables(name, range(len(found.job)), objective=cost)
         z = builder.variables(
-            "started{}",
-            [job + 1 for job in first],
-            lower=least,
-            upper=most,
-            objective=-worth,
+            "started{}", [job + 1 for job in first], lower=least, upper=most, objective=-worth
         )
         for number, job in enumerate(first):
             boxes = v[found.job == running + job]

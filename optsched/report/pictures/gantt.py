@@ -343,12 +343,7 @@ def _shown(run: Run, part: Window, boxes: Rectangles, days: load.Days | None) ->
 
 
 def draw(
-    axes: Axes,
-    boxes: Rectangles,
-    color: NDArray[np.int64],
-    part: Window,
-    zero: float,
-    unit: float,
+    axes: Axes, boxes: Rectangles, color: NDArray[np.int64], part: Window, zero: float, unit: float
 ) -> None:
     """Draw all rectangles of a color as one path: small in SVG, and sharp at every size."""
     from matplotlib.patches import PathPatch
@@ -371,12 +366,7 @@ def draw(
 
 
 def label(
-    axes: Axes,
-    job_id: NDArray[np.int64],
-    boxes: Rectangles,
-    part: Window,
-    zero: float,
-    unit: float,
+    axes: Axes, job_id: NDArray[np.int64], boxes: Rectangles, part: Window, zero: float, unit: float
 ) -> None:
     """Write the number of each job into its largest rectangle, if it is large enough."""
     left, right = np.maximum(boxes.begin, part.begin), np.minimum(boxes.end, part.end)

@@ -193,7 +193,6 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
 
 
 def _sheet(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
-    """Return the torus at a time."""
     boxes = stays.after(now)
     fills = colors(torus.grid, boxes)
     parts = holes_of(torus.holes)
@@ -204,12 +203,10 @@ def _sheet(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
 
 
 def _time(run: Run, now: float) -> str:
-    """Return a time in words, from the first submission."""
     return f"{spoken(now - load.span(run)[0])} after the first submission"
 
 
 def _share(torus: Torus, boxes: Mapping[int, Box]) -> str:
-    """Return the share of the machine that jobs hold, in words."""
     nodes = sum(box.volume for box in boxes.values()) * torus.nodes_per_router
     return f"{nodes / torus.size:.1%} of the nodes are held"
 
