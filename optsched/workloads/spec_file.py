@@ -111,12 +111,14 @@ def generate_workload(
     -------
     Trace
         A raw trace in whole seconds. The requested time of a job is its run time if the model draws
-        no requested times. Run times that round to 0 are raised to 1 s.
+        no requested times. Run times that round to 0 are raised to 1 s, and counted in
+        `Trace.oddities`.
 
     Raises
     ------
     InputError
-        If there is no such workload, its file has mistakes, or a number is out of range.
+        If there is no such workload, its file has mistakes, a number is out of range, or the times
+        leave the range of a trace.
     """
     if isinstance(workload, WorkloadFit):
         model: WorkloadModel = workload.model
