@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from optsched.traces.scaling import scale_trace as scale_trace
     from optsched.traces.tables import trace_from_frame as trace_from_frame
     from optsched.traces.trace import Trace as Trace
-    from optsched.workloads.generating import generate_workload as generate_workload
+    from optsched.workloads.spec_file import generate_workload as generate_workload
     from optsched.workloads.trace_fit import fit_workload as fit_workload
 
 _HOME = {
@@ -83,7 +83,7 @@ _HOME = {
     "compare": "optsched.solvers.comparison",
     "conflict": "optsched.solvers.conflict",
     "fit_workload": "optsched.workloads.trace_fit",
-    "generate_workload": "optsched.workloads.generating",
+    "generate_workload": "optsched.workloads.spec_file",
     "load_snapshot": "optsched.models.snapshot_file",
     "model": "optsched.models.stated",
     "models": "optsched.models",

@@ -89,13 +89,7 @@ class ClassInFile:
         return cls  # type: ignore[no-any-return]
 
     def module(self) -> ModuleType:
-        """Return the module, executed once per process.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be executed.
-        """
+        """Return the module, executed once per process."""
         key = self.path, self.sha256
         if key not in _modules:
             with one_line_errors(self.file, self.path):

@@ -22,13 +22,13 @@ from optsched.models.fields import FieldChecks as FieldChecks
 from optsched.models.fields import Integers as Integers
 from optsched.models.fields import Labels as Labels
 from optsched.models.fields import Texts as Texts
-from optsched.models.formulation import Formulation as Formulation
-from optsched.models.formulation import formulations as formulations
 from optsched.models.problem import Problem as Problem
 from optsched.models.problem import Violation as Violation
 from optsched.models.program import UNBOUNDED as UNBOUNDED
+from optsched.models.program import Formulation as Formulation
 from optsched.models.program import Program as Program
 from optsched.models.program import ProgramBuilder as ProgramBuilder
+from optsched.models.program import formulations as formulations
 from optsched.models.schema import declared as declared
 from optsched.models.schema import field as field
 from optsched.models.snapshot import Snapshot as Snapshot

@@ -7,6 +7,8 @@ other user can foresee a temporary name, and no link that is laid there is follo
 from __future__ import annotations
 
 import errno
+import json
+import math
 import os
 import re
 import shutil
@@ -19,7 +21,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from optsched.errors import InputError
-from optsched.json_text import json_text
 
 TEMPORARY = re.compile(
     r"\.(?P<name>.+)\.(?P<host>[^.]*)-(?P<process>\d+)(?:\.(?P<began>\d+))?(?:\.r[0-9a-f]+)?"
@@ -227,13 +228,7 @@ def make_folder(folder: Path) -> None:
 
 
 def begin_folder(folder: Path) -> None:
-    """Make a folder if there is none, and remove leftovers of ended processes in it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be made or read.
-    """
+    """Make a folder if there is none, and remove leftovers of ended processes in it."""
     try:
         make_folder(folder)
         remove_leftovers(folder)
@@ -365,3 +360,30 @@ def unwritable(path: Path, error: OSError) -> InputError:
     """Return the error of an output that the system refuses to write."""
     reason = str(error) if error.errno is None else os.strerror(error.errno)
     return InputError(f"cannot be written: {reason}", file=path)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as strict JSON, with null for NaN and infinity.
+
+    Numbers may be numpy scalars.
+    """
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False, default=_of_python)
+    except ValueError:
+        return json.dumps(_with_nulls(value), indent=indent, allow_nan=False)
+
+
+def _of_python(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _with_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_nulls(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_nulls(inner) for inner in value]
+    if not isinstance(value, str | int | float | None):
+        value = _of_python(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -44,13 +44,7 @@ def _cell(value: Any, digits: int | None) -> str:
 
 
 def between_marks(page: str, name: str, table: str) -> str:
-    """Return a page with a table between the marks of its name.
-
-    Raises
-    ------
-    InputError
-        If the page does not have each mark once.
-    """
+    """Return a page with a table between the marks of its name."""
     begin, end = f"<!-- {name}: make pages -->", f"<!-- end of {name} -->"
     between = re.compile(rf"(?<={begin}\n).*?(?={end})", re.DOTALL)
     if len(between.findall(page)) != 1:

@@ -14,6 +14,7 @@ import importlib
 import logging
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -212,3 +213,12 @@ workloads: Registry[Any] = Registry("workload model", "optsched.workloads")
 def all_kinds() -> list[Registry[Any]]:
     """Return the registry of each kind."""
     return [kind for kind in globals().values() if isinstance(kind, Registry)]
+
+
+def display_of(kind: str) -> Callable[..., Any]:
+    """Return the function of `optsched.report.displays` for a kind of object.
+
+    Objects know it by name alone, since pages are on a floor above them.
+    """
+    function: Callable[..., Any] = getattr(import_module("optsched.report.displays"), kind)
+    return function

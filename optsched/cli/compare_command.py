@@ -44,7 +44,7 @@ from optsched.report.saving import fill_comparison, fill_runs
 from optsched.solvers.comparison import compare
 from optsched.solvers.comparison.tables import AT_ONCE, summarize, trivial
 from optsched.solvers.result import Status
-from optsched.studies import effects_folder
+from optsched.studies import effects
 from optsched.studies.effects import ALL, effects_over
 from optsched.sweeps.sweep_folder import compared
 
@@ -117,21 +117,21 @@ def compare_over(path: Path, output: Path, over: str, baseline: str | None, *, j
     check_name(path)
     if not _is_a(SWEEP, path):
         raise InputError("is for a sweep, not for runs", field="--over")
-    check_replaceable(output, effects_folder.FOLDER)
+    check_replaceable(output, effects.FOLDER)
     found = effects_over(path, over, baseline)
-    with written_folder(output, effects_folder.FOLDER) as folder:
-        effects_folder.fill(found, folder, path)
+    with written_folder(output, effects.FOLDER) as folder:
+        effects.fill(found, folder, path)
     for note in found.notes:
         say(f"optsched: {note}")
     if json:
-        print_json(effects_folder.described(found, path))
+        print_json(effects.described(found, path))
         return
     first = 1 if any(one.of != ALL for one in found.effects) else 2
-    heads = effects_folder.columns(found)
+    heads = effects.columns(found)
     spare = ("from", *heads[8:], heads[7])  # for a narrow terminal
-    rows = [effects_folder.cells(one) for one in found.effects]
+    rows = [effects.cells(one) for one in found.effects]
     print_table(heads[:1] + heads[first:], [row[:1] + row[first:] for row in rows], spare)
-    for sentence in (effects_folder.lead(found), *effects_folder.sentences(found)):
+    for sentence in (effects.lead(found), *effects.sentences(found)):
         print_hanging(sentence, 2)
     print_lines([("comparison folder", output)])
 

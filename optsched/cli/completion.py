@@ -111,7 +111,7 @@ def captured_names(context: CompletionContext) -> list[str]:
 
 def snapshot_names(context: CompletionContext) -> list[str]:
     """Return the names of the reference snapshots, with and without their models, and files."""
-    from optsched.models.reference_snapshots import reference_snapshots
+    from optsched.content import reference_snapshots
 
     known = list(reference_snapshots())
     short = (name.partition("/")[2] for name in known)

@@ -25,11 +25,10 @@ from optsched.cli.terminal import (
     say_note,
     shows_progress,
 )
-from optsched.content import bundled
+from optsched.content import bundled, reference_snapshots
 from optsched.cores import cores
 from optsched.errors import InputError
 from optsched.kernel_cache import NotOnDiskError, only_loading
-from optsched.models.reference_snapshots import reference_snapshots
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
 from optsched.numbers import counted

@@ -136,7 +136,7 @@ def _traces() -> Iterator[Row]:
 
 
 def _snapshots() -> Iterator[Row]:
-    from optsched.models.reference_snapshots import reference_snapshots
+    from optsched.content import reference_snapshots
     from optsched.models.snapshot_file import read_snapshot
 
     for name, path in reference_snapshots().items():

@@ -13,7 +13,7 @@ from optsched.errors import InputError
 from optsched.files import check_name
 from optsched.folders import COMPARISON, RUN, RUNS, SWEEP
 from optsched.report.saving import report_comparison, report_run, report_runs
-from optsched.studies import effects_folder, running
+from optsched.studies import effects, running
 from optsched.sweeps import sweep_folder
 
 KINDS = (
@@ -21,7 +21,7 @@ KINDS = (
     (COMPARISON, report_comparison),
     (RUNS, report_runs),
     (SWEEP, sweep_folder.report),
-    (effects_folder.FOLDER, effects_folder.report),
+    (effects.FOLDER, effects.report),
     (running.FOLDER, running.report),
 )
 

@@ -56,8 +56,8 @@ from optsched.simulator.simulate import prepared, run_scenario
 from optsched.sweeps.sweep_file import KEYS, SweepPlan, read_sweep
 from optsched.sweeps.sweep_folder import compared, write_comparison
 from optsched.sweeps.sweeping import Sweep
-from optsched.traces.demands import check_demands
-from optsched.traces.job_spans import numbers_in
+from optsched.traces.cleaning import numbers_in
+from optsched.traces.requests import check_demands
 from optsched.traces.trace import CleaningReport
 
 

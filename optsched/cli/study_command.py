@@ -17,8 +17,7 @@ from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.studies import evaluation
 from optsched.studies.folder import StudyFolder, find_study
-from optsched.studies.running import Running
-from optsched.sweeps.cases import Cases
+from optsched.studies.running import Cases, Running
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.sweeping import Sweep
 

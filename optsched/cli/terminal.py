@@ -13,7 +13,7 @@ from cyclopts import App, Group, Parameter
 
 from optsched import compilation
 from optsched.errors import InputError, one_line
-from optsched.json_text import json_text
+from optsched.files import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

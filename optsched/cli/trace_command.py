@@ -434,7 +434,7 @@ def generate(
         Factor of the run times; the random numbers stay the same.
     """
     from optsched.traces.facts import facts
-    from optsched.workloads.generating import generate_workload
+    from optsched.workloads.spec_file import generate_workload
 
     check_output(output)
     trace = generate_workload(

@@ -23,8 +23,8 @@ from optsched.schedule import Schedule, State
 from optsched.settings import later
 from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
-from optsched.traces.demands import split_demands
 from optsched.traces.reading import mistake_in
+from optsched.traces.requests import split_demands
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:

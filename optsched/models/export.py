@@ -155,7 +155,6 @@ def _terms(entries: dict[str, int]) -> list[str]:
 
 
 def _statement(name: str, words: list[str]) -> Iterator[str]:
-    """Yield the lines of a sum with a name."""
     yield f" {name}: {' '.join(words[:ON_A_LINE])}"
     for first in range(ON_A_LINE, len(words), ON_A_LINE):
         yield f"  {' '.join(words[first : first + ON_A_LINE])}"
@@ -195,20 +194,17 @@ def _lp_bounds(program: Program, names: list[str]) -> Iterator[str]:
 
 
 def _kind(row: _Row) -> str:
-    """Return the type of a row in MPS."""
     if row.at_least is None:
         return "N" if row.at_most is None else "L"
     return "G" if row.at_most is None else "E" if row.at_least == row.at_most else "L"
 
 
 def _fields(*words: str | int) -> str:
-    """Return a line of MPS."""
     kind, first, second, number = words
     return f" {kind:<2} {first:<8}  {second:<8}  {number:>12}"
 
 
 def _different(name: str, taken: Iterable[str]) -> str:
-    """Return a name that is not taken."""
     while name in taken:
         name += "_"
     return name
@@ -288,7 +284,6 @@ def _sum(terms: Iterable[tuple[int, str]], constant: int = 0) -> str:
 
 
 def _legal(name: str) -> str:
-    """Return a name as MiniZinc reads it."""
     if PLAIN_NAME.fullmatch(name) and name not in KEYWORDS:
         return name
     return f"'{_text(name)}'"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -379,6 +380,93 @@ class AmountRows(Each):
 
     def write(self, value: Any) -> Any:
         return [[list(row) for row in rows] for rows in value]
+
+
+class Records(Kind):
+    """Rows of integers in named columns: an array in Python, objects on file.
+
+    The last column, `many`, may be a list with an integer for each value of the field `of`.
+    """
+
+    on_file = "list of objects"
+    columns: Mapping[str, tuple[int, int]] = {}  # least and largest integer of each column
+    many = of = ""
+
+    def __init__(self) -> None:
+        self.names = [*self.columns, *filter(None, [self.many])]
+        self.expected = f"expected a list of objects with {', '.join(self.names)}"
+
+    @abstractmethod
+    def is_sound(self, value: Any, fields: Fields) -> bool:
+        """Return True only if the value is an array without a mistake; a quick check."""
+
+    @abstractmethod
+    def joint(self, row: Sequence[int], fields: Fields, seen: set[Any]) -> Iterable[str]:
+        """Yield what is wrong with the numbers of a row together; `seen` is kept between rows."""
+
+    def read(self, value: Any, fields: Fields) -> Any:
+        if self.is_sound(value, fields):
+            return read_only(value)
+        entries, count = plain(value), fields.count(self.of) if self.many else 0
+        if not isinstance(entries, list | tuple):
+            raise WrongValueError(self.expected)
+        rows, seen = [*map(self._row, entries)], set[Any]()
+        wrong = [
+            f"[{place}]{mistake}"
+            for place, row in enumerate(rows)
+            for mistake in self._mistakes(row, count) or self.joint(row or (), fields, seen)
+        ]
+        if wrong:
+            raise WrongValueError(inside=first_few("", wrong))
+        if count is None:  # which is a mistake of another field
+            rows, count = [], 0
+        return read_only(np.array(rows, dtype=np.int64).reshape(-1, len(self.columns) + count))
+
+    def _row(self, entry: Any) -> Sequence[Any] | None:
+        """Return an object as a row, and a row as it is; None for anything else."""
+        if isinstance(entry, Mapping):
+            many = entry.get(self.many, ())
+            if entry.keys() != {*self.names} or not isinstance(many, list | tuple):
+                return None
+            return [*(entry[name] for name in self.columns), *many]
+        more = len(entry) - len(self.columns) if isinstance(entry, list | tuple) else -1
+        return entry if more == 0 or (more > 0 and self.many) else None
+
+    def _mistakes(self, row: Sequence[Any] | None, count: int | None) -> list[str]:
+        if row is None:
+            return [f": expected an object with {', '.join(self.names)}"]
+        limits = [(f".{name}", *of) for name, of in self.columns.items()]
+        many = len(row) - len(limits)
+        if count in (None, many):
+            limits += [(f".{self.many}[{place}]", 0, LARGEST_FIELD) for place in range(many)]
+        wrong = [
+            f"{name}: {number!r}; expected an integer from {least} to {most}"
+            for number, (name, least, most) in zip(row, limits)
+            if type(number) is not int or not least <= number <= most
+        ]
+        if count not in (None, many):
+            given = f".{self.many}: {counted(many, 'value')}"
+            wrong.append(f"{given}; expected {count}, one for each of {self.of}")
+        return wrong
+
+    def write(self, value: Any) -> Any:
+        rows = [(row, row[len(self.columns) :]) for row in value.tolist()]
+        return [dict(zip(self.names, [*row[: len(self.columns)], many])) for row, many in rows]
+
+    def json_schema(self) -> dict[str, Any]:
+        columns: dict[str, Any] = {
+            name: {"type": "integer", "minimum": least, "maximum": most}
+            for name, (least, most) in self.columns.items()
+        }
+        row: dict[str, Any] = {"prefixItems": [*columns.values()]}
+        row |= {"minItems": len(columns), "maxItems": len(columns)}
+        if self.many:
+            number = {"type": "integer", "minimum": 0, "maximum": LARGEST_FIELD}
+            row = {"items": number, "minItems": len(columns)}
+            columns[self.many] = {"type": "array", "items": number}
+        entry: dict[str, Any] = {"type": "object", "properties": columns, "required": [*columns]}
+        entry["additionalProperties"] = False
+        return {"type": "array", "items": {"anyOf": [entry, {"type": "array", **row}]}}
 
 
 MOST_COLUMNS = 10**6

@@ -455,7 +455,6 @@ def total(one: Ints, other: Ints) -> Ints:
 
 
 def _largest(numbers: NDArray[Any]) -> int:
-    """Return the largest absolute value, as an integer of Python."""
     return max(-int(numbers.min()), int(numbers.max())) if numbers.size else 0
 
 

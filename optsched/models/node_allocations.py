@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.fields import LARGEST_FIELD, Fields, Kind, WrongValueError, first_few, plain
-from optsched.models.fields import cache_last, read_only
-from optsched.numbers import counted
+from optsched.fields import LARGEST_FIELD, Fields, first_few
+from optsched.models.fields import Records, cache_last
 
 HELD = ("node", "processes", "start", "end")
 """Columns of the table of allocations before those of the demand."""
@@ -30,52 +29,25 @@ COUNTABLE = 2**62
 Ints = NDArray[np.int64]
 
 
-class NodeAllocations(Kind):
+class NodeAllocations(Records):
     """A table of allocations on the `nodes`, with a demand for each of `capacity`."""
 
-    on_file = "list of objects"
     in_python = "array_like of int, shape (allocations, 4 + resources)"
+    columns: Mapping[str, tuple[int, int]] = {
+        name: (int(name == "processes"), LARGEST_FIELD) for name in HELD
+    }
+    many, of = "demand", "capacity"
 
-    expected = f"expected a list of objects with {', '.join(HELD)} and demand"
+    def is_sound(self, value: Any, fields: Fields) -> bool:
+        nodes, resources = fields.get("nodes"), fields.count(self.of)
+        return nodes is not None and resources is not None and _are_valid(value, nodes, resources)
 
-    def read(self, value: Any, fields: Fields) -> Any:
-        nodes, resources = fields.get("nodes"), fields.count("capacity")
-        if nodes is not None and resources is not None and _are_valid(value, nodes, resources):
-            return read_only(value)
-        entries = plain(value)
-        if not isinstance(entries, list | tuple):
-            raise WrongValueError(self.expected)
-        rows: list[list[int]] = []
-        wrong: list[str] = []
-        for place, entry in enumerate(entries):
-            row = _row_of(entry) if isinstance(entry, Mapping) else entry
-            if not isinstance(row, list | tuple) or len(row) < len(HELD):
-                named = f"{', '.join(HELD)} and demand"
-                wrong.append(f"[{place}]: expected an object with {named}")
-                continue
-            wrong += [f"[{place}]{mistake}" for mistake in _mistakes(row, nodes, resources)]
-            rows.append(list(row))
-        if wrong:
-            raise WrongValueError(inside=first_few("", wrong))
-        width = len(HELD) + (resources or 0)
-        if resources is None:  # which is a mistake of another field
-            return np.empty((0, width), dtype=np.int64)
-        return read_only(np.array(rows, dtype=np.int64).reshape(-1, width))
-
-    def write(self, value: Any) -> Any:
-        return [dict(zip(HELD, row)) | {"demand": row[len(HELD) :]} for row in value.tolist()]
-
-    def json_schema(self) -> dict[str, Any]:
-        number = {"type": "integer", "minimum": 0, "maximum": LARGEST_FIELD}
-        fields: dict[str, Any] = dict.fromkeys(HELD, number)
-        fields["processes"] = number | {"minimum": 1}
-        fields["demand"] = {"type": "array", "items": number}
-        entry = {"type": "object", "properties": fields, "required": [*fields]}
-        row = {"type": "array", "items": number, "minItems": len(HELD)}
-        return {
-            "type": "array",
-            "items": {"anyOf": [entry | {"additionalProperties": False}, row]},
-        }
+    def joint(self, row: Sequence[int], fields: Fields, seen: set[Any]) -> Iterable[str]:
+        node, _, start, end, *_ = row
+        if node >= fields.get("nodes", math.inf):
+            yield f".node: {node}; expected a node from 0 to {fields['nodes'] - 1}"
+        elif start >= end:
+            yield f".end: {end}; expected more than its start, {start}"
 
     def parts(self) -> Sequence[tuple[str, str]]:
         return (
@@ -131,38 +103,3 @@ def _are_valid(held: Any, nodes: int, resources: int) -> bool:
         if not processes.min() or (start >= end).any():
             return False
     return True
-
-
-def _row_of(entry: Mapping[str, Any]) -> list[Any] | None:
-    if set(entry) != {*HELD, "demand"} or not isinstance(entry["demand"], list | tuple):
-        return None
-    return [*(entry[name] for name in HELD), *entry["demand"]]
-
-
-def _mistakes(row: Sequence[Any], nodes: int | None, resources: int | None) -> list[str]:
-    """Return the mistakes in an allocation; None for a number of nodes or resources not known."""
-    demand = row[len(HELD) :]
-    mistakes = [
-        f".{name}: {value!r}; expected an integer from {least} to {LARGEST_FIELD}"
-        for name, value in zip(HELD, row)
-        if not _is_whole(value, least := int(name == "processes"))
-    ]
-    if resources is not None and len(demand) != resources:
-        given = counted(len(demand), "value")
-        mistakes.append(f".demand: {given}; expected {resources}, one for each of capacity")
-    else:
-        wrong = (
-            f".demand[{place}]: {value!r}; expected an integer from 0 to {LARGEST_FIELD}"
-            for place, value in enumerate(demand)
-            if not _is_whole(value, 0)
-        )
-        mistakes += islice(wrong, 1)
-    if not mistakes and nodes is not None and row[0] >= nodes:
-        mistakes.append(f".node: {row[0]}; expected a node from 0 to {nodes - 1}")
-    if not mistakes and row[2] >= row[3]:
-        mistakes.append(f".end: {row[3]}; expected more than its start, {row[2]}")
-    return mistakes
-
-
-def _is_whole(value: Any, least: int) -> bool:
-    return type(value) is int and least <= value <= LARGEST_FIELD

@@ -12,11 +12,10 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from optsched.content import SCHEMA_FILE
 from optsched.errors import InputError
-from optsched.files import write_text
-from optsched.json_text import json_text
+from optsched.files import json_text, write_text
 from optsched.markdown import between_marks, markdown_row
-from optsched.models.reference_snapshots import SCHEMA_FILE
 from optsched.models.snapshot import has_schema, snapshot_schema
 from optsched.models.stated import Stated
 from optsched.registry import models

@@ -23,13 +23,13 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.display import display_of
 from optsched.fields import Fields
-from optsched.models.formulation import formulations
+from optsched.models.program import formulations
 from optsched.models.schema import Schema
+from optsched.registry import display_of
 
 if TYPE_CHECKING:
-    from optsched.models.formulation import Formulation
+    from optsched.models.program import Formulation
 
 Solution = TypeVar("Solution")
 
@@ -83,7 +83,7 @@ class Problem(ABC, Generic[Solution]):
     A subclass declares its fields in its body, see `optsched.models.schema`, and is decorated with
     ``@models.register(kind)`` and ``@declared``. Its methods `violations` and `objective` verify
     every solution of every solver; they are written from the mathematics, and share no code with
-    the `optsched.models.formulation.Formulation` or with any solver.
+    the `optsched.models.program.Formulation` or with any solver.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ import numpy as np
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import Fields, Kind, WrongValueError
-from optsched.json_text import json_text
+from optsched.files import json_text
 from optsched.markdown import markdown_table
 from optsched.models.fields import Amounts, Labels, read_only, same_length
 
@@ -97,8 +97,6 @@ def field(
 
 
 def _every(kind: Kind, value: Any) -> Callable[[Fields], Any]:
-    """Return the function that fills a list, or a table of amounts, with one value."""
-
     def filled(fields: Fields) -> Any:
         rows = len(fields[kind.like or ""])
         if isinstance(value, int):
@@ -109,9 +107,9 @@ def _every(kind: Kind, value: Any) -> Callable[[Fields], Any]:
     return filled
 
 
-def labels(like: str, meaning: str) -> Any:
+def labels(like: str, meaning: str, *, as_text: bool = False) -> Any:
     """Declare an optional field with a label for each value of another list."""
-    return field(Labels(like), meaning, default=None)
+    return field(Labels(like, as_text=as_text), meaning, default=None)
 
 
 class Schema:

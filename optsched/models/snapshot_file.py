@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from optsched.binary_files import MOST, in_memory, read_bytes, read_head, write_bytes
+from optsched.content import SCHEMA_FILE, find_snapshot, of_model
 from optsched.errors import InputError, path_of
-from optsched.files import FolderKind
-from optsched.json_text import json_text
+from optsched.files import FolderKind, json_text
 from optsched.models.integer_program.lp_file import parse_lp
 from optsched.models.integer_program.mps_file import parse_mps
 from optsched.models.integer_program.or_library import instances
 from optsched.models.problem import Problem
-from optsched.models.reference_snapshots import SCHEMA_FILE, find_snapshot, of_model
 from optsched.models.snapshot import FILE as TABLE
 from optsched.models.snapshot import Snapshot, known_values
 from optsched.models.window_mkp.files import parse_window_mkp_table, parse_window_mkp_text
@@ -167,7 +166,6 @@ def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
 
 
 def _words(data: bytes, path: Path) -> list[list[str]]:
-    """Return the words of each line of a text file."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -250,7 +248,6 @@ def _place(text: str, steps: Sequence[str]) -> int | None:
 
 
 def _next(text: str, at: int) -> int:
-    """Return the position of the next value or of the end of the list."""
     separators = SEPARATORS.match(text, at)
     assert separators is not None
     return separators.end()

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from optsched.errors import InputError, StatementError
 from optsched.fields import Kind
 from optsched.models.export import PORTABLE_NAME
-from optsched.models.formulation import Formulation, formulations
 from optsched.models.linear import Entries, Expression, Ints, Relation, Rows, integers
 from optsched.models.problem import Problem, Violation
-from optsched.models.program import BlockNames, Program
+from optsched.models.program import BlockNames, Formulation, Program, formulations
 from optsched.models.schema import declared, field
 from optsched.models.verification import Verification, at_index, check_name, truths
 from optsched.registry import models
@@ -410,7 +409,6 @@ def model(name: str) -> Callable[[Statement], type[Stated]]:
 
 
 def _field(of: str, parameter: inspect.Parameter) -> Any:
-    """Return the field that a parameter of a statement declares."""
     given = [parameter.annotation]
     if get_origin(parameter.annotation) is Annotated:
         given = list(get_args(parameter.annotation)[1:])

@@ -277,7 +277,6 @@ def numbers(value: Any) -> Numbers:
 
 
 def _data(value: Any) -> Numbers:
-    """Return numbers that are no decisions."""
     if isinstance(value, Numbers):
         raise TypeError("a product of decisions; expected a linear expression")
     return Numbers(value)
@@ -310,7 +309,6 @@ def _sized(array: NDArray[Any]) -> tuple[NDArray[Any], int]:
 
 
 def _array(name: str, values: Any) -> NDArray[Any]:
-    """Return nested lists of integers as an array."""
     try:
         array = np.array(values)
     except (ValueError, OverflowError):

@@ -14,17 +14,7 @@ from optsched.durations import short
 from optsched.folders import read_frame, read_pictures, read_record
 from optsched.models.snapshot_file import source_file
 from optsched.numbers import counted
-from optsched.report.page import (
-    Cell,
-    Figure,
-    Page,
-    Part,
-    Section,
-    Table,
-    Value,
-    duration,
-    share,
-)
+from optsched.report.page import Cell, Figure, Page, Part, Section, Table, Value, duration, share
 from optsched.report.run_page import limits_in_words
 from optsched.solvers.comparison.tables import (
     AT_ONCE,
@@ -104,7 +94,6 @@ def _by_kind(frame: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame) -> str:
-    """Return the finding: the best solvers and the proofs, for each kind of problem."""
     words = []
     for own in _by_kind(table):
         kind, number = own["kind"].iloc[0], int(own["snapshots"].max())
@@ -289,7 +278,6 @@ def _quality_in_words(results: pd.DataFrame) -> str:
 
 
 def _profile_in_words(table: pd.DataFrame) -> str:
-    """Return the shares at the ends of the curves."""
     words = []
     for row in table.to_dict("records"):
         text = f"{row['kind']}, {row['solver']}: {row['proven']:.0%} proven"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optsched.numbers import counted
 from optsched.report import style
-from optsched.report.steps import extended, log_ticks, thinned
+from optsched.report.load import extended, log_ticks, thinned
 from optsched.solvers.comparison.tables import primal_gap
 from optsched.solvers.result import Status
 

@@ -1,6 +1,6 @@
 """What notebooks show of runs, results, problems and comparisons: cards, as HTML without scripts.
 
-`optsched.display.display_of` finds the function of a kind of object by its name.
+`optsched.registry.display_of` finds the function of a kind of object by its name.
 """
 
 from __future__ import annotations
@@ -141,6 +141,5 @@ def _is_shown(value: Any) -> bool:
 
 
 def _first_picture(shown: Run) -> Figure | None:
-    """Return the first picture of the page."""
     found = (picture for picture in run_pictures() if not picture.why_not(shown))
     return next((picture.drawn(shown) for picture in found), None)

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import one_line
-from optsched.files import write_text
+from optsched.files import json_text, write_text
 from optsched.folders import CHARTS, Expected, checked, read_object
-from optsched.json_text import json_text
 from optsched.numbers import counted
-from optsched.report.dark_mode import dark
-from optsched.report.style import FILLS
+from optsched.report.style import FILLS, dark
 
 MOST = 10_000
 """Most jobs that start in the period of a chart, and most intervals of processors of these."""

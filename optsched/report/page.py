@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from optsched.durations import short
 from optsched.errors import one_line
-from optsched.files import write_text
+from optsched.files import json_text, write_text
 from optsched.folders import REPORT
-from optsched.json_text import json_text
 from optsched.metrics.jobs import unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING as MISSING
 from optsched.numbers import digits, percent
-from optsched.report.dark_mode import with_dark_variant
+from optsched.report.style import with_dark_variant
 
 if TYPE_CHECKING:
     from jinja2 import Environment

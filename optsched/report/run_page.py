@@ -140,7 +140,6 @@ def _proves(config: Mapping[str, Any]) -> bool:
 
 
 def _lead(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
-    """Return the finding in a few sentences."""
     words = f"{summary['finished']:,} of {counted(summary['jobs'], 'job')} finished"
     if summary["mean_wait"] is not None:
         words += f", after a mean wait of {spoken(summary['mean_wait'])}"

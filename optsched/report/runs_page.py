@@ -241,9 +241,7 @@ def _change(name: str, value: float | None, base: float | None) -> str:
 
 
 def _pictures(
-    pictures: Mapping[str, str],
-    charts: Sequence[Mapping[str, Any]],
-    runs: Sequence[ComparedRun],
+    pictures: Mapping[str, str], charts: Sequence[Mapping[str, Any]], runs: Sequence[ComparedRun]
 ) -> list[Figure]:
     waited = []
     for run in runs:
@@ -389,7 +387,6 @@ def _extremes(jobs: Columns, baseline: ComparedRun, run: ComparedRun) -> list[st
 
 
 def _signed(seconds: float) -> Cell:
-    """Return a difference of durations, with its sign."""
     if not np.isfinite(seconds):
         return cell(None)
     sign = "+" if seconds > 0 else "-" if seconds < 0 else ""

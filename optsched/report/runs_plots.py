@@ -1,23 +1,44 @@
-"""Pictures of a comparison of runs: waits, load over time, and Gantt charts."""
+"""Pictures of a comparison of runs: waits, load over time, and Gantt charts of the same time."""
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import MINUTE, spoken
+from optsched import registry
+from optsched.durations import DAY, MINUTE, spoken
+from optsched.errors import InputError
+from optsched.folders import read_columns
+from optsched.machines.machine import read_machine
+from optsched.machines.site import SiteMachine
+from optsched.machines.texts import Texts
 from optsched.report import style
-from optsched.report.gantt_chart import write_charts
+from optsched.report.gantt_chart import MOST, Shown, chart_data, write_charts
+from optsched.report.load import Steps, at_least, log_ticks, time_axis, unit_for
+from optsched.report.pictures.gantt import (
+    MOST_LABELS,
+    NEARBY,
+    Rectangles,
+    Window,
+    allocations,
+    busiest,
+    colors,
+    first_processors,
+    label,
+    processors_shown,
+    rectangles_between,
+)
+from optsched.report.pictures.gantt import draw as draw_rectangles
 from optsched.report.pictures.utilization import MOST_BINS
 from optsched.report.pictures.waits import curve
-from optsched.report.runs_gantt import gantt
-from optsched.report.steps import Steps, at_least, log_ticks, time_axis, unit_for
 from optsched.schedule import State
 
 if TYPE_CHECKING:
@@ -80,7 +101,7 @@ def load(comparison: RunComparison) -> Figure:
         (panels[1], "waiting jobs", _waiting),
     ]
     widths = []
-    for axes, label, of in parts:
+    for axes, measured, of in parts:
         highest = 1.0
         for run, look in zip(comparison.runs, _looks()):
             bins = of(comparison, run, begin, end).binned(MOST_BINS)
@@ -88,7 +109,7 @@ def load(comparison: RunComparison) -> Figure:
             widths.append(bins.width)
             edges = (bins.edges - begin) / unit[0]
             style.draw_steps(axes, bins.mean, edges, baseline=None, fill=False, **look)
-        axes.set_ylabel(label)
+        axes.set_ylabel(measured)
         axes.set_ylim(0, 1.05 * highest)
         style.count_ticks(axes.yaxis)
     _mean_waits(panels[2], comparison, unit[0])
@@ -167,3 +188,254 @@ def _name_lines(axes: Axes, runs: Sequence[ComparedRun]) -> None:
 def _label(name: str) -> str:
     lines = textwrap.wrap(name, LABEL, max_lines=3, placeholder=" ...", break_on_hyphens=False)
     return "\n".join(lines) or name
+
+
+MOST_CHARTS = 8
+"""Most charts; further runs are left out."""
+
+MOST_RECTANGLES = 500
+"""Most rectangles of a chart in a time that is chosen here."""
+
+MOST_ASKED = 10_000
+"""Most rectangles of a chart in a time that the user states."""
+
+ROWS = 100
+"""Most rectangles of the usual height above each other that can be distinguished."""
+
+HEIGHT = 1.6
+"""Height of a chart, in inches."""
+
+
+class Schedule(NamedTuple):
+    """Starts, ends (the end of all runs for jobs that never end), and processors of the jobs."""
+
+    start: NDArray[np.float64]
+    until: NDArray[np.float64]
+    texts: Texts
+
+    @property
+    def rectangles(self) -> NDArray[np.int64]:
+        """Number of rectangles of each job."""
+        return self.texts.occurrences(" ") + 1
+
+
+@dataclass(frozen=True)
+class GanttCharts:
+    """Charts of the first `MOST_CHARTS` runs: a picture, and data to zoom."""
+
+    comparison: RunComparison
+    schedules: Sequence[Schedule]
+    part: Window
+
+    @property
+    def runs(self) -> Sequence[ComparedRun]:
+        """Runs that have a chart."""
+        return self.comparison.runs[: len(self.schedules)]
+
+    @style.applied()
+    def figure(self) -> Figure:
+        """Return the picture."""
+        part, span = self.part, self.comparison.span
+        job_id = self.comparison.jobs["job_id"]
+        boxes = [allocations(*schedule, part) for schedule in self.schedules]
+        painted = _same_colors(boxes, part)
+        title = _title(part, span, len(self.comparison.runs))
+        figure = style.new_figure(1.2 + HEIGHT * len(self.runs), title)
+        panels = figure.subplots(len(self.runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        unit = unit_for(span[1] - span[0])
+        few = all(len(np.unique(own.job)) <= MOST_LABELS for own in boxes)
+        for axes, run, own, color in zip(panels, self.runs, boxes, painted):
+            axes.grid(visible=False)
+            axes.set_title(f"{run.name}, {_share_in_use(own, part):.0%} of processors in use")
+            axes.set_ylabel("processor")
+            axes.set_ylim(0, part.processors)
+            style.count_ticks(axes.yaxis)
+            if len(own):
+                draw_rectangles(axes, own, color, part, span[0], unit[0])
+                if few:
+                    label(axes, job_id, own, part, span[0], unit[0])
+        time_axis(panels[-1], part.begin - span[0], part.end - span[0], unit)
+        return figure
+
+    def data(self, most: int = MOST) -> list[dict[str, Any]]:
+        """Return the data of charts to zoom, which begin with the part of the picture.
+
+        Their period is longer, as long as no chart has more than its share of `most` rectangles.
+        """
+        zero = self.comparison.span[0]
+        period = self._around(most // len(self.runs))
+        view = self.part.begin - zero, self.part.end - zero
+        charts = []
+        for run, schedule in zip(self.runs, self.schedules):
+            places = {"allocated_resources": np.asarray(schedule.texts)}
+            jobs = {**self.comparison.jobs, **run.outcome, **places}
+            made = chart_data(jobs, shown=Shown((period[0] - zero, period[1] - zero), view))
+            charts += [{"name": run.name, **made}] if made else []
+        return charts
+
+    def _around(self, most: int) -> tuple[float, float]:
+        """Return the longest time around the part, in doublings, with few enough rectangles."""
+        span, length = self.comparison.span, self.part.end - self.part.begin
+        doublings = math.ceil(math.log2((span[1] - span[0]) / length)) + 1
+        more = length * (2.0 ** np.arange(doublings + 1) - 1)
+        begins = np.maximum(self.part.begin - more, span[0])
+        ends = np.minimum(self.part.end + more, span[1])
+        eligible = np.ones(len(more), dtype=bool)
+        for one in self.schedules:
+            ran = np.isfinite(one.start)
+            shown = rectangles_between(one.start[ran], one.until[ran], one.rectangles[ran])
+            eligible &= shown(begins, ends) <= most
+        longest = int(np.flatnonzero(eligible).max(initial=0))
+        return float(begins[longest]), float(ends[longest])
+
+
+def gantt(comparison: RunComparison, days: tuple[float, float] | None = None) -> GanttCharts | None:
+    """Return the charts of runs, for a period in days if one is given.
+
+    By default the time is one in which the schedules differ most from the baseline. None if jobs
+    share processors, or hold nodes of a site or boxes of a torus, in any of the runs.
+    """
+    runs = comparison.runs[:MOST_CHARTS]
+    sizes = [size for run in runs for size in [_processors(run)] if size is not None]
+    if len(sizes) < len(runs):
+        if days is not None:
+            reason = "these runs have no Gantt chart; expected jobs alone on a line of processors"
+            raise InputError(reason, field="days")
+        return None
+    schedules = [_schedule(comparison, run) for run in runs]
+    span = comparison.span
+    if days is None:
+        part = window(comparison.jobs["requested_number_of_resources"], schedules, max(sizes), span)
+    else:
+        part = _stated(days, schedules, max(sizes), span)
+    return GanttCharts(comparison, schedules, part)
+
+
+def _processors(run: ComparedRun) -> int | None:
+    """Return the number of processors, None if jobs do not hold processors of a line alone."""
+    spec = run.config["machine"]
+    kind = spec.partition(":")[0]
+    if kind not in registry.machines or "node_time" in run.summary:  # the boxes of a torus
+        return None
+    machine = registry.machines[kind]
+    if machine.time_shared or issubclass(machine, SiteMachine):
+        return None
+    return read_machine(spec).size
+
+
+def _schedule(comparison: RunComparison, run: ComparedRun) -> Schedule:
+    kinds = {"allocated_resources": "str"}
+    held = read_columns(Path(run.path) / "jobs.parquet", kinds)["allocated_resources"]
+    end = run.outcome["finish_time"]
+    until = np.where(np.isfinite(end), end, comparison.span[1])
+    texts = Texts.of([text or "" for text in held.tolist()])
+    return Schedule(run.outcome["starting_time"], until, texts)
+
+
+def window(
+    processors: NDArray[np.int64],
+    schedules: Sequence[Schedule],
+    size: int,
+    span: tuple[float, float],
+    most: int = MOST_RECTANGLES,
+) -> Window:
+    """Return the part of the schedules to show: all of it, if no chart has too many rectangles.
+
+    Otherwise the first processors, so few that the usual rectangle can be seen, and the time in
+    which the most processors are held by jobs that run under one policy and not under the other.
+    """
+    started = [np.isfinite(one.start) for one in schedules]
+    if all(one.rectangles[ran].sum() <= most for one, ran in zip(schedules, started)):
+        return Window(*span, size)
+    first, ran = schedules[0], started[0]
+    work = np.where(ran, processors * (first.until - first.start), 0.0)
+    shown = processors_shown(processors / first.rectangles, work, size, ROWS)
+    counts = [
+        rectangles_between(one.start[kept], one.until[kept], one.rectangles[kept])
+        for one, ran in zip(schedules, started)
+        for kept in [ran & (first_processors(one.texts) < shown)]
+    ]
+    begin, end, few = busiest(
+        _difference(processors, schedules, span),
+        lambda begins, ends: np.max([count(begins, ends) for count in counts], axis=0),
+        span,
+        most,
+    )
+    while not few and shown > 1:
+        lows = (allocations(*one, Window(begin, end, shown)).low for one in schedules)
+        few = all(len(low) <= most for low in lows)
+        shown = shown if few else shown // 2
+    return Window(begin, end, shown)
+
+
+def _difference(
+    processors: NDArray[np.int64], schedules: Sequence[Schedule], span: tuple[float, float]
+) -> Steps:
+    """Return the processors held by jobs that run in a schedule or in the first, not in both.
+
+    Where all schedules are the same, it is the number of processors in use.
+    """
+    base, *others = schedules
+    stays = [
+        (begin[held], end[held], sign * processors[held])
+        for other in others
+        for begin, end, sign in (
+            (base.start, base.until, 1),
+            (other.start, other.until, 1),
+            (np.maximum(base.start, other.start), np.minimum(base.until, other.until), -2),
+        )
+        for held in [begin < end]  # not where one is nan
+    ]
+    since, until, amounts = map(np.concatenate, zip(*stays))
+    found = Steps.from_stays(since, until, amounts, *span)
+    if found.values.any():
+        return found
+    ran = np.isfinite(base.start)
+    return Steps.from_stays(base.start[ran], base.until[ran], processors[ran], *span)
+
+
+def _stated(
+    days: tuple[float, float], schedules: Sequence[Schedule], size: int, span: tuple[float, float]
+) -> Window:
+    """Return the part that the user states, in days since the first submission."""
+    begin, end = (span[0] + DAY * day for day in days)
+    if begin >= span[1]:
+        reason = f"{days[0]:g}:{days[1]:g}; expected a part of {spoken(span[1] - span[0])}"
+        raise InputError(reason, field="days")
+    part = Window(begin, min(end, span[1]), size)
+    most = max(
+        int(one.rectangles[(one.start < part.end) & (one.until > part.begin)].sum())
+        for one in schedules
+    )
+    if most > MOST_ASKED:
+        reason = f"{most:,} rectangles in one chart; expected a time with at most {MOST_ASKED:,}"
+        raise InputError(reason, field="days")
+    return part
+
+
+def _same_colors(charts: Sequence[Rectangles], part: Window) -> list[NDArray[np.int64]]:
+    """Return the color of each rectangle of each chart; a job has one color in all of them."""
+    apart = (1 + 2 / NEARBY) * part.processors  # no chart has borders with the next
+    every = Rectangles(
+        np.concatenate([own.job for own in charts]),
+        np.concatenate([own.begin for own in charts]),
+        np.concatenate([own.end for own in charts]),
+        np.concatenate([own.low + int(place * apart) for place, own in enumerate(charts)]),
+        np.concatenate([own.high + int(place * apart) for place, own in enumerate(charts)]),
+    )
+    color = colors(every, part.end - part.begin, part.processors)
+    return np.split(color, np.cumsum([len(own) for own in charts])[:-1])
+
+
+def _share_in_use(boxes: Rectangles, part: Window) -> float:
+    wide = np.minimum(boxes.end, part.end) - np.maximum(boxes.begin, part.begin)
+    tall = np.minimum(boxes.high, part.processors) - boxes.low
+    return float(wide @ tall) / (part.end - part.begin) / part.processors
+
+
+def _title(part: Window, span: tuple[float, float], runs: int) -> str:
+    words = f"The first {MOST_CHARTS} schedules" if runs > MOST_CHARTS else "The schedules"
+    if (part.begin, part.end) != span:
+        since, until = (spoken(at - span[0]) for at in (part.begin, part.end))
+        words += f" from {since} to {until} after the first submission"
+    return words

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from optsched.compilation import clock
 from optsched.errors import InputError, brief
-from optsched.files import write_json, write_text, written, written_folder
+from optsched.files import json_text, write_json, write_text, written, written_folder
 from optsched.folders import COMPARISON, RUN, RUNS, Keep
-from optsched.json_text import json_text
 from optsched.report.page import write_page
 from optsched.simulator.job_table import empty, to_arrow
 from optsched.simulator.problem_solver import COLUMNS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +15,12 @@ from optsched.errors import InputError
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.window_mkp import NOT_PLACED
 from optsched.numbers import counted
-from optsched.report import rows, style, torus_maps
+from optsched.report import style, torus_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from optsched.models.box_placement import BoxPlacement
@@ -33,6 +35,75 @@ if TYPE_CHECKING:
     from optsched.models.threshold_allocation import Placement, ThresholdAllocation
     from optsched.models.window_mkp import Assignment, WindowMKP
 
+HIGHEST, TALLEST = 0.26, 9.0
+"""Largest height of a row and of all rows, in inches."""
+
+READABLE = 0.12
+"""Least height of a row with labels, in inches."""
+
+INSIDE = 7.2
+"""Approximate width of all panels, in inches; it depends on the names of rows."""
+
+CHARACTER = 0.075
+"""Width of a character of a label, in inches."""
+
+
+class Stretch(NamedTuple):
+    """Part of a row that a job has, from `begin` to before `end`."""
+
+    row: int
+    begin: float
+    end: float
+    fill: str
+    label: str
+
+
+class Panel(NamedTuple):
+    """Rows of one kind: the label along them, the length of each row, and the jobs in them."""
+
+    along: str
+    lengths: Sequence[float]
+    stretches: Sequence[Stretch]
+
+
+@style.applied()
+def row_figure(
+    title: str, heading: str, across: str, names: Sequence[str], panels: Sequence[Panel]
+) -> Figure:
+    """Return a picture of rows, the first one on top, in panels side by side.
+
+    `heading` is a sentence below the title, `across` the label across the rows, and `names` are
+    those of the rows, which all panels have in common.
+    """
+    height = min(HIGHEST, TALLEST / max(1, len(names)))
+    shown = range(0, len(names), math.ceil(READABLE / height))
+    drawing = style.new_figure(1.1 + height * len(names), title)
+    first, *others = drawing.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    style.subtitle(first, heading)
+    first.set_ylabel(across)
+    first.set_yticks(list(shown), [names[row] for row in shown], fontsize=8)
+    first.set_ylim(len(names) - 0.4, -0.6)
+    for axes, panel in zip((first, *others), panels):
+        _draw(axes, panel, INSIDE / len(panels), labeled=height >= READABLE)
+    return drawing
+
+
+def _draw(axes: Axes, panel: Panel, inside: float, *, labeled: bool) -> None:
+    axes.grid(visible=False)
+    look: dict[str, Any] = {"height": 0.8, "linewidth": 0.6, "clip_on": False}
+    axes.barh(range(len(panel.lengths)), panel.lengths, color="white", edgecolor=style.GREY, **look)
+    longest = max((*panel.lengths, 1))
+    rows, begins, ends, fills, names = zip(*panel.stretches) if panel.stretches else ((),) * 5
+    widths = [end - begin for begin, end in zip(begins, ends)]
+    axes.barh(rows, widths, left=begins, color=fills, edgecolor=style.INK, **look)
+    for row, begin, width, name in zip(rows, begins, widths, names):
+        if labeled and width / longest * inside >= CHARACTER * len(name):
+            axes.text(begin + width / 2, row, name, ha="center", va="center", fontsize=8)
+    axes.set_xlim(0, longest)
+    axes.set_xlabel(panel.along)
+    style.count_ticks(axes.xaxis)
+
+
 FEW, MOST = 30, 70
 """Most nodes that are all drawn, and most of those that receive a chunk where there are more."""
 
@@ -42,10 +113,10 @@ FEW_IN_TIME = 8
 BEHIND = 1.2
 """Time drawn, from now on, relative to the time until the job ends."""
 
-HIGHEST, TALLEST = 0.45, 9.0
+HIGHEST_OF_NODE, TALLEST = 0.45, 9.0
 """Largest height of a node and of all nodes, in inches."""
 
-READABLE = 0.14
+READABLE_OF_NODE = 0.14
 """Least height of a node with its name, in inches."""
 
 FILLED = 0.85
@@ -81,7 +152,7 @@ def gang_packing(problem: GangPacking, solution: Packing) -> Figure:
     running = problem.running_jobs or [f"r{job + 1}" for job in range(len(problem.running))]
     waiting = problem.waiting_jobs or [f"w{job + 1}" for job in range(len(problem.waiting))]
     stretches = [
-        rows.Stretch(row, begin, end, style.FAINT, str(name))
+        Stretch(row, begin, end, style.FAINT, str(name))
         for name, row, columns in zip(running, solution.rows_of_running, problem.running)
         for begin, end in runs_of(columns)
     ]
@@ -91,17 +162,17 @@ def gang_packing(problem: GangPacking, solution: Packing) -> Figure:
         if job[1] >= 0
     ]
     stretches += [
-        rows.Stretch(row, begin, end, style.FILLS[place % len(style.FILLS)], str(name))
+        Stretch(row, begin, end, style.FILLS[place % len(style.FILLS)], str(name))
         for place, (name, row, columns) in enumerate(placed)
         for begin, end in runs_of(columns)
     ]
     jobs = counted(len(problem.waiting), "waiting job")
-    return rows.figure_of(
+    return row_figure(
         f"{problem.name} {problem.size}",
         f"{len(placed):,} of {jobs} placed, in color; running jobs in gray",
         "row",
         [str(row + 1) for row in range(problem.rows)],
-        [rows.Panel("columns", [problem.columns] * problem.rows, stretches)],
+        [Panel("columns", [problem.columns] * problem.rows, stretches)],
     )
 
 
@@ -160,12 +231,12 @@ def node_placement(problem: NodePlacement, solution: Placements) -> Figure:
     elif len(nodes) < len(problem.free):
         heading += f"; the {counted(len(nodes), 'node')} with jobs"
     jobs, on = counted(len(solution.nodes), "job"), counted(len(problem.free), "node")
-    return rows.figure_of(f"Placement of {jobs} on {on}", heading, "node", labels, panels)
+    return row_figure(f"Placement of {jobs} on {on}", heading, "node", labels, panels)
 
 
 def _panel_of_resource(
     problem: NodePlacement, solution: Placements, resource: int, row_of: dict[int, int]
-) -> rows.Panel:
+) -> Panel:
     names, exclusive = _names(problem), {*problem.exclusive}
     free = problem.free[:, resource].tolist()
     demand = problem.demand[:, resource].tolist()
@@ -177,17 +248,15 @@ def _panel_of_resource(
             filled[node] += free[node] if job in exclusive else chunks * demand[job]
             if filled[node] > begin:
                 place = row_of[node], begin, filled[node]
-                stretches.append(
-                    rows.Stretch(*place, style.FILLS[job % len(style.FILLS)], names[job])
-                )
+                stretches.append(Stretch(*place, style.FILLS[job % len(style.FILLS)], names[job]))
     what = problem.resources[resource]
     unit = {"cpus": "CPUs", "gpus": "GPUs"}.get(what, what)
-    return rows.Panel(f"free {unit}", [free[node] for node in row_of], stretches)
+    return Panel(f"free {unit}", [free[node] for node in row_of], stretches)
 
 
 def _panel_of_devices(
     problem: NodePlacement, solution: Placements, row_of: dict[int, int]
-) -> rows.Panel:
+) -> Panel:
     names = _names(problem)
     stretches = []
     filled: defaultdict[tuple[int, int], float] = defaultdict(float)
@@ -195,7 +264,7 @@ def _panel_of_devices(
         for device, free in enumerate(problem.devices[node]):
             filled[node, device] = device + 1 - free / WHOLE
             if free < WHOLE:
-                stretches.append(rows.Stretch(row, device, filled[node, device], style.FAINT, ""))
+                stretches.append(Stretch(row, device, filled[node, device], style.FAINT, ""))
     for job, (at, devices) in enumerate(zip(solution.nodes, solution.devices)):
         share = min(int(problem.share[job]), WHOLE) / WHOLE
         for node, chosen in zip(at, devices):
@@ -203,12 +272,8 @@ def _panel_of_devices(
                 begin = filled[node, device]
                 filled[node, device] += share
                 place = row_of[node], begin, begin + share
-                stretches.append(
-                    rows.Stretch(*place, style.FILLS[job % len(style.FILLS)], names[job])
-                )
-    return rows.Panel(
-        "devices, gray if in use", [len(problem.devices[n]) for n in row_of], stretches
-    )
+                stretches.append(Stretch(*place, style.FILLS[job % len(style.FILLS)], names[job]))
+    return Panel("devices, gray if in use", [len(problem.devices[n]) for n in row_of], stretches)
 
 
 def _names(problem: NodePlacement) -> list[str]:
@@ -275,7 +340,7 @@ def threshold_allocation(problem: ThresholdAllocation, solution: Placement) -> F
     used = np.flatnonzero(solution.processes).tolist()
     nodes = list(range(problem.nodes)) if problem.nodes <= FEW_IN_TIME else used
     demands = [_demand(problem, solution, node) for node in nodes]
-    height = min(HIGHEST, TALLEST / max(1, len(nodes)))
+    height = min(HIGHEST_OF_NODE, TALLEST / max(1, len(nodes)))
     highest = max((share for _, _, total in demands for share in total), default=1.0)
     scale = FILLED / max(highest, 1.0)
     drawing = style.new_figure(1.4 + height * len(nodes), f"{problem.name} {problem.size}")
@@ -297,7 +362,7 @@ def threshold_allocation(problem: ThresholdAllocation, solution: Placement) -> F
         axes.stairs(upper, times, baseline=lower, color=fill, **AREA)
         axes.axhline(floor, color=style.GREY, linewidth=0.6)
         axes.axhline(floor - scale, **LIMIT)
-    shown = range(0, len(nodes), math.ceil(READABLE / height))
+    shown = range(0, len(nodes), math.ceil(READABLE_OF_NODE / height))
     axes.set_yticks(list(shown), [str(nodes[row]) for row in shown], fontsize=8)
     axes.set_ylim(len(nodes) - 0.4, -0.5)
     axes.set_xlim(0, max((times[-1] for times, _, _ in demands), default=1))
@@ -349,18 +414,18 @@ def window_mkp(problem: WindowMKP, solution: Assignment) -> Figure:
     weights = problem.weights.tolist()
     placed = [job for job, slot in enumerate(solution) if slot != NOT_PLACED]
     filled = [0] * len(problem.capacities)
-    stretches: list[rows.Stretch] = []
+    stretches: list[Stretch] = []
     for job in sorted(placed, key=solution.__getitem__):  # so that neighbors differ in color
         slot, fill = solution[job], style.FILLS[len(stretches) % len(style.FILLS)]
         begin, filled[slot] = filled[slot], filled[slot] + weights[job]
-        stretches.append(rows.Stretch(slot, begin, filled[slot], fill, str(names[job])))
+        stretches.append(Stretch(slot, begin, filled[slot], fill, str(names[job])))
     jobs = counted(len(solution), "job")
-    return rows.figure_of(
+    return row_figure(
         f"{problem.name} {problem.size}",
         f"{len(placed):,} of {jobs} placed, on {sum(filled):,} nodes",
         "slot",
         [str(slot) for slot in slots],
-        [rows.Panel("nodes", problem.capacities.tolist(), stretches)],
+        [Panel("nodes", problem.capacities.tolist(), stretches)],
     )
 
 

@@ -511,5 +511,4 @@ def relocation_figure(
 
 
 def _largest(boxes: Mapping[Label, Box], jobs: Iterable[Label]) -> list[Label]:
-    """Return the jobs whose boxes have the most routers."""
     return sorted(jobs, key=lambda job: -boxes[job].volume)[:LABELED]

@@ -15,7 +15,7 @@ import numpy as np
 from optsched import registry
 from optsched.class_file import origin_of
 from optsched.errors import InputError
-from optsched.json_text import json_text
+from optsched.files import json_text
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.settings import has_plain_settings, values_of

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.display import display_of
 from optsched.machines.machine import Machine
 from optsched.machines.texts import Texts
 from optsched.metrics.jobs import (
@@ -32,9 +31,10 @@ from optsched.metrics.jobs import (
     summarise_placement,
     summarise_problems,
     utilization_between,
+    why_rejected,
 )
 from optsched.metrics.measure import Metric
-from optsched.metrics.rejections import why_rejected
+from optsched.registry import display_of
 from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.holds import NEVER, Holds

@@ -30,12 +30,12 @@ from optsched.simulator.run import Run
 from optsched.simulator.scenario import BUDGET, Scenario, check_use, configure
 from optsched.simulator.user_code import execution_report, explaining, policy_report
 from optsched.solvers.solving import as_budget
-from optsched.traces.job_spans import numbers_in, span_of
+from optsched.traces.cleaning import numbers_in, span_of
 from optsched.traces.reading import read_trace
 from optsched.traces.scaling import shaken, stretched, submitted
 from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
-from optsched.workloads.generating import generate_workload
+from optsched.workloads.spec_file import generate_workload
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ import numpy as np
 
 from optsched.class_file import place_of
 from optsched.errors import InputError, brief
-from optsched.json_text import json_text
+from optsched.files import json_text
 from optsched.numbers import counted
 from optsched.schedule import Schedule
 from optsched.simulator.actions import Action, Start

@@ -197,7 +197,6 @@ def _entries_of(text: str) -> Iterator[tuple[int, list[str | _Ranges]]]:
 
 
 def _bracket(text: str, whole: str) -> _Ranges:
-    """Return the ranges in a bracket."""
     ranges: _Ranges = []
     for part in _BETWEEN.finditer(text):
         found = _RANGE.fullmatch(part[0])

@@ -178,7 +178,6 @@ def _last_end(
 
 
 def _fits(requests: Requests, one: Chunks, nodes: Flags) -> bool:
-    """Return whether an alternative fits on some idle nodes."""
     demand = np.array(one.demand)
     asked = demand > 0
     capacity = requests.site.capacity[requests.nodes[one.nodes] & nodes]

@@ -417,7 +417,6 @@ class _Amounts:
 
 
 def _fits(allowed: _Allowed, demand: Sequence[int], chunks: int, most: int) -> bool:
-    """Return whether chunks fit on the idle site."""
     room = 0
     for capacity, nodes in allowed.alike.items():
         room += nodes * min(most, *(a // b for a, b in zip(capacity, demand) if b))
@@ -468,7 +467,6 @@ def licences_asked(text: str) -> Counter[str]:
 
 
 def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the number of each licence of the site that a job asks for."""
     found = licences_asked(text)
     if not found.keys() <= there.keys():
         unreadable = any(":" in name for name in found.keys() - there.keys())

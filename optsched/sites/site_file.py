@@ -19,15 +19,7 @@ from optsched.fields import REQUIRED, Kind, Of, Parsed, Table, flag
 from optsched.numbers import LARGEST, MOST_CAPACITY
 from optsched.sites.host_lists import host_list_in_order, hosts_of, read_together
 from optsched.sites.reservations import Reservation, overlapping
-from optsched.sites.site import (
-    STATES,
-    Node,
-    Partition,
-    Site,
-    described,
-    some,
-    typed,
-)
+from optsched.sites.site import STATES, Node, Partition, Site, described, some, typed
 from optsched.sites.slurm_amounts import megabytes, seconds, time_text
 from optsched.sites.topology import Blocks, Places, Topology, Torus, Tree, blocks_of, tree_of
 from optsched.text_files import read_toml
@@ -95,8 +87,6 @@ def _gpus(value: Any) -> dict[str, int]:
 
 
 def _one_of(names: Sequence[str], expected: str = "") -> Parsed:
-    """Return the kind of one of several names."""
-
     def convert(value: Any) -> str:
         if _any_text(value) not in names:
             raise UnknownNameError("name", value, names)
@@ -252,7 +242,6 @@ def _nodes(table: _Table) -> list[Node]:
 
 
 def _resources(group: _Table, found: dict[str, int], gpus: dict[str, int]) -> dict[str, int]:
-    """Return the further resources of the nodes of a group."""
     for name in {"cores", "memory"} & set(found):
         group.note(f"resources.{name}", f"expected the key {name} of the table itself")
     for name in set(gpus) & set(found):

@@ -208,7 +208,6 @@ def read_dump(path: str | Path, *keys: str, written_by: str | None = None) -> Du
 
 
 def _errors(value: Mapping[str, Any]) -> str:
-    """Return the errors that Slurm reports beside the records."""
     errors = value.get("errors")
     told = []
     for each in errors if isinstance(errors, list) else ():

@@ -1,4 +1,4 @@
-"""A site as Slurm describes it, with what the files say beyond the site itself."""
+"""A site as Slurm shows it: its nodes, and what the files say beyond the site itself."""
 
 from __future__ import annotations
 
@@ -15,9 +15,302 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.sites.records import Ints, Notes, whole_numbers
 from optsched.sites.reservations import Reservation, overlapping
-from optsched.sites.site import Node, Partition, Site, described
+from optsched.sites.site import NODE_NAME, Node, Partition, Site, described, typed
+from optsched.sites.slurm_amounts import SHARED, Shares, gres, shares_in_use, tres
+from optsched.sites.slurm_json import UNSET, RecordFields, is_json, read_dump
+from optsched.sites.slurm_lines import Line, printed_lines
 from optsched.sites.slurm_partitions import Access
 from optsched.sites.topology import Topology
+
+DOWN = frozenset(
+    (
+        *("DOWN", "ERROR", "FUTURE", "INVALID", "INVALID_REG", "NOT_RESPONDING", "NO_RESPOND"),
+        *("POWERING_DOWN", "REBOOT_ISSUED", "UNKNOWN"),
+    )
+)
+"""Words of the state of a node on which no job runs."""
+
+DRAINED = frozenset(
+    ("BLOCKED", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "POWER_DOWN", "POWER_DRAIN")
+)
+"""Words of the state of a node on which no further job starts."""
+
+COMPLETING = "COMPLETING"
+"""Word of the state of a node whose last job is not yet completed: none starts until it is."""
+
+RESERVED = frozenset(("MAINT", "MAINTENANCE", "RESERVED", "RESV"))
+"""Words of the state of a node that a reservation holds now."""
+
+ALLOCATED = frozenset(("ALLOC", "ALLOCATED"))
+"""Words of the state of a node of which jobs have all cores."""
+
+UP = frozenset(
+    (
+        *("ALLOC", "ALLOCATED", "CLOUD", "COMPLETING", "DYNAMIC_FUTURE", "DYNAMIC_NORM", "IDLE"),
+        *("MIXED", "PLANNED", "POWERED_DOWN", "POWERING_UP", "POWER_UP", "REBOOT_CANCELED"),
+        *("REBOOT_REQUESTED", "RESUME", "UNDRAIN"),
+    )
+)
+"""Words of the state of a node on which jobs start, at once or when Slurm has woken it up."""
+
+ASLEEP = "POWERED_DOWN"
+
+BOOTING = frozenset(("POWERING_UP", "POWER_UP"))
+"""Words of the state of a node that does not respond yet, which is no fault."""
+
+SILENT = frozenset(("NOT_RESPONDING", "NO_RESPOND"))
+
+_MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "%": "POWERING_DOWN"}
+_MARKS |= {"!": "POWER_DOWN", "$": "MAINT", "@": "REBOOT_REQUESTED", "^": "REBOOT_ISSUED"}
+_MARKS |= {"-": "PLANNED"}
+
+_NUMBERED = re.compile(r"\([0-9]+\)$")
+"""The number of a user after its name, in text."""
+
+_BY_WHOM = re.compile(r"\[[^\[\]]*@[0-9T:.-]+\]$")
+_NOT_CONSUMED = re.compile(r"(?:^|,)[^,(]*:no_consume\b[^,(]*(?:\([^)]*\))?")
+
+
+class _Keys(NamedTuple):
+    """Names of the fields."""
+
+    name: str
+    effective: str
+    cores: str
+    memory: str
+    system_memory: str
+    used_cores: str
+    used_memory: str
+    gres: str
+    used_gres: str
+    drained_gres: str
+    used_tres: str
+    active: str
+    features: str
+    threads: str
+    partitions: str
+    reason: str
+    configured: str
+    owner: str
+    label: str
+    weight: str
+
+
+_JSON = _Keys(
+    *("name", "effective_cpus", "cpus", "real_memory", "specialized_memory"),
+    *("alloc_cpus", "alloc_memory", "gres", "gres_used", "gres_drained", "tres_used"),
+    *("active_features", "features", "threads", "partitions", "reason"),
+    *("tres", "owner", "mcs_label", "weight"),
+)
+_TEXT = _Keys(
+    *("nodename", "cpuefctv", "cputot", "realmemory", "memspeclimit"),
+    *("cpualloc", "allocmem", "gres", "gresused", "gresdrain", "alloctres"),
+    *("activefeatures", "availablefeatures", "threadspercore", "partitions", "reason"),
+    *("cfgtres", "owner", "mcs_label", "weight"),
+)
+
+
+def read_nodes(
+    path: Path, notes: Notes, beside: Path | None = None
+) -> tuple[list[SlurmNode], int | None]:
+    """Return the nodes in a file, and when it was written in seconds since 1970, if it says so.
+
+    `path`: what ``scontrol show nodes`` wrote, with ``--json`` or with ``-o`` and best with ``-d``,
+    or what ``sinfo --json`` of Slurm 22.05 wrote; plain or gzip; `beside`: what ``scontrol show
+    nodes -o`` wrote at the same time, for the cores and the memory that are kept for the system
+    where the JSON does not state them, as that of Slurm 22.05.
+    """
+    time = None
+    sources: Iterator[Line | RecordFields]
+    if is_json(path):
+        dump = read_dump(path, "nodes")
+        time, keys = dump.time, _JSON
+        sources = (RecordFields(dump, place) for place in range(len(dump.records)))
+    else:
+        keys = _TEXT
+        sources = printed_lines(path)
+    nodes: list[SlurmNode] = []
+    seen: set[str] = set()
+    texts = (
+        {} if beside is None else {each.text(_TEXT.name): each for each in printed_lines(beside)}
+    )
+    for source in sources:
+        shown = _node(source, keys, notes, texts)
+        if shown.node.name in seen:
+            raise source.wrong(keys.name, "every node once")
+        seen.add(shown.node.name)
+        nodes.append(shown)
+    if not nodes:
+        raise InputError("no nodes; expected what scontrol show nodes writes", file=path)
+    return nodes, time
+
+
+def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return the state of a node in a site, and the words that are not known.
+
+    It is the worst that the words say; a node with unknown words counts as drained. A node that
+    boots does not respond yet: Slurm sets both words, and starts jobs on it.
+
+    >>> state_of(("MIXED", "DRAIN")), state_of(("IDLE", "PLANNED")), state_of(("DOWN*",))
+    (('drained', ()), ('up', ()), ('down', ()))
+    >>> state_of(("IDLE", "CLOUD", "NOT_RESPONDING", "POWERING_UP")), state_of(("IDLE*",))
+    (('up', ()), ('down', ()))
+    """
+    said = _said(words)
+    if said & BOOTING:
+        said -= SILENT
+    unknown = tuple(sorted(said - DOWN - DRAINED - RESERVED - UP))
+    if said & DOWN:
+        return "down", unknown
+    if said & DRAINED or unknown:
+        return "drained", unknown
+    return ("reserved" if said & RESERVED else "up"), unknown
+
+
+def _said(words: Iterable[str]) -> set[str]:
+    said = set()
+    for word in words:
+        base = word.upper().rstrip("".join(_MARKS))
+        said |= {base, *(_MARKS[mark] for mark in word[len(base) :])}
+    return said
+
+
+def consumed(text: str) -> dict[str, int]:
+    """Return the generic resources of a list that jobs use up."""
+    return {} if text in UNSET else gres(_NOT_CONSUMED.sub("", text))
+
+
+def _node(
+    source: Line | RecordFields, keys: _Keys, notes: Notes, texts: Mapping[str, Line]
+) -> SlurmNode:
+    name = source.text(keys.name)
+    if not NODE_NAME.fullmatch(name):
+        raise source.wrong(keys.name, "the name of a node")
+    words = _state_words(source)
+    said = _said(words)
+    state, unknown = state_of(words)
+    if unknown:
+        notes.count([name], f"taken as drained, in the unknown state {'+'.join(unknown)}")
+    if state == "up" and said & BOOTING:
+        notes.count([name], "booting; taken as up, as Slurm starts jobs there once it responds")
+    elif state == "up" and ASLEEP in said:
+        notes.count([name], "powered down; taken as up, as Slurm wakes it up for a job")
+    if ":no_consume" in source.text(keys.gres):
+        notes.count([name], "left out what jobs do not use up (no_consume)")
+    have = source.parsed(keys.gres, consumed)
+    memory = source.count(keys.memory)
+    cores, system = _for_jobs(source, keys, texts.get(name))
+    if not cores:
+        raise source.wrong(keys.cores, "a whole number from 1")
+    if not memory:
+        raise source.wrong(keys.memory, "MB, a whole number from 1")
+    if system > memory:
+        raise source.wrong(keys.system_memory, f"at most the memory of {memory}")
+    amounts = {"cores": cores, "memory": memory - system}
+    used = {"cores": source.count(keys.used_cores), "memory": source.count(keys.used_memory)}
+    if not said.isdisjoint(ALLOCATED):
+        used["cores"] = max(cores, used["cores"])
+    features = _words(source, keys.active) or _words(source, keys.features)
+    return SlurmNode(
+        Node(
+            name,
+            amounts | have,
+            features,
+            state,
+            _BY_WHOM.sub("", source.text(keys.reason)).rstrip(),
+        ),
+        source.count(keys.threads) or 1,
+        used | (_used_gres(source, keys, name, have, used["cores"], notes) if have else {}),
+        _words(source, keys.partitions),
+        _NUMBERED.sub("", source.text(keys.owner)),
+        source.text(keys.label),
+        source.count(keys.weight),
+        COMPLETING in said,
+    )
+
+
+def _for_jobs(source: Line | RecordFields, keys: _Keys, text: Line | None) -> tuple[int, int]:
+    """Return the cores that jobs may have, and the memory in MB that they may not."""
+    effective, system = source.count(keys.effective), source.count(keys.system_memory)
+    if text is not None:
+        effective = effective or text.count(_TEXT.effective)
+        system = system or text.count(_TEXT.system_memory)
+    effective = effective or source.parsed(keys.configured, tres).get("cpu", 0)
+    return effective or source.count(keys.cores), system
+
+
+def _state_words(source: Line | RecordFields) -> tuple[str, ...]:
+    words = _words(source, "state", "+")
+    if isinstance(source, RecordFields):  # version 38 has the further words in a field of their own
+        words += source.words("state_flags")
+    if not words:
+        raise source.wrong("state", "a state such as IDLE")
+    return tuple(word.upper() for word in words)
+
+
+def _used_gres(
+    source: Line | RecordFields,
+    keys: _Keys,
+    name: str,
+    have: Mapping[str, int],
+    cores: int,
+    notes: Notes,
+) -> dict[str, int]:
+    """Return the generic resources that jobs have or that are drained."""
+    used = dict(source.parsed(keys.used_gres, consumed))
+    shares = source.parsed(keys.used_gres, shares_in_use)
+    if not source.text(keys.used_gres):  # the text has it with --details only
+        counted = source.parsed(keys.used_tres, tres)
+        used = {key[5:]: many for key, many in counted.items() if key.startswith("gres/")}
+        shares = [Shares("", used[key], None) for key in SHARED if used.get(key)]
+        if cores and not used:
+            notes.count([name], "no word on GPUs and the like in use; taken as free")
+    drained = {key: n for key, n in source.parsed(keys.drained_gres, consumed).items() if n}
+    for key, many in drained.items():
+        used[key] = used.get(key, 0) + many
+    if drained:
+        notes.count([name], f"{', '.join(drained)} drained")
+    if _of_any_type(used, have):
+        notes.count([name], "GPUs and the like of unstated types in use; taken as of every type")
+    if shares:
+        _use_shared_gpus(used, have, shares)
+        notes.count([name], "shares of GPUs in use (mps, shard); these GPUs taken as in use")
+    return used
+
+
+def _of_any_type(used: dict[str, int], have: Mapping[str, int]) -> bool:
+    """Count what is in use of no stated type for every type; return whether there are several."""
+    found = False
+    for base, types in typed(names := tuple(have)).items():
+        of_types = sum(used.get(names[place], 0) for place in types)
+        unstated = used.get(base, 0) - of_types
+        used[base] = max(used.get(base, 0), of_types)
+        for kind in (names[place] for place in types) if unstated > 0 else ():
+            used[kind] = min(have[kind], used.get(kind, 0) + unstated)
+            found |= len(types) > 1
+    return found
+
+
+def _use_shared_gpus(
+    used: dict[str, int], have: Mapping[str, int], shares: Iterable[Shares]
+) -> None:
+    """Count GPUs with shares in use as in use.
+
+    Where Slurm does not say which GPUs these are, as many as possible count, and where it does not
+    say of which type, of every type.
+    """
+    for kind, count, gpus in shares:
+        many = count if gpus is None else len(gpus)
+        own = f"gpu:{kind}"
+        types = [own] if own in have else [each for each in have if each.startswith("gpu:")]
+        for key in ("gpu", *types):
+            used[key] = min(have.get(key, 0), used.get(key, 0) + many)
+
+
+def _words(source: Line | RecordFields, key: str, separator: str = ",") -> tuple[str, ...]:
+    texts = source.words(key) if isinstance(source, RecordFields) else (source.text(key),)
+    return tuple(word for text in texts for word in text.split(separator) if word)
+
 
 MOST_THREADS = 1024
 """Most threads of a core."""

@@ -329,7 +329,6 @@ def parse_yaml(text: str) -> Any:
 
 
 def _refused(event: Any, expected: str) -> InputError:
-    """Return the mistake in an event of a YAML parser."""
     return InputError(expected, line=event.start_mark.line + 1)
 
 
@@ -366,7 +365,6 @@ class _Reading:
 
 
 def _scalar(text: str) -> Any:
-    """Return the value of a text without quotation marks."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     return int(text) if _NUMBER.fullmatch(text) else text

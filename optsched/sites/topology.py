@@ -116,7 +116,6 @@ class Torus(Record):
         _set(self, places=tuple(self._checked(each) for each in self.places))
 
     def _checked(self, places: Places) -> Places:
-        """Return places whose numbers are within the dimensions."""
         for name, low, above in (("dims", 1, 0), ("seed", 0, 1), ("spacing", 1, 0)):
             numbers = getattr(places, name)
             fits = len(numbers) == len(self.dims) and all(
@@ -186,7 +185,6 @@ def _assign(
     strange: list[str],
     kind: str,
 ) -> None:
-    """Put nodes into the group of a number."""
     for node in nodes:
         place = index.get(node)
         if place is None:

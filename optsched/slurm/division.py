@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.models.node_placement.limits import Limit
+from optsched.models.node_placement.fields import Limit
 from optsched.numbers import MOST_CAPACITY
 from optsched.sites.host_lists import host_list
 from optsched.sites.records import Ints

@@ -19,7 +19,7 @@ import numpy as np
 from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.fields import read_only
-from optsched.models.node_placement.limits import most_chunks
+from optsched.models.node_placement.fields import most_chunks
 from optsched.numbers import counted
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.sites.loading import PARTITIONS, RESERVATIONS, read_shown_site
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
-from optsched.sites.slurm_folder import PARTITIONS, RESERVATIONS, read_shown_site
 from optsched.sites.slurm_json import captured_file
 from optsched.sites.slurm_lines import read_text
 from optsched.sites.slurm_partitions import Access
@@ -260,7 +260,7 @@ class Supply:
 def read_supply(folder: str | Path, time: int | None = None) -> Supply:
     """Return the free amounts of a site, from captured output of the commands of Slurm.
 
-    `folder`: folder of the files that `optsched.sites.slurm_folder.read_shown_site` reads, and if
+    `folder`: folder of the files that `optsched.sites.loading.read_shown_site` reads, and if
     there is, of ``reservations.json`` or ``reservations.txt``, what ``scontrol show reservations``
     wrote with ``--json`` or ``-o``; `time`: the time, in seconds since 1970; by default when the
     nodes were written, or what the file ``now`` says.

@@ -20,9 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.compilation import clock
 from optsched.errors import InputError, StatementError, UnknownNameError
-from optsched.models.formulation import Formulation
 from optsched.models.problem import Problem
-from optsched.models.program import UNBOUNDED, Program
+from optsched.models.program import UNBOUNDED, Formulation, Program
 from optsched.settings import settings_of
 from optsched.solvers import interruption
 from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from optsched.display import display_of
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
+from optsched.registry import display_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

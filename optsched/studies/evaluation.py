@@ -17,7 +17,7 @@ from optsched.folders import read_object, read_table
 from optsched.markdown import markdown
 from optsched.numbers import on_file
 from optsched.report import style
-from optsched.report.dark_mode import with_dark_variant
+from optsched.report.style import with_dark_variant
 from optsched.studies import page
 from optsched.studies.claims import NotRunError, frame_of, judge, named, summary
 from optsched.studies.figures import claims_panel

@@ -82,12 +82,10 @@ def claims_panel(
 
 
 def _axis(unit: str) -> str:
-    """Return the unit of an axis: that of points is that of percent."""
     return "%" if unit in ("", "%", "points") else unit
 
 
 def _origin(unit: str) -> float:
-    """Return the value at which nothing differs."""
     return 1.0 if unit == "times" else 0.0
 
 

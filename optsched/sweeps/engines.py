@@ -33,7 +33,7 @@ from optsched.errors import InputError, optional_module
 
 if TYPE_CHECKING:
     from optsched.folders import Keep
-    from optsched.sweeps.planned_run import PlannedRun, TraceFile
+    from optsched.sweeps.sweep_file import PlannedRun, TraceFile
     from optsched.traces.trace import Trace
 
 
@@ -125,8 +125,8 @@ def _simulate(task: Task, folder: Path) -> None:
 
 @lru_cache(maxsize=TRACES_KEPT)
 def _read(file: TraceFile, unknown_negative: bool) -> Trace:
-    from optsched.traces.demands import demands_file
     from optsched.traces.reading import read_trace
+    from optsched.traces.requests import demands_file
 
     trace = read_trace(file.path, unknown_negative=unknown_negative)
     for path, before, now in (
@@ -141,7 +141,7 @@ def _read(file: TraceFile, unknown_negative: bool) -> Trace:
 @lru_cache(maxsize=TRACES_KEPT)
 def _generated(spec: TraceFile, jobs: int, seed: int) -> Trace:
     from optsched.binary_files import sha256_of
-    from optsched.workloads.generating import generate_workload
+    from optsched.workloads.spec_file import generate_workload
 
     trace = generate_workload(Path(spec.path), jobs=jobs, seed=seed)
     if sha256_of(Path(spec.path)) != spec.sha256:

@@ -32,8 +32,7 @@ from optsched.sweeps.merging import (
     versions_used,
     write_results,
 )
-from optsched.sweeps.planned_run import PlannedRun
-from optsched.sweeps.sweep_file import SweepPlan, read_sweep
+from optsched.sweeps.sweep_file import PlannedRun, SweepPlan, read_sweep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,14 +163,12 @@ class Sweep:
                 remove(stale)
 
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
-        """Return the runs that are not finished; a finished run is not checked again."""
         unchecked = [run for run in runs if run.name not in self._finished]
         found = [run for run in unchecked if is_finished(self.runs / run.name, self.plan.keep)]
         self._finished.update(run.name for run in found)
         return tuple(run for run in unchecked if run.name not in self._finished)
 
     def _faults(self, runs: Sequence[PlannedRun]) -> list[str]:
-        """Return the faults of the existing folders of unfinished runs."""
         folders = [self.runs / run.name for run in runs]
         faults = (fault(folder, self.plan.keep) for folder in folders if folder.is_dir())
         return [one for one in faults if one is not None]
@@ -254,7 +251,6 @@ def _describe(plan: SweepPlan) -> dict[str, Any]:
 
 
 def _holds(path: Path, value: Any) -> bool:
-    """Return whether a JSON file holds exactly `value`."""
     try:
         return bool(read_object(path) == value)
     except OSError:

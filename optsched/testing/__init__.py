@@ -13,9 +13,8 @@ another package is::
 
 from typing import TYPE_CHECKING, Any
 
+from optsched.testing.contract import check_answer, check_problem, check_solver
 from optsched.testing.points import brute_force
-from optsched.testing.problems import check_problem
-from optsched.testing.solvers import check_answer, check_solver
 
 if TYPE_CHECKING:
     from optsched.testing.strategies import (

@@ -218,7 +218,6 @@ def _shares(mix: str | tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def _amounts(levels: Mapping[str, int]) -> NDArray[np.int64]:
-    """Return the amounts of the levels, from high to low."""
     for name in levels:
         if name not in LEVELS:
             raise InputError(f"{name!r}; expected {', '.join(LEVELS)}", field="levels")

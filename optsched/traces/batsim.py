@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from optsched.binary_files import read_bytes, write_bytes
 from optsched.errors import InputError
-from optsched.json_text import json_text
+from optsched.files import json_text
 from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.text_files import parse_json

@@ -1,14 +1,19 @@
-"""Cleaning of a trace by fixed rules, with a count of every change."""
+"""Which jobs of a trace count: cleaning by fixed rules, and ranges by numbers or by days."""
 
 from __future__ import annotations
 
+import operator
+import re
 from dataclasses import replace
-from typing import Any
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any, NamedTuple, SupportsIndex
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import parse_integer
 from optsched.traces.trace import CleaningReport, Trace
 
 WHOLE = (0, 1, 5)
@@ -78,7 +83,6 @@ def _parts(trace: Trace, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _in_order(trace: Trace) -> bool:
-    """Return whether the jobs are in the order of a cleaned trace."""
     submit, job_id = trace.submit, trace.job_id
     later, same = submit[1:] > submit[:-1], submit[1:] == submit[:-1]
     return bool((later | (same & (job_id[1:] >= job_id[:-1]))).all())
@@ -89,3 +93,104 @@ def _changed(column: NDArray[Any], rows: NDArray[np.bool_], values: NDArray[Any]
     if rows.any():
         return np.where(rows, values, column)
     return column.astype(np.result_type(column, values), copy=False)
+
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+class Days(NamedTuple):
+    """The first and the last day, ``2003-01-31`` for instance, both included; None for no limit."""
+
+    first: str | None
+    last: str | None
+
+
+Span = tuple[int, int | None] | Days
+"""The first and the last job, counted from 1, or the days."""
+
+
+def span_of(given: Any, field: str = "jobs") -> Span | None:
+    """Return the range of jobs that an option states, None for all jobs.
+
+    ``FROM:TO`` are numbers of jobs or days; one of them may be left out. A number alone is TO, a
+    day alone that day.
+    """
+    if given is None or isinstance(given, Days):
+        return given
+    try:
+        if isinstance(given, str):
+            first, colon, last = given.rpartition(":")
+            if _DAY.search(given):
+                return Days(*map(_day, (first, last) if colon else (last, last)))
+            return (
+                parse_integer(first) if first else 1,
+                parse_integer(last) if last or not colon else None,
+            )
+        if isinstance(given, SupportsIndex):
+            return 1, operator.index(given)
+        first, last = given
+        return operator.index(first), None if last is None else operator.index(last)
+    except (TypeError, ValueError):
+        if isinstance(given, str):
+            expected = "expected FROM:TO, 1:5000 or 2003-01-01:2003-06-30 for instance"
+        else:
+            expected = "expected the first and the last job, (1, 5000) for instance"
+        raise InputError(f"{given!r}; {expected}", field=field) from None
+
+
+def numbers_in(span: Span, trace: Trace, field: str = "jobs") -> tuple[int, int]:
+    """Return the numbers of the first and the last job of a range in a cleaned trace.
+
+    Days begin at midnight in the time zone of the trace (``TimeZoneString`` of its header, or else
+    UTC).
+    """
+    if not isinstance(span, Days):
+        first, last = span[0], len(trace) if span[1] is None else span[1]
+        if not 1 <= first <= last <= len(trace):
+            expected = f"expected FROM:TO with 1 <= FROM <= TO <= {len(trace)}"
+            raise InputError(f"{field} {first}:{last}; {expected}", file=trace.path)
+        return first, last
+    origin = trace.header.unix_start_time
+    if origin is None:
+        said = f"trace {trace.name!r} does not say when it begins (UnixStartTime)"
+        raise InputError(f"{said}; expected numbers of jobs", file=trace.path, field=field)
+    zone = _zone(trace)
+    ends = [
+        np.searchsorted(trace.submit, _midnight(day, later, zone) - origin) if day else otherwise
+        for day, later, otherwise in ((span.first, 0, 0), (span.last, 1, len(trace)))
+    ]
+    if ends[0] >= ends[1]:
+        there = (
+            datetime.fromtimestamp(origin + float(trace.submit[row]), zone).date()
+            for row in (0, -1)
+        )
+        days = ":".join(day or "" for day in span)
+        are = "no job is submitted then; submissions are from {} to {}".format(*there)
+        raise InputError(f"{days}; {are}", file=trace.path, field=field)
+    return int(ends[0]) + 1, int(ends[1])
+
+
+def _day(text: str) -> str | None:
+    if not text:
+        return None
+    if not _DAY.fullmatch(text):
+        raise ValueError(text)
+    return date.fromisoformat(text).isoformat()
+
+
+def _midnight(day: str, later: int, zone: tzinfo) -> float:
+    at = date.fromisoformat(day) + timedelta(days=later)
+    return datetime(at.year, at.month, at.day, tzinfo=zone).timestamp()
+
+
+def _zone(trace: Trace) -> tzinfo:
+    stated = next(iter(trace.header.values("TimeZoneString")), "").strip()
+    if not stated:
+        return UTC
+    try:
+        return ZoneInfo(stated)
+    except (ValueError, OSError, KeyError):
+        expected = "expected a time zone that this machine knows, Europe/Paris for instance"
+        raise InputError(
+            f"{stated!r}; {expected}", file=trace.path, field="TimeZoneString"
+        ) from None

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from optsched.durations import spoken
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
-from optsched.traces.demands import split_demands
 from optsched.traces.rackham import MB_PER_GB
+from optsched.traces.requests import split_demands
 from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, CleaningReport, Trace
 
 QUANTILES = {
@@ -94,7 +94,6 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
 
 
 def _distribution(sample: NDArray[Any]) -> dict[str, float] | None:
-    """Return mean, coefficient of variation and quantiles of a sample."""
     if not len(sample):
         return None
     mean = float(sample.mean())
@@ -334,7 +333,6 @@ def annotation_lines(facts: Mapping[str, Any]) -> list[tuple[str, str | None]]:
 
 
 def _spread(demand: Mapping[str, Any]) -> str:
-    """Return the levels of a demand, or its quantiles."""
     if demand["levels"] is None:
         amounts = " / ".join(f"{demand[name]:,.6g}" for name in ("min", "median", "max"))
         return f"{amounts} (min/median/max of the jobs)"

@@ -309,7 +309,6 @@ def differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) ->
 
 
 def _oddities(columns: Columns, elapsed: NDArray[np.int64]) -> dict[str, int]:
-    """Count the jobs that are unusual, but valid."""
     delay, walltime = columns["delay"], columns["walltime"]
     running = columns["workload"] == RUNNING
     over = running & (np.minimum(delay, walltime) <= elapsed)

@@ -15,8 +15,8 @@ from optsched.registry import readers
 from optsched.sites.slurm_json import near_miss, with_commas
 from optsched.traces import catalogue, cleaning
 from optsched.traces.catalogue import samples
-from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TableFormat, TraceFormat, without_gz
+from optsched.traces.requests import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.swf import StandardWorkloadFormat, read_swf
 from optsched.traces.trace import Trace
 
@@ -35,7 +35,7 @@ def read_trace(
     ----------
     path_or_name : str or path
         A file in any registered format, gzipped or not, with the demands of its jobs if a demands
-        file lies beside it (`optsched.traces.demands`); the name of a sample, ``sample-256``; or a
+        file lies beside it (`optsched.traces.requests`); the name of a sample, ``sample-256``; or a
         name in the catalogue, whose file is searched for in `folder` and in the folders of
         ``OPTSCHED_TRACES``.
     clean : bool
@@ -126,7 +126,7 @@ def _no_trace(path: Path, names: Iterable[str], what: str = "no such file") -> I
 def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
     """Write a trace in the format that the suffix of `path` names; gzipped if it ends in ``.gz``.
 
-    Demands of the jobs are written to a file beside the trace (`optsched.traces.demands`), unless
+    Demands of the jobs are written to a file beside the trace (`optsched.traces.requests`), unless
     the format holds annotations of all names. If there are none to write, such a file of an earlier
     trace is removed.
 

@@ -189,7 +189,6 @@ def _add_memory(found: dict[str, Column], oddities: dict[str, int]) -> None:
 
 
 def _requested(limits: NDArray[np.float64], oddities: dict[str, int]) -> Column:
-    """Return the time limits as requested times."""
     endless = np.isinf(limits)
     what = "jobs without a limit of their own (UNLIMITED, Partition_Limit)"
     oddities[what] = int(endless.sum())
@@ -313,7 +312,6 @@ def _job(record: RecordFields) -> _Job:
 
 
 def _steps(record: RecordFields) -> int:
-    """Return the number of steps of a job."""
     steps = record.value("steps") or []
     if not isinstance(steps, list):
         raise record.wrong("steps", "a list")

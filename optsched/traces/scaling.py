@@ -181,7 +181,6 @@ def _check(trace: Trace, to: int, processors: int | None, unit: int, load: float
 
 
 def _scaled(sizes: NDArray[np.int64], to: int, processors: int, unit: int) -> NDArray[np.int64]:
-    """Return the scaled sizes; unknown sizes and zeros stay as they are."""
     units = -(-sizes * to // (processors * unit))
     units = np.where(sizes <= processors, np.minimum(units, to // unit), units)
     return np.where(sizes > 0, units * unit, sizes)

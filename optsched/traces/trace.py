@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 _FACT = re.compile(r"\s*([A-Z]\w*):(?:\s+(.*))?$")
 _NUMBER = re.compile(r"-?[0-9]{1,1000}(?=$|[\s;(])")
 
-HIGHEST = {
-    "MaxProcs": MOST_PROCESSORS,
-    "MaxNodes": MOST_PROCESSORS,
-    "UnixStartTime": LARGEST,
-}
+HIGHEST = {"MaxProcs": MOST_PROCESSORS, "MaxNodes": MOST_PROCESSORS, "UnixStartTime": LARGEST}
 """Keys whose numbers are used, each with the highest plausible number."""
 
 
@@ -260,7 +256,7 @@ partition, preceding_job, think_time : array, optional
     sha256 : str, optional
         SHA-256 of that file as it is on disk.
     demands_sha256 : str, optional
-        SHA-256 of the demands file, if there is one; see `optsched.traces.demands`.
+        SHA-256 of the demands file, if there is one; see `optsched.traces.requests`.
     published : str, optional
         Name in the catalogue or of a sample, if the trace was found by it.
     header : Header

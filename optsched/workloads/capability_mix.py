@@ -217,7 +217,6 @@ class CapabilityMix(WorkloadModel):
 
 
 def _read_model(spec: SpecTable) -> dict[str, Any]:
-    """Return the parameters in the table of a spec; raise all mistakes at once."""
     spec.known(MODEL_KEYS)
     texts = {key: spec.text(key) for key in ("description", "source")}
     processors = spec.whole("processors", expected="processors of the machine")

@@ -211,7 +211,6 @@ class LublinFeitelson(WorkloadModel):
 
 
 def _share_below(limit: float, shape: float, scale: float) -> float:
-    """Return the share of a gamma distribution that is below a limit."""
     return float(special_functions().gammainc(shape, limit / scale))
 
 

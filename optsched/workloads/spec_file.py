@@ -1,4 +1,4 @@
-"""Files of workload models. File format: ``docs/formats/workload-spec.md``."""
+"""Workload models by file or name, and their traces. Format: ``docs/formats/workload-spec.md``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from optsched.errors import InputError, UnknownNameError
 from optsched.files import write_text
 from optsched.registry import workloads
 from optsched.text_files import read_toml
+from optsched.traces.trace import Trace
+from optsched.workloads.trace_fit import WorkloadFit
 from optsched.workloads.workload_model import WorkloadModel
 
 
@@ -81,3 +83,53 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{key} = {_value(one)}' for key, one in value.items())} }}"
     return repr(float(value) if isinstance(value, float) else value)  # numpy's numbers, too
+
+
+def generate_workload(
+    workload: WorkloadModel | WorkloadFit | str | Path,
+    *,
+    jobs: int,
+    seed: int = 0,
+    interarrival_factor: float = 1.0,
+    service_factor: float = 1.0,
+) -> Trace:
+    """Generate a trace.
+
+    Parameters
+    ----------
+    workload : WorkloadModel, WorkloadFit, path or str
+        A workload model, a fit, the TOML file of a model, or the name of a bundled model.
+    jobs : int
+        Number of jobs, at least 1.
+    seed : int
+        Seed of all random choices, from 0.
+    interarrival_factor, service_factor : float
+        Factors of the interarrival times and of the run times, above 0. The random numbers do not
+        depend on them.
+
+    Returns
+    -------
+    Trace
+        A raw trace in whole seconds. The requested time of a job is its run time if the model draws
+        no requested times. Run times that round to 0 are raised to 1 s, and counted in
+        `Trace.oddities`.
+
+    Raises
+    ------
+    InputError
+        If there is no such workload, its file has mistakes, a number is out of range, or the times
+        leave the range of a trace.
+    """
+    if isinstance(workload, WorkloadFit):
+        model: WorkloadModel = workload.model
+    elif isinstance(workload, WorkloadModel):
+        model = workload
+    elif isinstance(workload, str | Path):
+        model = read_workload(workload)
+    else:
+        raise InputError(
+            f"workload: {workload!r}; expected a workload model, a file or the name of one"
+        )
+    return model.generate(
+        jobs, seed, interarrival_factor=interarrival_factor, service_factor=service_factor
+    )

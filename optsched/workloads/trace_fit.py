@@ -14,8 +14,7 @@ from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-from optsched.workloads.hyper_erlang import HyperErlang, fit_moments
-from optsched.workloads.hyper_erlang_classes import HyperErlangClasses, JobClass
+from optsched.workloads.hyper_erlang import HyperErlang, HyperErlangClasses, JobClass, fit_moments
 
 Sizes = Literal["observed", "uniform"]
 FEWEST = 30

@@ -101,30 +101,7 @@ class WorkloadModel(ABC):
         interarrival_factor: float = 1.0,
         service_factor: float = 1.0,
     ) -> Trace:
-        """Generate a trace.
-
-        Parameters
-        ----------
-        jobs : int
-            Number of jobs, at least 1.
-        seed : int
-            Seed of all random choices, from 0.
-        interarrival_factor, service_factor : float
-            Factors of the interarrival times and of the run times, above 0. The random numbers do
-            not depend on them.
-
-        Returns
-        -------
-        Trace
-            A raw trace in whole seconds. The requested time of a job is its run time if the model
-            draws no requested times. Run times that round to 0 are raised to 1 s, and counted in
-            `Trace.oddities`.
-
-        Raises
-        ------
-        InputError
-            If a number is out of range, or the times leave the range of a trace.
-        """
+        """Generate a trace, with the parameters of `optsched.generate_workload`."""
         _check(jobs, seed, interarrival_factor, service_factor)
         drawn = self.draw(jobs, seed, interarrival_factor, service_factor)
         submit, rounded = _whole(drawn.submit), _whole(drawn.runtime)

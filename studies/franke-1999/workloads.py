@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from optsched.traces.catalogue import find_log
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-from optsched.workloads.hyper_erlang import HyperErlang
-from optsched.workloads.hyper_erlang_classes import HyperErlangClasses
+from optsched.workloads.hyper_erlang import HyperErlang, HyperErlangClasses
 from optsched.workloads.spec_file import read_workload
 from optsched.workloads.trace_fit import fit_workload
 

@@ -15,7 +15,7 @@ from optsched.models.node_placement.fields import WHOLE as GPU
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import solve as solve_problem
-from optsched.sweeps.cases import Case
+from optsched.studies.running import Case
 from optsched.text_files import read_toml
 from optsched.traces.catalogue import find_log
 

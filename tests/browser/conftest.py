@@ -21,7 +21,7 @@ from optsched.report.page import (
     write_page,
 )
 from optsched.solvers.result import Budget
-from optsched.studies import effects_folder
+from optsched.studies import effects
 from optsched.studies.effects import Effect, Effects
 from optsched.studies.intervals import Interval
 
@@ -99,7 +99,7 @@ def reports(tmp_path_factory):
     )
     for name in ("everything", "effects"):
         (folder / name).mkdir()
-    effects_folder.fill(EFFECTS, folder / "effects", folder)
+    effects.fill(EFFECTS, folder / "effects", folder)
     return SimpleNamespace(
         run=save(run, folder / "run") / "report.html",
         comparison=save(comparison, folder / "comparison") / "report.html",

@@ -9,8 +9,7 @@ import pytest
 
 import optsched
 from optsched.cli import run as command
-from optsched.content import bundled
-from optsched.models.reference_snapshots import find_snapshot, reference_snapshots
+from optsched.content import bundled, find_snapshot, reference_snapshots
 from optsched.models.snapshot_file import save_snapshot
 from optsched.sites.loading import load_site
 from optsched.sweeps.sweep_file import read_sweep

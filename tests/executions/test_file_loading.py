@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optsched import simulate
 from optsched.errors import InputError
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement.solution import Plan
+from optsched.models.data_placement.fields import Plan
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.models import DataPlacement
+from optsched.models.data_placement.fields import Plan
 from optsched.models.data_placement.presolve import latest_start
 from optsched.models.data_placement.problem import _load_times
-from optsched.models.data_placement.solution import Plan
 from optsched.testing import check_problem, data_placements
 
 

@@ -9,13 +9,13 @@ import pytest
 import optsched
 from optsched.errors import InputError
 from optsched.models import WindowMKP
-from optsched.models.formulation import Formulation, Formulations, formulations
+from optsched.models.program import Formulation, Formulations, formulations
 from optsched.models.window_mkp.program import WindowFormulation
 
 OUTSIDE = """
 from functools import cached_property
 
-from optsched.models.formulation import Formulation, formulations
+from optsched.models.program import Formulation, formulations
 from optsched.models.program import ProgramBuilder
 """
 """What a formulation in a file outside imports."""

@@ -9,11 +9,10 @@ from jsonschema import Draft202012Validator
 
 from optsched import registry
 from optsched.cli import run as optsched
-from optsched.content import bundled
+from optsched.content import SCHEMA_FILE, bundled
 from optsched.errors import InputError
 from optsched.models import GangPacking, PartitionMKP, WindowMKP
 from optsched.models.pages import with_table, write_pages
-from optsched.models.reference_snapshots import SCHEMA_FILE
 from optsched.models.snapshot import Snapshot, has_schema, snapshot_schema
 from optsched.models.snapshot_file import snapshot_files
 

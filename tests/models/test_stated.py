@@ -15,14 +15,13 @@ import optsched
 from optsched import registry
 from optsched.errors import InputError
 from optsched.fields import Choice, Integer, flag
-from optsched.models import formulation
 from optsched.models.export import export
 from optsched.models.fields import MOST_COLUMNS as WIDEST
 from optsched.models.fields import Amounts, ColumnSets, Integers, Labels, Numbers, Texts
 from optsched.models.gang_packing.program import _interchangeable, _sharing
 from optsched.models.linear import Expression
 from optsched.models.node_placement.program import NodePlacementFormulation
-from optsched.models.program import UNBOUNDED, Program
+from optsched.models.program import UNBOUNDED, Program, formulations
 from optsched.models.schema import field
 from optsched.models.snapshot import Snapshot
 from optsched.models.stated import Data, model
@@ -33,7 +32,7 @@ from optsched.testing import (
     node_placements,
     window_mkps,
 )
-from optsched.testing.problems import _check_program
+from optsched.testing.contract import _check_program
 
 
 def power_cap(m, nodes: Integers(1), watts: Integers(0, like="nodes"), cap: Integer(0)):
@@ -166,11 +165,11 @@ STATEMENTS = {
 @pytest.fixture(autouse=True, scope="module")
 def _registered():
     """Register the models for these tests alone."""
-    kept = dict(registry.models._classes), dict(formulation.formulations._classes)
+    kept = dict(registry.models._classes), dict(formulations._classes)
     for name, statement in STATEMENTS.items():
         model(name)(statement)
     yield
-    for classes, before in zip((registry.models, formulation.formulations), kept):
+    for classes, before in zip((registry.models, formulations), kept):
         classes._classes.clear()
         classes._classes.update(before)
 

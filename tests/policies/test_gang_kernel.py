@@ -22,7 +22,7 @@ from optsched.solvers.result import Budget
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-from optsched.workloads.generating import generate_workload
+from optsched.workloads.spec_file import generate_workload
 
 jobs = st.lists(
     st.tuples(st.integers(0, 5), st.integers(1, 12), st.integers(0, 8), st.integers(1, 9)),

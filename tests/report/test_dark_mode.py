@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from optsched.report.dark_mode import dark, with_dark_variant
-from optsched.report.style import FILLS, GREY, INK, LINES
+from optsched.report.style import FILLS, GREY, INK, LINES, dark, with_dark_variant
 
 PAPER = dark("#ffffff")
 

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from optsched.durations import short, spoken
-from optsched.report.steps import ROUND, at_least, log_ticks, unit_for
+from optsched.report.load import ROUND, at_least, log_ticks, unit_for
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import pytest
 
 from optsched import simulate
 from optsched.report import style
+from optsched.report.load import ROUND
 from optsched.report.pictures import gantt
 from optsched.report.pictures.gantt import Gantt, Rectangles, Window
-from optsched.report.steps import ROUND
 
 
 def boxes(*rows):

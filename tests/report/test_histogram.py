@@ -8,7 +8,7 @@ import pytest
 
 from optsched import simulate
 from optsched.boxes.box import Box
-from optsched.report.pictures.histogram import Histogram
+from optsched.report.pictures.nodes import Histogram
 from optsched.simulator.actions import Start
 from optsched.simulator.policy import Policy
 

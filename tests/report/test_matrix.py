@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optsched import simulate
-from optsched.report.pictures.gantt import Gantt
-from optsched.report.pictures.matrix import MatrixRows, Stay, stays
+from optsched.report.pictures.gantt import Gantt, MatrixRows, Stay, stays
 
 
 @pytest.fixture

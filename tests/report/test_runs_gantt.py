@@ -8,9 +8,9 @@ import pytest
 from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.machines.texts import Texts
+from optsched.report.load import DAY
 from optsched.report.run_comparison import read_runs
-from optsched.report.runs_gantt import MOST_CHARTS, Schedule, gantt, window
-from optsched.report.steps import DAY
+from optsched.report.runs_plots import MOST_CHARTS, Schedule, gantt, window
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_stated_period_is_shown(compare):
 
 def test_too_many_jobs_for_a_picture_are_refused(compare, monkeypatch):
     comparison = compare(ROWS, {"a": "fcfs", "b": "easy"})
-    monkeypatch.setattr("optsched.report.runs_gantt.MOST_ASKED", 3)
+    monkeypatch.setattr("optsched.report.runs_plots.MOST_ASKED", 3)
     with pytest.raises(InputError, match=r"days: 4 rectangles in one chart; expected .* at most 3"):
         gantt(comparison, (0.0, 1.0))
 

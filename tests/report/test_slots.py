@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optsched import simulate
-from optsched.report.pictures.slots import Slots
+from optsched.report.pictures.nodes import Slots
 
 
 def test_the_layers_add_up_to_the_free_nodes(make_trace):

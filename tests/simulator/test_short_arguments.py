@@ -11,7 +11,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.simulator.scenario import Scenario
-from optsched.sweeps.planned_run import Planner
+from optsched.sweeps.sweep_file import Planner
 
 SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
 WINDOW = WindowMKP([3, 2], [4])

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.sites.loading import load_site
+from optsched.sites.loading import load_site, read_configuration, read_shown_site
 from optsched.sites.site_file import write_site_file
-from optsched.sites.slurm_folder import read_configuration, read_shown_site
 from optsched.sites.topology import Torus
 
 CONFIGURATION = """

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError
+from optsched.sites.loading import read_shown_site
 from optsched.sites.records import Notes
-from optsched.sites.slurm_folder import read_shown_site
-from optsched.sites.slurm_nodes import read_nodes, state_of
 from optsched.sites.slurm_partitions import shown_partitions
+from optsched.sites.slurm_site import read_nodes, state_of
 
 NODE = {
     "name": "g1",

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from optsched import registry
-from optsched.models.formulation import Formulation, formulations
 from optsched.models.problem import Problem, Violation
-from optsched.models.program import UNBOUNDED, Program
+from optsched.models.program import UNBOUNDED, Formulation, Program, formulations
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ import optsched
 from optsched import registry
 from optsched.errors import InputError
 from optsched.extend import Integer, Integers
-from optsched.models import IntegerProgram, WindowMKP, formulation
+from optsched.models import IntegerProgram, WindowMKP
+from optsched.models.program import formulations
 from optsched.models.stated import model
 from optsched.solvers.conflict import Conflict, _Trials, conflict
 from optsched.solvers.result import Result, Status
@@ -23,9 +24,9 @@ from optsched.testing.points import points
 
 @pytest.fixture(autouse=True)
 def _registered():
-    kept = dict(registry.models._classes), dict(formulation.formulations._classes)
+    kept = dict(registry.models._classes), dict(formulations._classes)
     yield
-    for classes, before in zip((registry.models, formulation.formulations), kept):
+    for classes, before in zip((registry.models, formulations), kept):
         classes._classes.clear()
         classes._classes.update(before)
 

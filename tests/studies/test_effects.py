@@ -10,7 +10,7 @@ import pytest
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.folders import planned, speaking
-from optsched.studies import effects_folder
+from optsched.studies import effects as effects_page
 from optsched.studies.effects import ALL, Effect, Effects, effects_over
 from optsched.studies.intervals import Interval
 from optsched.sweeps.engines import Task, execute
@@ -84,7 +84,7 @@ def test_the_interval_over_parts_is_students(swept):
     points = effect(found, "utilization")  # 0, 1 and 2 points: 1 and t * 1 / sqrt(3)
     assert points.change[:3] == pytest.approx((1, 1 - 2.4841, 1 + 2.4841), abs=1e-4)
     assert points.unit == "points"
-    assert effects_folder.sentences(found)[0] == (
+    assert effects_page.sentences(found)[0] == (
         "Mean wait, compared with easy: sjf +10% (−35 to 55%), not decided (about 15 parts would be"
         " needed; there are 3)."
     )
@@ -161,7 +161,7 @@ def test_equal_runs_are_told_from_undecided_ones(swept):
     found = effects_over(folder, "jobs")
     assert effect(found).verdict == "equal"
     said = "Mean wait, compared with easy: sjf is equal in every part."
-    assert effects_folder.sentences(found)[0] == said
+    assert effects_page.sentences(found)[0] == said
 
 
 def test_a_change_from_nothing_is_not_stated(swept, tmp_path):
@@ -170,9 +170,9 @@ def test_a_change_from_nothing_is_not_stated(swept, tmp_path):
         lambda v: {"mean_wait": 5.0 * (v["policy"] == "sjf")},
     )
     found = effects_over(folder, "jobs")
-    assert "sjf has no change to state, as it is 0 there" in effects_folder.sentences(found)[0]
+    assert "sjf has no change to state, as it is 0 there" in effects_page.sentences(found)[0]
     (tmp_path / "page").mkdir()
-    effects_folder.fill(found, tmp_path / "page", folder)
+    effects_page.fill(found, tmp_path / "page", folder)
     assert "0 there" in (tmp_path / "page" / "report.html").read_text()
 
 
@@ -226,7 +226,7 @@ def test_the_folder_is_the_same_to_the_byte(swept, tmp_path):
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        effects_folder.fill(effects_over(folder, "jobs"), tmp_path / name, folder)
+        effects_page.fill(effects_over(folder, "jobs"), tmp_path / name, folder)
         made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
     assert made[0] == made[1]
     assert set(made[0]) == {"effects.json", "effects.csv", *PICTURES, "report.html"}
@@ -254,17 +254,17 @@ def test_the_folder_is_the_same_to_the_byte(swept, tmp_path):
 def test_a_damaged_folder_is_refused(old, new, told, swept, tmp_path):
     folder = swept({"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}, waits)
     (tmp_path / "one").mkdir()
-    effects_folder.fill(effects_over(folder, "jobs"), tmp_path / "one", folder)
+    effects_page.fill(effects_over(folder, "jobs"), tmp_path / "one", folder)
     file = tmp_path / "one" / "effects.json"
     file.write_text(file.read_text().replace(old, new))
     with pytest.raises(InputError, match=told):
-        effects_folder.report(tmp_path / "one")
+        effects_page.report(tmp_path / "one")
 
 
 def test_a_higher_utilization_is_better():
     change = Interval(1.0, 0.5, 1.5, 5, "t")
     effects = [Effect(name, ALL, "sjf", 1.0, 2.0, change) for name in ("mean_wait", "utilization")]
     found = Effects("seed", 5, "easy", effects, [])
-    assert [effects_folder.cells(one)[5].text for one in effects] == ["✕ higher", "● higher"]
-    assert effects_folder.columns(found)[7] == "seeds needed"
-    assert effects_folder.lead(found).startswith("2 of 2 differences from easy over 5 seeds can")
+    assert [effects_page.cells(one)[5].text for one in effects] == ["✕ higher", "● higher"]
+    assert effects_page.columns(found)[7] == "seeds needed"
+    assert effects_page.lead(found).startswith("2 of 2 differences from easy over 5 seeds can")

@@ -17,8 +17,8 @@ from optsched.registry import readers
 from optsched.simulator.simulate import simulate
 from optsched.traces.annotations import evaluate, infer_files, split_jobs
 from optsched.traces.cleaning import clean
-from optsched.traces.demands import demands_file, encode_demands, split_demands
 from optsched.traces.reading import read_trace, write_trace
+from optsched.traces.requests import demands_file, encode_demands, split_demands
 from optsched.traces.scaling import scale_trace
 from optsched.traces.trace import Trace
 

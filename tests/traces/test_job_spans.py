@@ -10,7 +10,7 @@ import pytest
 
 from optsched import simulate
 from optsched.errors import InputError
-from optsched.traces.job_spans import Days, numbers_in, span_of
+from optsched.traces.cleaning import Days, numbers_in, span_of
 from optsched.traces.trace import Header
 
 PARIS = ZoneInfo("Europe/Paris")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optsched import registry
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.workloads.hyper_erlang_classes import HyperErlangClasses
+from optsched.workloads.hyper_erlang import HyperErlangClasses
 from optsched.workloads.lublin_feitelson import LublinFeitelson
 from optsched.workloads.spec_file import read_workload, to_toml, workload_names, write_workload
 

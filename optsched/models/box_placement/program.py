@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from optsched.boxes.box import Box
 from optsched.models.box_placement.problem import BoxPlacement, Placement
-from optsched.models.formulation import Formulation, formulations
-from optsched.models.program import UNBOUNDED, Program
+from optsched.models.program import UNBOUNDED, Formulation, Program, formulations
 
 
 @formulations.register("box-placement")

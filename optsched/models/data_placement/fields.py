@@ -1,16 +1,107 @@
-"""Kinds of fields of a data placement: cores of nodes, files of jobs, resident files."""
+"""Plans of a data placement, and the kinds of its fields: cores, files of jobs, resident files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.column_sets import columns_on_file, interval_text
+from optsched.errors import InputError
 from optsched.fields import LARGEST_FIELD, Fields, Kind, WrongValueError, first_few, plain
-from optsched.models.data_placement.solution import WIDEST
-from optsched.models.fields import Integers, is_table, read_only
+from optsched.models.fields import Integers, Records, is_table, read_only
+
+LEFT_OUT = -1
+"""The node of a job that is not in the plan."""
+
+WIDEST = 62
+"""Most cores of a node, so that sets of cores fit into the bits of an int64."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """Nodes, cores and starts of the jobs of a queue.
+
+    Parameters
+    ----------
+    node : int64 array, shape (jobs,)
+        The node of each job, from 0; -1 for a job that is left out.
+    start : int64 array, shape (jobs,)
+        Seconds from the decision to the start of each job; 0 for a job that is left out.
+    cores : int64 array, shape (jobs,)
+        Cores of each job as a bit mask, bit c for core c of its node; 0 for a job that is left out.
+    """
+
+    node: NDArray[np.int64]
+    start: NDArray[np.int64]
+    cores: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in ("node", "start", "cores"):
+            array = np.asarray(getattr(self, name), dtype=np.int64).view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.node.tobytes(), self.start.tobytes(), self.cores.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"<Plan {np.count_nonzero(self.node != LEFT_OUT)} of {len(self.node)} jobs>"
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Node, start and cores, shape (3, jobs)."""
+        return np.array([self.node, self.start, self.cores])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return node, cores as intervals and start of each job; null for a job left out."""
+        places = [
+            None if node == LEFT_OUT else {"node": node, "cores": interval_text(mask), "start": at}
+            for node, at, mask in zip(self.node.tolist(), self.start.tolist(), self.cores.tolist())
+        ]
+        return {"place_of_job": places}
+
+
+def plan_from_json(written: Mapping[str, Any], cores: int) -> Plan:
+    """Return the plan written by `Plan.to_json`, for nodes of `cores` cores."""
+    places = written.get("place_of_job") if isinstance(written, Mapping) else None
+    if not isinstance(places, list):
+        raise InputError("expected a list of places, or null", field="place_of_job")
+    rows = []
+    for job, place in enumerate(places):
+        row = (LEFT_OUT, 0, 0) if place is None else _row(place, cores)
+        if row is None:
+            raise InputError(
+                'expected null or an object such as {"node": 0, "cores": "0-3 5", "start": 60}, '
+                f"nodes from 0 and cores within 0-{cores - 1}",
+                field=f"place_of_job[{job}]",
+            )
+        rows.append(row)
+    return Plan(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+
+
+def _row(place: Any, cores: int) -> tuple[int, int, int] | None:
+    if not isinstance(place, Mapping) or set(place) != {"node", "cores", "start"}:
+        return None
+    node, text, start = place["node"], place["cores"], place["start"]
+    if not all(type(number) is int and 0 <= number <= LARGEST_FIELD for number in (node, start)):
+        return None
+    mask = columns_on_file(text, cores) if isinstance(text, str) and text else None
+    if text == "":
+        mask = 0
+    return None if mask is None else (node, start, mask)
+
 
 RESIDENT = ("node", "file", "load", "loaded", "until")
 """Columns of the table of resident files."""
@@ -152,72 +243,34 @@ class WidestHole(Kind):
         return {"type": "array", "items": number, "minItems": 2, "maxItems": 2}
 
 
-class Residents(Kind):
+class Residents(Records):
     """Resident files of nodes: a table with the columns of `RESIDENT`, objects on file."""
 
-    on_file = "list of objects"
     in_python = "array_like of int, shape (entries, 5)"
-    expected = f"expected a list of objects with {', '.join(RESIDENT)}"
+    columns: Mapping[str, tuple[int, int]] = {
+        name: (0, HEAVIEST if name == "load" else LARGEST_FIELD) for name in RESIDENT
+    }
 
-    def read(self, value: Any, fields: Fields) -> Any:
+    def is_sound(self, value: Any, fields: Fields) -> bool:
         nodes = fields.count("available")
-        if is_table(value, 2, 0) and value.shape[1] == len(RESIDENT) and nodes is not None:
-            node, file, load, loaded, _ = value.T
-            in_bounds = not len(value) or (
-                node.max() < nodes and load.max() <= HEAVIEST and not (loaded > load).any()
-            )
-            if in_bounds and _are_distinct(node, file):
-                return read_only(value)
-        entries = plain(value)
-        if not isinstance(entries, list | tuple):
-            raise WrongValueError(self.expected)
-        rows: list[list[int]] = []
-        wrong: list[str] = []
-        seen: set[tuple[int, int]] = set()
-        for place, entry in enumerate(entries):
-            row = entry
-            if isinstance(entry, Mapping):
-                row = [entry[name] for name in RESIDENT] if set(entry) == set(RESIDENT) else None
-            if not isinstance(row, list | tuple) or len(row) != len(RESIDENT):
-                wrong.append(f"[{place}]: expected an object with {', '.join(RESIDENT)}")
-                continue
-            mistakes = [
-                f"[{place}].{column}: {number!r}; expected an integer from 0 to {most}"
-                for column, number in zip(RESIDENT, row)
-                for most in [_most(column)]
-                if type(number) is not int or not 0 <= number <= most
-            ]
-            if mistakes:
-                wrong += mistakes
-                continue
-            node, file, load, loaded, _ = row
-            if nodes is not None and node >= nodes:
-                expected = f"expected a node from 0 to {nodes - 1}"
-                wrong.append(f"[{place}].node: {node}; {expected}")
-            if loaded > load:
-                wrong.append(f"[{place}].loaded: {loaded}; expected at most its load, {load}")
-            if (node, file) in seen:
-                wrong.append(f"[{place}]: file {file} on node {node} has an entry already")
-            seen.add((node, file))
-            rows.append(list(row))
-        if wrong:
-            raise WrongValueError(inside=first_few("", wrong))
-        return read_only(np.array(rows, dtype=np.int64).reshape(-1, len(RESIDENT)))
+        if not is_table(value, 2, 0) or value.shape[1] != len(RESIDENT) or nodes is None:
+            return False
+        node, file, load, loaded, _ = value.T
+        in_bounds = not len(value) or (
+            node.max() < nodes and load.max() <= HEAVIEST and not (loaded > load).any()
+        )
+        return bool(in_bounds) and _are_distinct(node, file)
 
-    def write(self, value: Any) -> Any:
-        return [dict(zip(RESIDENT, row)) for row in value.tolist()]
-
-    def json_schema(self) -> dict[str, Any]:
-        numbers: dict[str, Any] = {
-            name: {"type": "integer", "minimum": 0, "maximum": _most(name)} for name in RESIDENT
-        }
-        entry = {"type": "object", "properties": numbers, "required": [*RESIDENT]}
-        columns = {"prefixItems": [*numbers.values()], "minItems": 5, "maxItems": 5}
-        row = {"type": "array"} | columns
-        return {
-            "type": "array",
-            "items": {"anyOf": [entry | {"additionalProperties": False}, row]},
-        }
+    def joint(self, row: Sequence[int], fields: Fields, seen: set[Any]) -> Iterable[str]:
+        nodes = fields.count("available")
+        node, file, load, loaded, _ = row
+        if nodes is not None and node >= nodes:
+            yield f".node: {node}; expected a node from 0 to {nodes - 1}"
+        if loaded > load:
+            yield f".loaded: {loaded}; expected at most its load, {load}"
+        if (node, file) in seen:
+            yield f": file {file} on node {node} has an entry already"
+        seen.add((node, file))
 
     def parts(self) -> Sequence[tuple[str, str]]:
         return (
@@ -246,10 +299,6 @@ def wrong_sizes(files: Ints, loads: Ints, resident: Ints) -> list[str]:
             what = "has no file" if file == NO_FILE else f"file {file} has {expected} in {other}"
             wrong.append(f"{name}: {load}; expected {expected}: {what}")
     return first_few("loads", wrong)
-
-
-def _most(column: str) -> int:
-    return HEAVIEST if column == "load" else LARGEST_FIELD
 
 
 def _are_distinct(node: Ints, file: Ints) -> bool:

@@ -16,17 +16,19 @@ from optsched.column_sets import interval_text
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, flag
 from optsched.models.data_placement.fields import (
     HEAVIEST,
+    LEFT_OUT,
     NO_FILE,
     NO_RESIDENTS,
     Cores,
     Holes,
     JobFiles,
     NodeFlags,
+    Plan,
     Residents,
     WidestHole,
+    plan_from_json,
     wrong_sizes,
 )
-from optsched.models.data_placement.solution import LEFT_OUT, Plan, plan_from_json
 from optsched.models.fields import Integers, Labels, read_only
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field
@@ -258,7 +260,6 @@ class DataPlacement(Problem[Plan]):
         return last[1]
 
     def _quick_load_times(self, solution: Plan) -> Ints | None:
-        """Return the load times of a sound plan."""
         if not self.passes_quick_check(solution):
             return None
         from optsched.models.data_placement._check import load_times

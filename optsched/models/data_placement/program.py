@@ -8,11 +8,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.models.data_placement.fields import LEFT_OUT, Plan
 from optsched.models.data_placement.presolve import finding_pairs, latest_start, sharing_pairs
 from optsched.models.data_placement.problem import DataPlacement
-from optsched.models.data_placement.solution import LEFT_OUT, Plan
-from optsched.models.formulation import Formulation, check_entries, formulations
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import (
+    Formulation,
+    Program,
+    ProgramBuilder,
+    check_entries,
+    formulations,
+)
 
 Ints = NDArray[np.int64]
 
@@ -401,11 +406,7 @@ def _state_all(builder: ProgramBuilder, name: str, both: int, reasons: list[int]
 
 
 def _state_eviction(
-    builder: ProgramBuilder,
-    name: str,
-    found: int,
-    gone: int,
-    evictors: Sequence[tuple[int, int]],
+    builder: ProgramBuilder, name: str, found: int, gone: int, evictors: Sequence[tuple[int, int]]
 ) -> None:
     """Add the rows by which a file without users is found unless some job evicts the file."""
     by = [evicts for _, evicts in evictors]

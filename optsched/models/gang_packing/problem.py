@@ -107,9 +107,7 @@ class GangPacking(Problem[Packing]):
         Integer(1, MOST_COLUMNS), "columns of the matrix, one for each node", symbol="C"
     )
     rows: int = field(
-        Integer(1, MOST_COLUMNS),
-        "most rows of the matrix: the multiprogramming level",
-        symbol="R",
+        Integer(1, MOST_COLUMNS), "most rows of the matrix: the multiprogramming level", symbol="R"
     )
     running: tuple[int, ...] = field(
         ColumnSets(), "columns of each running job; columns count from 0", symbol="M_j"
@@ -272,7 +270,6 @@ def _overlap(job: str, shared: int, row: int) -> Violation:
 
 
 def _rows(value: Any, *, optional: bool = False) -> tuple[int, ...]:
-    """Return rows from 1 as rows from 0; `NOT_PLACED` for null if that may be."""
     rows = from_one(value)
     if rows is None or (None in rows and not optional):
         raise ValueError

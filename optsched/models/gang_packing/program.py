@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.formulation import Formulation, formulations
 from optsched.models.gang_packing.problem import NOT_PLACED, GangPacking, Packing
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 
 
 @formulations.register("gang-packing")
@@ -42,12 +41,7 @@ class GangFormulation(Formulation[GangPacking, Packing]):
 
         builder = ProgramBuilder("max")
         x = builder.variables(
-            "x_{}_row{}",
-            running + waiting,
-            rows,
-            lower=lower,
-            upper=upper,
-            objective=gain[:, None],
+            "x_{}_row{}", running + waiting, rows, lower=lower, upper=upper, objective=gain[:, None]
         )
         y = builder.variables("y_row{}", rows, lower=kept, objective=-1)
         for row in range(rows):

@@ -13,17 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Parsed, Table, first_few, flag
-from optsched.models.fields import (
-    AmountRows,
-    Amounts,
-    Integers,
-    Labels,
-    LabelSets,
-    Numbers,
-    Texts,
-    label,
-)
-from optsched.models.node_placement.limits import beyond_limits
+from optsched.models.fields import AmountRows, Amounts, Integers, LabelSets, Numbers, Texts, label
+from optsched.models.node_placement.fields import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field, labels
@@ -92,9 +83,7 @@ class Hold(Problem[Release]):
     )
     chunks: int = field(Integer(1, LARGEST_FIELD), "number of chunks of the job", symbol="c")
     demand: Ints = field(
-        Integers(0, like="resources"),
-        "amount of each resource that a chunk needs",
-        symbol="d_r",
+        Integers(0, like="resources"), "amount of each resource that a chunk needs", symbol="d_r"
     )
     costs: Ints = field(Integers(0), "cost of lifting each claim", symbol="w_i")
     held: tuple[tuple[tuple[int, ...], ...], ...] = field(
@@ -103,24 +92,17 @@ class Hold(Problem[Release]):
         symbol="h_inr",
     )
     most_per_node: int = field(
-        Integer(0, LARGEST_FIELD),
-        "most chunks on a node, 0 for no limit",
-        symbol="u",
-        default=0,
+        Integer(0, LARGEST_FIELD), "most chunks on a node, 0 for no limit", symbol="u", default=0
     )
-    kinds: Sequence[str] | None = field(
-        Labels("free", as_text=True),
-        "kind of each node, which stands for its features and partitions",
-        default=None,
+    kinds: Sequence[str] | None = labels(
+        "free", "kind of each node, which stands for its features and partitions", as_text=True
     )
     allowed: tuple[str, ...] | None = field(
         Texts(), "kinds of nodes that the job may use; null for all", symbol="K", default=None
     )
-    switches: Sequence[str] | None = field(
-        Labels("free", as_text=True), "leaf switch of each node", default=None
-    )
-    blocks: Sequence[str] | None = field(
-        Labels("free", as_text=True), "block, or higher switch, of each node", default=None
+    switches: Sequence[str] | None = labels("free", "leaf switch of each node", as_text=True)
+    blocks: Sequence[str] | None = labels(
+        "free", "block, or higher switch, of each node", as_text=True
     )
     span: str = field(
         Choice("anywhere", "switch", "block"),
@@ -179,10 +161,7 @@ class Hold(Problem[Release]):
         each=(),
     )
     move_costs: Ints = field(
-        Integers(0, like="costs"),
-        "cost of moving each claim",
-        symbol="V_i",
-        each=0,
+        Integers(0, like="costs"), "cost of moving each claim", symbol="V_i", each=0
     )
     moved_to: tuple[tuple[str, ...] | None, ...] = field(
         LabelSets("kinds", like="costs"),
@@ -200,11 +179,7 @@ class Hold(Problem[Release]):
     )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     claims: Sequence[str | int] | None = labels("costs", "a name for each claim")
-    job: str | int | None = field(
-        label(),
-        "a name for the job",
-        default=None,
-    )
+    job: str | int | None = field(label(), "a name for the job", default=None)
 
     sense = "min"
     default_solver = "highs"
@@ -339,7 +314,6 @@ class Hold(Problem[Release]):
         return found
 
     def _wrong_move(self, claim: int, nodes: Sequence[int]) -> list[Violation]:
-        """Check the kinds of the new nodes of a claim."""
         return beyond_limits(
             f"claim {claim + 1}",
             nodes,

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.formulation import Formulation, check_entries, formulations
 from optsched.models.hold.problem import Hold, Release
 from optsched.models.hold.room import (
     Holding,
@@ -20,7 +19,13 @@ from optsched.models.hold.room import (
     liftable,
     room,
 )
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import (
+    Formulation,
+    Program,
+    ProgramBuilder,
+    check_entries,
+    formulations,
+)
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -194,14 +199,7 @@ class HoldFormulation(Formulation[Hold, Release]):
             builder.rows(name, *columns, over=(over,), at_most=at_most)
 
         rows("all_node{}", nodes.tolist(), (1, b), (-1, o), at_most=0)
-        rows(
-            "none_node{}",
-            in_play.tolist(),
-            (1, x),
-            (most, o),
-            (-most, b[in_play]),
-            at_most=most,
-        )
+        rows("none_node{}", in_play.tolist(), (1, x), (most, o), (-most, b[in_play]), at_most=most)
         k, (_, to) = blocks["k"]
         builder.ragged_rows(
             "served_node{}", (len(nodes),), (1, b, nodes), (-1, x, in_play), (-1, k, to), at_most=0
@@ -409,7 +407,6 @@ class HoldFormulation(Formulation[Hold, Release]):
 
 
 def _names(held: Holding, rows: Ints) -> list[str]:
-    """Return names of rows of what claims hold."""
     return [
         f"claim{i + 1}_node{n}" for i, n in zip(held.claim[rows].tolist(), held.node[rows].tolist())
     ]

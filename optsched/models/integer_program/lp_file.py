@@ -13,13 +13,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from optsched.errors import InputError
-from optsched.models.integer_program.program import (
-    INFINITE,
-    INFINITY,
-    Row,
-    StatedProgram,
-    Variable,
-)
+from optsched.models.integer_program.program import INFINITE, INFINITY, Row, StatedProgram, Variable
 
 NAME = r"[A-Za-z!\"#$%&(),;?@_'`{}|~][A-Za-z0-9!\"#$%&(),.;?@_'`{}|~]*"
 
@@ -105,7 +99,6 @@ class _Reader:
         return stated
 
     def _advance(self) -> None:
-        """Take the present word."""
         self._last_line = self.line
         self.kind, self.text, self.line = next(self._words, ("", "", self.line))
         if not self.kind:
@@ -148,7 +141,6 @@ class _Reader:
         return product
 
     def _sum(self, of: str) -> tuple[dict[int, float], float | None]:
-        """Take terms; return the coefficients, and the sum of the constants, None without any."""
         entries: dict[int, float] = {}
         constant: float | None = None
         first = True
@@ -179,7 +171,6 @@ class _Reader:
             entries[number] = (sign or 1.0) * value
 
     def _bound_value(self) -> float:
-        """Take a number, on the right of a sense, with its sign."""
         sign = self._sign() or 1.0
         if self.kind == "number":
             value = float(self.text)
@@ -231,7 +222,6 @@ class _Reader:
         self._end_of_statement("row")
 
     def _limit(self, row: Row, sense: str, value: float) -> None:
-        """Bound a row."""
         if abs(value) >= INFINITE and (sense == "=" or (value > 0) == (sense == ">")):
             self._fail("a row is bounded by infinity; expected a number")
         if sense != ">":

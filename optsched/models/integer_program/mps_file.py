@@ -11,13 +11,7 @@ from decimal import Decimal
 from typing import Literal, NoReturn
 
 from optsched.errors import InputError
-from optsched.models.integer_program.program import (
-    INFINITE,
-    INFINITY,
-    Row,
-    StatedProgram,
-    Variable,
-)
+from optsched.models.integer_program.program import INFINITE, INFINITY, Row, StatedProgram, Variable
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 

@@ -121,10 +121,7 @@ def instances(lines: Sequence[Sequence[str]], path: Path) -> list[Instance] | No
 
 
 def _all_of(
-    lines: Sequence[Sequence[str]],
-    path: Path,
-    read: Callable[[_Words], list[Instance]],
-    kind: str,
+    lines: Sequence[Sequence[str]], path: Path, read: Callable[[_Words], list[Instance]], kind: str
 ) -> list[Instance]:
     """Return the instances of a file that begins with their number."""
     words = _Words(lines, path)
@@ -157,7 +154,6 @@ def _either(lines: Sequence[Sequence[str]], path: Path) -> list[Instance]:
 
 
 def _knapsack(words: _Words) -> list[Instance]:
-    """Take a multidimensional knapsack."""
     items, resources = words.count("number of items"), words.count("number of resources")
     best = words.take(1, "best known value")
     profits = words.take(items, "profits")
@@ -184,7 +180,6 @@ def _knapsack(words: _Words) -> list[Instance]:
 
 
 def _demands(words: _Words) -> list[Instance]:
-    """Take a multi-demand multidimensional knapsack."""
     items, resources = words.count("number of items"), words.count("number of resources")
     uses = [words.take(items, "amounts") for _ in range(resources)]
     capacities = words.take(resources, "capacities")
@@ -221,7 +216,6 @@ def _demands(words: _Words) -> list[Instance]:
 
 
 def _assignment(words: _Words) -> list[Instance]:
-    """Take a generalized assignment problem."""
     agents, jobs = words.count("number of agents"), words.count("number of jobs")
     costs = words.take(agents * jobs, "costs")
     uses = [words.take(jobs, "amounts") for _ in range(agents)]
@@ -253,7 +247,6 @@ def _assignment(words: _Words) -> list[Instance]:
 
 
 def _bins(words: _Words) -> list[Instance]:
-    """Take a bin packing problem."""
     name = words.word("names")
     capacity = words.take(1, "capacity")
     items = words.count("number of items")

@@ -18,9 +18,8 @@ from optsched.errors import InputError
 from optsched.fields import first_few
 from optsched.models.export import PORTABLE_NAME
 from optsched.models.fields import LARGEST_FIELD, numbered
-from optsched.models.formulation import Formulation, formulations
 from optsched.models.integer_program.problem import IntegerProgram, Values
-from optsched.models.program import UNBOUNDED, Program
+from optsched.models.program import UNBOUNDED, Formulation, Program, formulations
 from optsched.models.snapshot import SCALE, Snapshot
 
 

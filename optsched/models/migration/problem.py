@@ -76,11 +76,7 @@ class Migration(MigratingProblem[Plan]):
     """
 
     incoming: int = field(Integer(1, MOST_IN_ALL), "nodes of the large job, in whole routers")
-    incoming_job: str | int | None = field(
-        label(),
-        "a label for the large job",
-        default=None,
-    )
+    incoming_job: str | int | None = field(label(), "a label for the large job", default=None)
 
     sense = "min"
     default_solver = "position-search"

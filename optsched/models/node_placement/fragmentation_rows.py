@@ -322,5 +322,4 @@ def _distinct(one: Ints, other: Ints) -> tuple[Ints, Ints]:
 
 
 def _each(variables: Ints) -> Terms:
-    """Return rows of one variable each."""
     return Terms(np.ones_like(variables), variables, np.arange(len(variables)))

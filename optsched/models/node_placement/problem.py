@@ -14,9 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Fields, Parsed, Table, first_few
-from optsched.models.fields import Amounts, Integers, Labels, LabelSets, Numbers, Texts
-from optsched.models.node_placement.fields import WHOLE, Devices, GroupRows, RuleColumns
-from optsched.models.node_placement.limits import beyond_limits
+from optsched.models.fields import Amounts, Integers, LabelSets, Numbers, Texts
+from optsched.models.node_placement.fields import (
+    WHOLE,
+    Devices,
+    GroupRows,
+    RuleColumns,
+    beyond_limits,
+)
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
 from optsched.models.schema import declared, field, labels
 from optsched.registry import models
@@ -92,12 +97,7 @@ class NodePlacement(Problem[Placements]):
         "amount of each resource that a chunk of the job needs",
         symbol="d_jr",
     )
-    weights: Ints = field(
-        Integers(0, like="chunks"),
-        "priority of each job",
-        symbol="w_j",
-        each=1,
-    )
+    weights: Ints = field(Integers(0, like="chunks"), "priority of each job", symbol="w_j", each=1)
     then: tuple[str, ...] = field(
         Texts("switches", "nodes", "fragmentation"),
         "what is minimized among the placements of greatest weight, in this order: `switches`, "
@@ -114,10 +114,7 @@ class NodePlacement(Problem[Placements]):
         each=0,
     )
     devices: tuple[tuple[int, ...], ...] = field(
-        Devices("free"),
-        "free thousandths of each device of each node",
-        symbol="G_ng",
-        each=(),
+        Devices("free"), "free thousandths of each device of each node", symbol="G_ng", each=()
     )
     share: Ints = field(
         Integers(0, like="chunks"),
@@ -126,10 +123,8 @@ class NodePlacement(Problem[Placements]):
         symbol="s_j",
         each=0,
     )
-    kinds: Sequence[str] | None = field(
-        Labels("free", as_text=True),
-        "kind of each node, which stands for its features and partitions",
-        default=None,
+    kinds: Sequence[str] | None = labels(
+        "free", "kind of each node, which stands for its features and partitions", as_text=True
     )
     allowed: tuple[tuple[str, ...] | None, ...] = field(
         LabelSets("kinds", like="chunks"),
@@ -137,11 +132,9 @@ class NodePlacement(Problem[Placements]):
         symbol="K_j",
         each=None,
     )
-    switches: Sequence[str] | None = field(
-        Labels("free", as_text=True), "leaf switch of each node", default=None
-    )
-    blocks: Sequence[str] | None = field(
-        Labels("free", as_text=True), "block, or higher switch, of each node", default=None
+    switches: Sequence[str] | None = labels("free", "leaf switch of each node", as_text=True)
+    blocks: Sequence[str] | None = labels(
+        "free", "block, or higher switch, of each node", as_text=True
     )
     span: tuple[str, ...] = field(
         Texts("anywhere", "switch", "block", like="chunks"),
@@ -158,10 +151,7 @@ class NodePlacement(Problem[Placements]):
         Numbers("node", first=0, of="free"), "nodes on which other jobs run", default=()
     )
     licences: Ints = field(
-        Integers(0),
-        "free number of each licence of the site",
-        symbol="L_l",
-        default=(),
+        Integers(0), "free number of each licence of the site", symbol="L_l", default=()
     )
     licences_of: Ints = field(
         Amounts("licences", like="chunks"),
@@ -325,7 +315,6 @@ class NodePlacement(Problem[Placements]):
         return found
 
     def _violations_of(self, job: int, name: str, at: Sequence[int]) -> list[Violation]:
-        """Check the nodes of one job against its own limits."""
         span = self.span[job]
         return beyond_limits(
             name,
@@ -338,7 +327,6 @@ class NodePlacement(Problem[Placements]):
         )
 
     def _violations_of_levels(self, job: int, name: str, at: Sequence[int]) -> list[Violation]:
-        """Check the nodes of one job against the limits of its levels."""
         found = []
         for level, group_of in enumerate(self.groups):
             in_groups = Counter(group_of[node] for node in at)

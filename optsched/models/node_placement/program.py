@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.formulation import Formulation, check_entries, formulations
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.fragmentation_rows import (
     FragmentationRows,
@@ -19,7 +18,13 @@ from optsched.models.node_placement.fragmentation_rows import (
     joined,
 )
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import (
+    Formulation,
+    Program,
+    ProgramBuilder,
+    check_entries,
+    formulations,
+)
 
 Ints = NDArray[np.int64]
 
@@ -150,7 +155,6 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         return builder.build(), blocks
 
     def _devices(self, builder: ProgramBuilder, x: Ints) -> dict[str, Block]:
-        """Add the variables and rows of devices."""
         problem = self.problem
         jobs, nodes, _ = self._pairs
         share = problem.share[jobs]
@@ -191,7 +195,6 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         }
 
     def _own_nodes(self, builder: ProgramBuilder, x: Ints) -> dict[str, Block]:
-        """Add the variables and rows of jobs that share their nodes with no other job."""
         jobs, nodes, most = self._pairs
         alone = np.isin(jobs, self.problem.exclusive)
         own, at = np.flatnonzero(alone), nodes[alone]
@@ -273,7 +276,6 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         return mine, at.ravel(), keys, group_of
 
     def _used_nodes(self, builder: ProgramBuilder, x: Ints, price: int) -> Block:
-        """Add the variables and rows of idle nodes that are used."""
         _, nodes, most = self._pairs
         idle = np.setdiff1d(nodes, self.problem.busy)
         o = builder.variables("o_node{}", idle.tolist(), objective=-price)
@@ -294,7 +296,6 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     def _add_fragmentation(
         self, rows: FragmentationRows, builder: ProgramBuilder, blocks: dict[str, Block]
     ) -> None:
-        """Add the variables and rows of fragmentation."""
         first = devices_of(self.problem).first
         x, (jobs, nodes) = blocks["x"]
         y, (of_job, node, device) = blocks["y"]

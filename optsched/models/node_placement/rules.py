@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from optsched.class_file import find_class
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import LARGEST_FIELD
-from optsched.models.formulation import Formulation
 from optsched.models.linear import ONE, Block, Entries, Expression, Relation
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement, Placements
 from optsched.models.node_placement.program import NodePlacementFormulation
 from optsched.models.problem import Violation
-from optsched.models.program import Program
+from optsched.models.program import Formulation, Program
 from optsched.models.stated import Symbols, as_data, read
 from optsched.models.verification import Comparison, Numbers, Verification, numbers
 
@@ -342,10 +341,23 @@ def rules_at(places: Sequence[str], field: str) -> dict[str, Rule]:
     return found
 
 
-class RuleNumbers(Verification):
-    """Reading of rules with numbers."""
+class _Reading:
+    """What both readings of rules refuse: decisions, as a placement has no values of others."""
 
     rule = ""
+
+    def integer(self, name: str, *shape: int, lower: Any = 0, upper: Any) -> Any:
+        """Refuse decisions."""
+        expected = "expected some(...), or started or chunks"
+        raise TypeError(f"{name}: a rule has no decisions of its own; {expected}")
+
+    def maximize(self, value: Any) -> None:
+        """Refuse to maximize."""
+        raise TypeError("a rule may minimize(value, most), which counts after the placement")
+
+
+class RuleNumbers(_Reading, Verification):
+    """Reading of rules with numbers."""
 
     def __init__(self, excess: Mapping[str, Any]) -> None:
         super().__init__({})
@@ -367,14 +379,6 @@ class RuleNumbers(Verification):
         """Return 1 where an amount is above 0, otherwise 0."""
         return super().some(f"{self.rule} {name}", amount)
 
-    def integer(self, name: str, *shape: int, lower: Any = 0, upper: Any) -> Numbers:
-        """Refuse decisions, of which a placement has no values."""
-        raise TypeError(f"{name}: {NO_DECISIONS}")
-
-    def maximize(self, value: Any) -> None:
-        """Refuse to maximize."""
-        raise TypeError("a rule may minimize(value, most), which counts after the placement")
-
     def minimize(self, value: Any, most: int = LARGEST_FIELD) -> None:
         """Note a value from 0 to `most` that is minimized after all else."""
         for name in ("value", "least value"):  # the rows of `RuleSymbols.minimize`
@@ -387,13 +391,8 @@ class RuleNumbers(Verification):
         self.scale, self.penalty = self.scale * (most + 1), self.penalty * (most + 1) + amount
 
 
-NO_DECISIONS = "a rule has no decisions of its own; expected some(...), or started or chunks"
-
-
-class RuleSymbols(Symbols):
+class RuleSymbols(_Reading, Symbols):
     """Reading of rules with symbols, on top of a program."""
-
-    rule = ""
 
     def __init__(self, base: Program, excess: Mapping[str, Any]) -> None:
         super().__init__(base)
@@ -414,14 +413,6 @@ class RuleSymbols(Symbols):
     def some(self, name: str, amount: Expression) -> Expression:
         """Return 1 where an amount is above 0, otherwise 0."""
         return super().some(f"{self.rule} {name}", amount)
-
-    def integer(self, name: str, *shape: int, lower: Any = 0, upper: Any) -> Expression:
-        """Refuse decisions, of which a placement has no values."""
-        raise TypeError(f"{name}: {NO_DECISIONS}")
-
-    def maximize(self, value: Any) -> None:
-        """Refuse to maximize."""
-        raise TypeError("a rule may minimize(value, most), which counts after the placement")
 
     def minimize(self, value: Any, most: int = LARGEST_FIELD) -> None:
         """Add a value from 0 to `most` that is minimized after all else."""

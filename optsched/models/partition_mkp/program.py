@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.layer_shapes import layer_shape
-from optsched.models.formulation import Formulation, formulations
 from optsched.models.partition_mkp.problem import PartitionMKP, Place, Placement
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 
 Ints = NDArray[np.int64]
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box
-from optsched.models.box_variables import BoxVariables, box_variables
-from optsched.models.formulation import Formulation, formulations
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.migration.program import BoxVariables, box_variables
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.reconfiguration.problem import Arrangement, Reconfiguration
 
 Ints = NDArray[np.int64]
@@ -46,11 +45,7 @@ class ReconfigurationFormulation(Formulation[Reconfiguration, Arrangement]):
 
         v = builder.variables(name, range(len(found.job)), objective=cost)
         z = builder.variables(
-            "started{}",
-            [job + 1 for job in first],
-            lower=least,
-            upper=most,
-            objective=-worth,
+            "started{}", [job + 1 for job in first], lower=least, upper=most, objective=-worth
         )
         for number, job in enumerate(first):
             boxes = v[found.job == running + job]

@@ -8,8 +8,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.formulation import Formulation, check_entries, formulations
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import (
+    Formulation,
+    Program,
+    ProgramBuilder,
+    check_entries,
+    formulations,
+)
 from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.models.threshold_allocation.problem import Placement, ThresholdAllocation
 

@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.formulation import Formulation, formulations
-from optsched.models.program import Program, ProgramBuilder
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.window_mkp.problem import NOT_PLACED, Assignment, WindowMKP
 
 

@@ -10,15 +10,15 @@ from optsched.durations import spoken
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
+from optsched.report.load import Steps, time_axis, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
-from optsched.report.steps import Steps, time_axis, unit_for
 from optsched.schedule import State
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from optsched.report.steps import Binned
+    from optsched.report.load import Binned
     from optsched.simulator.run import Run
 
 MOST_BINS = 200
@@ -79,12 +79,10 @@ class Utilization(RunPicture):
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
-        """Return the caption."""
         held = "Processors of jobs that share them" if facts.time_shared else "Processors in use"
         return f"{held}, waiting jobs and waiting work over time."
 
     def words(self, facts: RunFacts) -> str:
-        """Return the numbers of the picture in words."""
         summary, jobs, shared = facts.summary, facts.jobs, facts.time_shared
         queued = jobs["final_state"] != State.REJECTED
         names = ("submission_time", "starting_time", "finish_time")

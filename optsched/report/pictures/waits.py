@@ -12,8 +12,8 @@ from optsched.durations import spoken
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
+from optsched.report.load import extended, log_ticks, thinned
 from optsched.report.run_picture import RunFacts, RunPicture
-from optsched.report.steps import extended, log_ticks, thinned
 from optsched.schedule import State
 
 if TYPE_CHECKING:
@@ -116,11 +116,9 @@ class Waits(RunPicture):
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
-        """Return the caption."""
         return "Waits of jobs by size: the share of the jobs that waited no longer than a time."
 
     def words(self, facts: RunFacts) -> str:
-        """Return the numbers of the picture in words."""
         state, waited = facts.jobs["final_state"], facts.jobs["waiting_time"]
         queued = (state != State.REJECTED) & (state != State.UNSUBMITTED)
         waits = np.nan_to_num(waited[queued], nan=np.inf)

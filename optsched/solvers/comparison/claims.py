@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from optsched import registry
 from optsched.errors import InputError, UnknownNameError, brief
-from optsched.json_text import json_text
+from optsched.files import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import FILE as TABLE
 from optsched.models.snapshot import Snapshot, known_values

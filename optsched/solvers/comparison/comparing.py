@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.display import display_of
 from optsched.errors import InputError
-from optsched.json_text import json_text
+from optsched.files import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
+from optsched.registry import display_of
 from optsched.solvers.comparison import tables
 from optsched.solvers.comparison.claims import (
     Contender,

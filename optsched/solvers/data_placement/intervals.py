@@ -30,9 +30,8 @@ from numpy.typing import NDArray
 
 from optsched.column_sets import lowest
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement.fields import NO_FILE
+from optsched.models.data_placement.fields import LEFT_OUT, NO_FILE, Plan
 from optsched.models.data_placement.presolve import finding_pairs, latest_start, sharing_pairs
-from optsched.models.data_placement.solution import LEFT_OUT, Plan
 from optsched.models.program import Program
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement._check import Arrays
-from optsched.models.data_placement.fields import HEAVIEST
-from optsched.models.data_placement.solution import Plan
+from optsched.models.data_placement.fields import HEAVIEST, Plan
 from optsched.registry import solvers
 from optsched.solvers.data_placement._node_files import (
     NodeFiles,

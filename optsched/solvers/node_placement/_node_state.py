@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
-from optsched.models.node_placement.fields import WHOLE
-from optsched.models.node_placement.limits import Limit, most_chunks, nodes_by_group, unit_of
+from optsched.models.node_placement.fields import WHOLE, Limit, most_chunks, nodes_by_group, unit_of
 from optsched.models.node_placement.problem import first_alike
 from optsched.solvers.node_placement._types import device_table
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optsched.models.data_placement.solution import Plan
+from optsched.models.data_placement.fields import Plan
 
 
 @dataclass
