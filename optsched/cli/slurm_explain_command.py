@@ -37,7 +37,7 @@ from optsched.sites.site import typed
 from optsched.slurm.capture import captured
 from optsched.slurm.explain import DEFAULT, Explanation, moment, read_factors
 from optsched.slurm.explain import explain as explained
-from optsched.slurm.hold_problem import ACTIONS, Claim, Question
+from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
 from optsched.slurm.queue import QueuedJob
@@ -435,11 +435,9 @@ def _earliest(found: Explanation) -> str:
         if found.gives_up_switches:
             text += ", when it no longer waits for one switch"
         return f"{text}, if jobs end at their limits and no other job starts first{once}"
-    if found.lacks_service == "drained":
-        hint = "" if "resume" in found.actions else ", see --actions resume"
-        return f"not before nodes that are drained are resumed{hint}"
-    if found.lacks_service == "down":
-        return "not before nodes that are down come back"
+    if state := found.lacks_service:
+        hint = state == "drained" and "resume" not in found.actions
+        return f"{UNTIL[state]}{', see --actions resume' if hint else ''}"
     if found.shortage_of_idle.is_proof:
         return "none that is known" if found.unseen else "never, as the site is now"
     return "unknown, as it is unknown when the rule ends" if found.rule else "unknown"

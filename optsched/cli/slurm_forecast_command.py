@@ -131,9 +131,11 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
     if len(chosen) > SHOWN:
         print_line(f"{counted(len(chosen) - SHOWN, 'more job')}, see --json")
     lines: list[tuple[str, Any]] = [("now", moment(now)), ("draws", f"{len(found.drawn):,}")]
-    left = {label: why for label, why in found.future.left.items() if not jobs or label in jobs}
-    lines.append(("no forecast", counted(len(left), "job")))
-    lines += [("", f"job {label}: {why}") for label, why in [*left.items()][:SHOWN]]
+    for name, reasons in (("never", found.future.never), ("no forecast", found.future.left)):
+        chosen_reasons = {label: why for label, why in reasons.items() if not jobs or label in jobs}
+        if chosen_reasons or name != "never":
+            lines.append((name, counted(len(chosen_reasons), "job")))
+        lines += [("", f"job {label}: {why}") for label, why in [*chosen_reasons.items()][:SHOWN]]
     lines += [("" if place else "notes", note) for place, note in enumerate(found.notes)]
     for one in chosen[:MOST_SOONER] if jobs else ():
         ways = sooner(found.future, one.label)
@@ -192,9 +194,9 @@ def _print_shifts(
         print_table(["job", "user", "start", "then", "shift"], rows)
     if len(moved) > SHOWN:
         print_line(f"{counted(len(moved) - SHOWN, 'more job')}, see --json")
-    before, after = now.future.left, then.future.left
-    lines = [f"job {label}: {why}" for label, why in after.items() if before.get(label) != why]
-    lines += [note for note in then.notes if note not in now.notes]
+    before, after = ({**each.future.never, **each.future.left} for each in (now, then))
+    lines = [note for note in then.notes if note not in now.notes]
+    lines += [f"job {label}: {why}" for label, why in after.items() if before.get(label) != why]
     if lines:
         print()
         print_lines([("" if place else "then", line) for place, line in enumerate(lines[:SHOWN])])

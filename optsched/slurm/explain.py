@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
-
-import numpy as np
 
 from optsched.durations import short
 from optsched.errors import InputError, UnknownNameError
@@ -18,7 +16,14 @@ from optsched.models.hold.room import Shortage, shortage
 from optsched.sites.slurm_json import captured_file
 from optsched.sites.slurm_lines import read_text
 from optsched.slurm.access import open_partitions, partitions_of, users_of_limit
-from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
+from optsched.slurm.hold_problem import (
+    ACTIONS,
+    Question,
+    fits_with,
+    hold_problem,
+    lacks_service,
+    questions,
+)
 from optsched.slurm.own_plan import RESOLUTION, planned_end
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
@@ -29,7 +34,7 @@ from optsched.slurm.requests import (
     requirements,
 )
 from optsched.slurm.reserved import changes, earliest_start, started_of
-from optsched.slurm.running import Held, end_of, held_by, supply_at
+from optsched.slurm.running import end_of, held_by, supply_at
 from optsched.slurm.supply import Supply
 from optsched.slurm.unseen import unseen
 
@@ -295,24 +300,12 @@ class Explanation:
         then = supply_at(self.supply, self.queue, self.by)
         running = [each for each in self.queue.running if end_of(each, self.supply.time) > self.by]
         held = [held_by(each, self.supply) for each in running]
-        return self._fits_with(("drained",), then, held)
+        return fits_with(self.released, ("drained",), then, held)
 
     @cached_property
     def lacks_service(self) -> str:
         """The state of the nodes without which it never fits; empty if it may fit without them."""
-        if not self.shortage_of_idle.is_proof:
-            return ""
-        if self._fits_with(("drained",), self.supply.idle, ()):
-            return "drained"
-        return "down" if self._fits_with(("drained", "down"), self.supply.idle, ()) else ""
-
-    def _fits_with(self, states: tuple[str, ...], supply: Supply, held: Sequence[Held]) -> bool:
-        """Return whether it would fit if nodes in some states were up."""
-        up = in_service(supply, np.isin(supply.site.states, states), held)
-        try:
-            return any(each.fits(up) for each in alternatives(self.released, up))
-        except LeftToSlurmError:
-            return False
+        return lacks_service(self.released, self.supply) if self.shortage_of_idle.is_proof else ""
 
     @cached_property
     def behind(self) -> list[tuple[str, int]]:

@@ -71,7 +71,7 @@ class Forecast:
         """What the forecast leaves out or does not know."""
         future = self.future
         asked = [row.job for row in future.rows if row.label and row.job]
-        found = list[str]()
+        found = list(filter(None, (future.out_of_service,)))
         for many, text in (
             (sum(bool(job.switches) for job in asked), "ask for few switches"),
             (sum(job.exclusive == "user" for job in asked), "share their nodes with their user"),
@@ -103,6 +103,7 @@ class Forecast:
                     "low": _known(one.low),
                     "high": _known(one.high),
                     "basis": one.basis or None,
+                    "why_never": self.future.never.get(one.label),
                 }
                 for one in self.starts
             ],
@@ -116,7 +117,7 @@ def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 
 
     `times`: how long jobs have run; without it, there are no draws. `draws`: their number.
     """
-    by_limits = future.starts(future.limits)
+    by_limits = future.by_limits
     if times is None or not draws or not len(times.shares):
         none = np.empty((0, len(by_limits)))
         return Forecast(future, by_limits, none, ("",) * len(by_limits))

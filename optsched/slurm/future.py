@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.site import SiteMachine
+from optsched.numbers import counted
 from optsched.policies.conservative import Conservative, NodeReservations
 from optsched.policies.priority import Column, PriorityOrder
 from optsched.policies.site import _limited
@@ -29,9 +30,10 @@ from optsched.sites.requests import Chunks, Requests
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
 from optsched.slurm.access import open_partitions, own_qos_of
+from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
-from optsched.slurm.requests import OF_LIMITS, alternatives, blocked_by_rule
+from optsched.slurm.requests import OF_LIMITS, Request, alternatives, blocked_by_rule, lacking
 from optsched.slurm.running import Held, end_of, held_alone, is_alone
 from optsched.slurm.supply import Flags, Supply, column_on
 from optsched.traces.cleaning import clean
@@ -48,6 +50,9 @@ MOST_TASKS = 1000
 
 MOST_RESERVED = 300
 """Most waiting jobs of which each has a reservation by default; it takes long for more."""
+
+WITHOUT_END = "what it needs is in use, closed or limited without an end that is known"
+"""Why a job does not start that is not rejected."""
 
 _OF_JOB = re.compile(r":([0-9]+(?:_(?:[0-9]+|\*))?)")
 
@@ -117,6 +122,28 @@ class Future:
 
         Times are in seconds from now; nan for a job that does not start before `HORIZON`.
         """
+        return self._played(seconds)[0]
+
+    @cached_property
+    def by_limits(self) -> Floats:
+        """The starts if all jobs run to their time limits."""
+        return self._by_limits[0]
+
+    @cached_property
+    def never(self) -> Mapping[str, str]:
+        """By label, why jobs do not start if all jobs run to their time limits."""
+        starts, reasons = self._by_limits
+        at = self.waiting[np.isnan(starts)].tolist()
+        return {self.rows[row].label: reasons.get(row, WITHOUT_END) for row in at}
+
+    @cached_property
+    def _by_limits(self) -> tuple[Floats, Mapping[int, str]]:
+        return self._played(self.limits)
+
+    def _played(self, seconds: Floats) -> tuple[Floats, Mapping[int, str]]:
+        """Return the starts, and by row why jobs can never start."""
+        if not len(self.waiting):
+            return np.empty(0), {}
         runtime = np.minimum(np.maximum(np.ceil(seconds), 1), self.limits).astype(np.int64)
         policy: Policy
         if self.chosen == "conservative":
@@ -126,7 +153,7 @@ class Future:
         engine = Engine(replace(self.trace, runtime=runtime), self.machine, policy, NoProblems())
         engine.run()
         starts: Floats = engine.core.start[self.waiting]
-        return np.where(starts < HORIZON, starts, np.nan)
+        return np.where(starts < HORIZON, starts, np.nan), engine.reasons
 
     @cached_property
     def trace(self) -> Trace:
@@ -172,7 +199,10 @@ class Future:
         def rows_of(found: re.Match[str]) -> str:
             return "".join(f":{number}" for number in self._numbers.get(found[1], [0]))
 
-        return _OF_JOB.sub(rows_of, row.job.dependency)
+        # of several of which one suffices those that never come about are left out
+        parts = row.job.dependency.split("?")
+        kept = [part for part in parts if self._absent.isdisjoint(_OF_JOB.findall(part))]
+        return _OF_JOB.sub(rows_of, "?".join(kept))
 
     @cached_property
     def _numbers(self) -> Mapping[str, list[int]]:
@@ -182,9 +212,7 @@ class Future:
             if row.job is None or not row.is_first:
                 continue
             job = row.job
-            names = {row.label or job.label, str(job.job_id)}
-            names |= {str(job.array_id), f"{job.array_id}_*"} if job.array_id else set()
-            for name in names:
+            for name in _names(job, row.label or job.label):
                 found.setdefault(name, []).append(number)
         return found
 
@@ -199,16 +227,30 @@ class Future:
         there = (each for each in self.supply.reservations if each.nodes and each.ahead is None)
         return {each.name: each for each in there}
 
+    @property
+    def out_of_service(self) -> str:
+        """That no node is in service, and why, in words; empty if one is."""
+        if self._site.is_usable.any():
+            return ""
+        states = Counter(self._site.states).most_common()
+        each = ", ".join(f"{counted(count, 'node')} {state}" for state, count in states)
+        return f"no node is in service, so no job can start: {each}"
+
+    @cached_property
+    def _site(self) -> Site:
+        """The site with the reservations that are played."""
+        return replace(self.supply.site, reservations=tuple(self._reservations.values()))
+
     @cached_property
     def machine(self) -> _Machine:
         """The nodes, idle."""
-        kept = tuple(self._reservations.values())
-        return _Machine(replace(self.supply.site, reservations=kept), self)
+        return _Machine(self._site, self)
 
     @cached_property
     def _pending(self) -> tuple[list[Row], dict[str, str]]:
         """Return the rows of the pending jobs, and why others are left out."""
-        now, found, left = self.supply.time, list[Row](), dict[str, str]()
+        now, found = self.supply.time, list[Row]()
+        left = dict[str, str]()
         for job in self.queue.pending:
             try:
                 ways = tuple(self._ways(job))
@@ -226,7 +268,35 @@ class Future:
                 found.append(Row(job.label, job, ways, begin, limit))
             for task in tasks[:MOST_TASKS]:
                 found.append(Row(f"{job.array_id}_{task}", job, ways, begin, limit))
-        return found, left
+        return self._without_dependents(found, left)
+
+    def _without_dependents(
+        self, rows: list[Row], left: dict[str, str]
+    ) -> tuple[list[Row], dict[str, str]]:
+        """Leave jobs out that wait for jobs that are left out."""
+        while True:
+            gone = self._gone(rows) if left else set()
+            out = dict[str, str]()
+            for row in rows:
+                dependency = "" if row.job is None else row.job.dependency
+                asked = _OF_JOB.findall(dependency)
+                never = [each for each in asked if each in gone]
+                if never and (len(never) == len(asked) or "?" not in dependency):
+                    out[row.label] = f"it depends on job {never[0]}, which has no forecast"
+            if not out:
+                return rows, left
+            rows, left = [row for row in rows if row.label not in out], left | out
+
+    @cached_property
+    def _absent(self) -> set[str]:
+        """The names of the pending jobs that are left out."""
+        return self._gone(self.rows)
+
+    def _gone(self, rows: Iterable[Row]) -> set[str]:
+        """Return the names of pending jobs that are none of some rows."""
+        there = {name for row in rows if row.job for name in _names(row.job, row.label)}
+        tasks = {f"{job.array_id}_{task}" for job in self.queue.pending for task in job.array_tasks}
+        return ({n for job in self.queue.pending for n in _names(job, job.label)} | tasks) - there
 
     def _anyhow(self, job: QueuedJob) -> Supply:
         """Return the idle site for a job, without the limits and reservations that are played."""
@@ -258,7 +328,13 @@ class Future:
         if rule := blocked_by_rule(free, supply) or self._over_limit(job):
             raise LeftToSlurmError(rule)
         names, counts = supply.site.resources, [1, *supply.thread_counts]
-        for request in alternatives(free, supply):
+        requests = [_alone(each, supply) for each in alternatives(free, supply)]
+        if not any(each.fits(supply) for each in requests):
+            nearest = max(requests, key=lambda each: each.room(supply) / each.chunks)
+            until = UNTIL.get(lacks_service(free, supply))
+            lacks = lacking(nearest, supply)
+            raise LeftToSlurmError(until or f"it has no room even if no job runs: {lacks}")
+        for request in requests:
             licences = tuple(request.licences.get(name, 0) for name in supply.site.licences)
             for threads in counts:
                 nodes = request.nodes & (supply.threads == threads)
@@ -322,7 +398,7 @@ class Future:
         self, nodes: Ints, amounts: Ints, alone: bool, licences: tuple[int, ...]
     ) -> tuple[tuple[Chunks, Flags], ...]:
         """Return the only way to have amounts on each of some nodes; none if no node is in use."""
-        usable = nodes[self.machine.site.is_usable[nodes]]
+        usable = nodes[self._site.is_usable[nodes]]
         if not self.supply.counts_memory:
             amounts = np.where(np.arange(len(amounts)) == 1, 0, amounts)
         if not len(usable) or not amounts.any():
@@ -377,6 +453,18 @@ class Future:
             for limit, amount in limits.counted(job, amounts, own, row.limit).items()
             if amount
         }
+
+
+def _names(job: QueuedJob, label: str) -> set[str]:
+    """Return what a dependency may call a job, or a task of the label and the array it is of."""
+    found = {label, str(job.job_id)}
+    return found | {str(job.array_id), f"{job.array_id}_*"} if job.array_id else found
+
+
+def _alone(request: Request, supply: Supply) -> Request:
+    """Return a request as it is played: without groups of nodes, and licences of reservations."""
+    licences = {name: n for name, n in request.licences.items() if name in supply.site.licences}
+    return replace(request, span="anywhere", limits=(), licences=licences)
 
 
 class _Gate:

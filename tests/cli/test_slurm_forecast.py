@@ -52,6 +52,10 @@ def test_what_if_tells_the_difference(optsched, tmp_path):
     held = optsched(*words[:2], waiting[-1], *words[2:], "--what-if", f"hold {waiting[-1]}").stdout
     assert "of 1 job start: 1 no more" in held
     assert ": it is held" in held
+    nodes = f"drain {','.join(site.nodes)}"
+    nowhere = optsched(*words, "--what-if", nodes)
+    assert nowhere.returncode == 0
+    assert "no node is in service, so no job can start: " in nowhere.stdout
     new = str(max(int(job["job"].partition("_")[0]) for job in listed["jobs"]) + 1000)
     assert optsched("slurm", "explain", new, *FROM).returncode == 1
 

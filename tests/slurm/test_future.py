@@ -201,6 +201,51 @@ def test_jobs_wait_for_their_time_for_others_and_for_the_limit_of_their_array(
     assert future.left == {"5": "it is held"}
 
 
+def test_jobs_without_a_node_in_service_are_left_out_with_the_reason(job, supply):
+    states = ("down",) * 4 + ("drained",) * 3
+    nowhere = supply(states=states)
+    own, wide = job(job_id=1), job(job_id=2, partitions=("own",))
+    future = Future(queue_of(own, wide), nowhere)
+    assert started(future) == {}
+    assert future.left == {
+        "1": "not before nodes that are drained are resumed",
+        "2": "not before nodes that are down come back",
+    }
+    found = forecast(future, None, draws=5)
+    assert found.starts == ()
+    assert found.notes[0] == (
+        "no node is in service, so no job can start: 4 nodes down, 3 nodes drained"
+    )
+    assert Future(queue_of(own), supply()).out_of_service == ""
+
+
+def test_why_a_job_has_no_room_and_who_waits_for_it_is_said(job, running, left_by):
+    runs = running(99, "c1", end=None)
+    queue = queue_of(
+        runs,
+        job(job_id=1, cores_per_task=65),
+        job(job_id=2, dependency="afterok:1(unfulfilled)"),
+        job(job_id=3, dependency="afterany:2(unfulfilled)?afterok:2(unfulfilled)"),
+        job(job_id=4, dependency="afterok:1(unfulfilled)?afterok:99(unfulfilled)"),
+        job(job_id=5, required=("c1",), cores_per_task=16),
+        job(job_id=6, array_id=6, array_tasks=(1, 2), held=True),
+        job(job_id=7, dependency="aftercorr:6_2(unfulfilled)"),
+    )
+    future = Future(queue, left_by(runs))
+    assert future.left == {
+        "1": "it has no room even if no job runs: room on 0 of 1 node, short of cores",
+        "2": "it depends on job 1, which has no forecast",
+        "3": "it depends on job 2, which has no forecast",
+        "6_[1-2]": "it is held",
+        "7": "it depends on job 6_2, which has no forecast",
+    }
+    assert set(started(future)) == {"4", "5"}
+    assert future.never == {
+        "4": "what it needs is in use, closed or limited without an end that is known",
+        "5": "what it needs is in use, closed or limited without an end that is known",
+    }
+
+
 def test_a_job_that_begins_later_is_where_its_priority_is(job, running, left_by):
     runs = running(99, *NODES[:4], end=NOW + 50)
     whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
