@@ -38,6 +38,7 @@ from optsched.slurm.capture import captured
 from optsched.slurm.explain import DEFAULT, Explanation, moment, read_factors
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
+from optsched.slurm.order import tasks
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
 from optsched.slurm.queue import QueuedJob
@@ -302,13 +303,14 @@ def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
 
 def _ahead(found: Explanation) -> str:
     """Return how many jobs come first, and the highest of them."""
-    higher = len(found.ahead) - len(found.ahead_by_priority)
+    number = tasks(found.ahead)
+    higher = number - tasks(found.ahead_by_priority)
     names = ", ".join(each.label for each in found.ahead[:3])
     more = "" if len(found.ahead) <= 3 else ", ..."
     by = "by the tier of their partitions" if higher else "by priority"
-    if 0 < higher < len(found.ahead):
+    if 0 < higher < number:
         by = f"by priority, {higher:,} of them by the tier of a partition"
-    return f"{counted(len(found.ahead), 'job')} {by}: {names}{more}"
+    return f"{counted(number, 'job')} {by}: {names}{more}"
 
 
 def _priority(found: Explanation) -> list[str]:

@@ -15,7 +15,7 @@ from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.room import Shortage, shortage
 from optsched.sites.slurm_json import captured_file
 from optsched.sites.slurm_lines import read_text
-from optsched.slurm.access import open_partitions, partitions_of, users_of_limit
+from optsched.slurm.access import users_of_limit
 from optsched.slurm.hold_problem import (
     ACTIONS,
     Question,
@@ -24,6 +24,7 @@ from optsched.slurm.hold_problem import (
     lacks_service,
     questions,
 )
+from optsched.slurm.order import Order
 from optsched.slurm.own_plan import RESOLUTION, planned_end
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
@@ -33,8 +34,8 @@ from optsched.slurm.requests import (
     blocked_by_rule,
     requirements,
 )
-from optsched.slurm.reserved import changes, earliest_start, started_of
-from optsched.slurm.running import end_of, held_by, supply_at
+from optsched.slurm.reserved import changes, earliest_start
+from optsched.slurm.running import end_of, held_by, started_of, supply_at
 from optsched.slurm.supply import Supply
 from optsched.slurm.unseen import unseen
 
@@ -255,44 +256,18 @@ class Explanation:
         return not any(each.fits(then) for each in alternatives(waiting, then))
 
     @cached_property
-    def ahead(self) -> tuple[QueuedJob, ...]:
-        """Pending jobs before it on the nodes of its partitions that no rule keeps from starting.
+    def _order(self) -> Order:
+        return Order(self.queue, self.supply)
 
-        Their partition is of a higher tier, or of the same one and their priority is higher, or the
-        same and their number is lower.
-        """
-        rank = self._rank(self.job)
-        found = [
-            other
-            for other in self.queue.pending
-            if self._tier(other)
-            and self._rank(other) < rank
-            and not blocked_by_rule(other, self.supply, started_of(other, self.queue, self.supply))
-        ]
-        return tuple(sorted(found, key=self._rank))
+    @cached_property
+    def ahead(self) -> tuple[QueuedJob, ...]:
+        """The pending jobs before it, see `Order`."""
+        return self._order.before(self.job)
 
     @cached_property
     def ahead_by_priority(self) -> tuple[QueuedJob, ...]:
         """Those of `ahead` that it can overtake by its priority: they are of no higher tier."""
-        return tuple(each for each in self.ahead if self._tier(each) == self._tier(self.job))
-
-    def _rank(self, job: QueuedJob) -> tuple[int, int, int]:
-        return -self._tier(job), -job.priority, job.job_id
-
-    def _tier(self, job: QueuedJob) -> int:
-        """Return 1 and the tier in which a job may take nodes of this one; 0 if it may not."""
-        return max((self._tiers.get(name, 0) for name in job.partitions), default=0)
-
-    @cached_property
-    def _tiers(self) -> dict[str, int]:
-        """1 and the tier of each partition that shares nodes with those of the job."""
-        parts = open_partitions(self.job, self.supply) or partitions_of(self.job, self.supply)
-        mine = {node for each in parts for node in each.nodes.tolist()}
-        return {
-            each.name: 1 + each.priority_tier
-            for each in self.supply.site.partitions
-            if not mine.isdisjoint(each.nodes.tolist())
-        }
+        return self._order.before(self.job, of_tier=True)
 
     @cached_property
     def resumed_fits(self) -> bool:

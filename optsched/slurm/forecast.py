@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 
 from optsched.durations import short
 from optsched.slurm.future import Future
+from optsched.slurm.order import Order
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.run_times import GROUPS, RunTimes
-from optsched.slurm.strict import rank
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +28,7 @@ class Start(NamedTuple):
 
     label: str
     job: QueuedJob
-    ahead: int  # pending jobs before it that want nodes of its partitions
+    ahead: int  # pending jobs before it, see `Order`
     by_limits: float  # its start if all jobs run to their time limits
     median: float  # its start in the median of the draws, as the next
     low: float
@@ -56,12 +55,12 @@ class Forecast:
         """The forecast of each job, in the order of the expected starts."""
         now = self.future.supply.time
         rows = [self.future.rows[row] for row in self.future.waiting.tolist()]
-        ahead = _ahead(self.future)
+        order = Order(self.future.queue, self.future.now)
         low, median, high = _quantiles(self.drawn) + now
-        times = np.array([self.by_limits + now, median, low, high]).T.tolist()
+        times = np.array([self.by_limits + now, median, low, high]).tolist()
         found = [
-            Start(row.label, row.job, before, each[0], each[1], each[2], each[3], basis)
-            for row, before, each, basis in zip(rows, ahead, times, self.basis)
+            Start(row.label, row.job, order.number_before(row.task), *each)
+            for row, *each in zip(rows, *times, self.basis)
             if row.job is not None
         ]
         return tuple(sorted(found, key=lambda one: (math.isnan(one.expected), one.expected)))
@@ -163,27 +162,6 @@ def _quantiles(drawn: Floats) -> Floats:
     last = np.where(np.isnan(drawn), np.inf, drawn)
     found = np.quantile(last, (INTERVAL[0], 0.5, INTERVAL[1]), axis=0, method="nearest")
     return np.where(np.isinf(found), np.nan, found)
-
-
-def _ahead(future: Future) -> list[int]:
-    """Return how many pending jobs are before each one, on nodes of its partitions."""
-    site = future.supply.site
-    nodes = {each.name: frozenset(each.nodes.tolist()) for each in site.partitions}
-    rows = [future.rows[row] for row in future.waiting.tolist()]
-    before = Counter[tuple[str, ...]]()
-    shares: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
-    found = [0] * len(rows)
-    jobs = [row.job for row in rows if row.job is not None]
-    for at in sorted(range(len(jobs)), key=lambda at: rank(jobs[at], future.supply)):
-        own = jobs[at].partitions
-        for other in before:
-            if (own, other) not in shares:
-                mine = frozenset[int]().union(*(nodes.get(name, ()) for name in own))
-                theirs = frozenset[int]().union(*(nodes.get(name, ()) for name in other))
-                shares[own, other] = not mine.isdisjoint(theirs)
-            found[at] += before[other] if shares[own, other] else 0
-        before[own] += 1
-    return found
 
 
 SHORTER = (0.75, 0.5, 0.25, 0.1)

@@ -34,7 +34,7 @@ from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import OF_LIMITS, Request, alternatives, blocked_by_rule, lacking
-from optsched.slurm.running import Held, end_of, held_alone, is_alone
+from optsched.slurm.running import Held, end_of, held_alone, is_alone, supply_at
 from optsched.slurm.supply import Flags, Supply, column_on
 from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
@@ -66,6 +66,13 @@ class Row(NamedTuple):
     begin: int  # seconds from now before which it does not start; 0 for none
     limit: int  # in seconds
     is_first: bool = True  # whether it is the first row of its job
+
+    @property
+    def task(self) -> QueuedJob:
+        """The pending job, or the task of an array, alone."""
+        assert self.job is not None
+        number = self.label.rpartition("_")[2]
+        return replace(self.job, array_tasks=(int(number),)) if self.job.array_tasks else self.job
 
     @property
     def priority(self) -> int:
@@ -101,6 +108,11 @@ class Future:
         """The policy: ``conservative``, or ``easy`` where more than `MOST_RESERVED` jobs wait."""
         few = len(self.waiting) <= MOST_RESERVED
         return self.policy or ("conservative" if few else "easy")
+
+    @cached_property
+    def now(self) -> Supply:
+        """What is free now, as running jobs allow others."""
+        return supply_at(self.supply, self.queue, self.supply.time)
 
     @cached_property
     def waiting(self) -> Ints:

@@ -16,6 +16,7 @@ from optsched.models.node_placement.problem import Placements
 from optsched.models.node_placement.rules import Rule, RuledPlacement, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.slurm.capture import capture_queue, captured, run_command
+from optsched.slurm.order import rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, updates_of, without_pins
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
@@ -23,7 +24,6 @@ from optsched.slurm.requests import lacking
 from optsched.slurm.reserved import Reserved, reserve, reserved, starts_now, with_reserved
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
-from optsched.slurm.strict import rank
 from optsched.slurm.supply import Supply
 from optsched.slurm.unseen import unseen_preemption, unseen_rules
 from optsched.slurm.what_if import Present, changed
@@ -165,7 +165,7 @@ class Plan:
                 broken = problem.blocking(self.placements, place)
                 reason = f"on the first room left it would break {broken}" if broken else reason
             found.append((row, reason))
-        return tuple(sorted(found, key=lambda pair: -pair[0].job.priority))
+        return tuple(sorted(found, key=lambda pair: rank(pair[0].job, supply)))
 
     @cached_property
     def delayed(self) -> Mapping[str, str]:
@@ -184,7 +184,7 @@ class Plan:
             if self.placements.nodes[place] or not row.request.fits(supply):
                 continue
             if not any(
-                other.job.priority < row.job.priority and row.request.nodes[[*at]].any()
+                rank(row.job, supply) < rank(other.job, supply) and row.request.nodes[[*at]].any()
                 for other, at in placed
             ):
                 continue
@@ -200,11 +200,11 @@ class Plan:
     @property
     def may_wait(self) -> bool:
         """Whether Slurm may keep jobs of the plan waiting for others of higher priority."""
-        posed, pending = self.situation.posed, self.situation.queue.pending
-        placed = [row.job.priority for row, at in zip(posed.rows, self.placements.nodes) if at]
-        others = [row.job.priority for row, _ in self.not_placed]
-        others += [each.priority for each in pending if each.label in posed.left]
-        return bool(placed and others) and max(others) > min(placed)
+        posed, supply = self.situation.posed, self.situation.supply
+        placed = [rank(row.job, supply) for row, at in zip(posed.rows, self.placements.nodes) if at]
+        others = [row.job for row, _ in self.not_placed]
+        others += [job for job in self.situation.queue.pending if job.label in posed.left]
+        return bool(placed and others) and min(rank(job, supply) for job in others) < max(placed)
 
     @cached_property
     def unseen(self) -> Mapping[str, int]:
