@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.durations import short
+from optsched.numbers import counted
 from optsched.slurm.future import Future
 from optsched.slurm.order import Order
 from optsched.slurm.queue import QueuedJob
@@ -69,16 +70,14 @@ class Forecast:
     def notes(self) -> tuple[str, ...]:
         """What the forecast leaves out or does not know."""
         future = self.future
-        asked = [row.job for row in future.rows if row.label and row.job]
         found = list(filter(None, (future.out_of_service,)))
-        for many, text in (
-            (sum(bool(job.switches) for job in asked), "ask for few switches"),
-            (sum(job.exclusive == "user" for job in asked), "share their nodes with their user"),
-        ):
-            if many:
-                found.append(f"{many:,} pending jobs {text}, which the forecast does not heed")
+        alike: dict[str, list[str]] = {}
+        for label, texts in future.doubts.items():
+            for text in texts:
+                alike.setdefault(text, []).append(label)
+        found += [f"{_named(labels)}: {text}" for text, labels in alike.items()]
         if not future.policy and future.chosen == "easy":
-            waits = f"{len(future.waiting):,} jobs wait"
+            waits = counted(len(future.waiting), "pending job")
             found.append(f"{waits}: of each queue only the first blocked one has a reservation")
         if not len(self.drawn):
             found.append("no sacct output: no run times to draw, so all jobs run to their limits")
@@ -102,6 +101,7 @@ class Forecast:
                     "low": _known(one.low),
                     "high": _known(one.high),
                     "basis": one.basis or None,
+                    "doubts": [*self.future.doubts.get(one.label, ())],
                     "why_never": self.future.never.get(one.label),
                 }
                 for one in self.starts
@@ -138,6 +138,9 @@ def _drawn(
     basis = []
     for place, row in enumerate(future.rows):
         job = row.job
+        if row.until:
+            its = [running.get(each.job_id, found[place]) for each in row.until]
+            found[place] = np.max(its, axis=0)
         if job is None:
             continue
         ran = 0.0 if row.label else float(job.has_run(now))
@@ -245,6 +248,16 @@ def by(moved: Sequence[Shift], name: str) -> Mapping[str, list[Shift]]:
         value = getattr(each.job, name)
         found.setdefault(value if isinstance(value, str) else ",".join(value), []).append(each)
     return found
+
+
+NAMED = 10
+"""Most jobs that a note names."""
+
+
+def _named(labels: Sequence[str]) -> str:
+    """Return in words which jobs a note is on."""
+    rest = f" and {len(labels) - NAMED:,} more" if len(labels) > NAMED else ""
+    return f"job{'s' * (len(labels) > 1)} {', '.join(labels[:NAMED])}{rest}"
 
 
 def _known(seconds: float) -> int | None:
