@@ -47,6 +47,7 @@ from optsched.sites.host_lists import host_list
 from optsched.sites.slurm_json import captured_folder
 from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.node_weights import on_lighter_nodes
+from optsched.slurm.order import age
 from optsched.slurm.own_plan import PlannedStart
 from optsched.slurm.pins import Update, clearing, pinned, pinned_placements
 from optsched.slurm.plan import (
@@ -54,7 +55,6 @@ from optsched.slurm.plan import (
     Plan,
     PlannedJob,
     Situation,
-    age,
     carry_out,
     current_queue,
     current_situation,

@@ -315,6 +315,9 @@ def _ahead(found: Explanation) -> str:
 
 def _priority(found: Explanation) -> list[str]:
     """Return the factors of the priority of the job, and in which those before it are ahead."""
+    if found.released.priority != found.job.priority:
+        priority, why = found.priority_then
+        return [f"{priority:,} once it is released, as is assumed: {why}"]
     own = found.factors.get(found.job.job_id)
     if own is None:
         return []

@@ -75,10 +75,11 @@ def forecast(
     changes = read_changes(what_if or (), is_forecast=True)
     with captured(source, history=True) as folder:
         present, times = _read(folder)
-    for note in (*present.supply.notes, *present.queue.notes):
+    there = changed(present, changes)
+    for note in (*there.supply.notes, *present.queue.notes):
         say_note(f"optsched: {note}")
     now = _forecast(present, times, draws, seed)
-    then = _forecast(changed(present, changes), times, draws, seed) if changes else None
+    then = _forecast(there, times, draws, seed) if changes else None
     named = _labels(jobs, now, then)
     if json:
         print_json(_described(now, then, named))
@@ -242,7 +243,9 @@ def _described(now: Forecast, then: Forecast | None, jobs: Sequence[str]) -> dic
     if jobs:
         found["jobs"] = [each for each in found["jobs"] if each["job"] in jobs]
     if then is not None:
-        found["what_if"] = then.to_json()
+        notes = now.future.supply.notes
+        assumed = [note for note in then.future.supply.notes if note not in notes]
+        found["what_if"] = then.to_json() | {"assumed": assumed}
         if jobs:
             its = found["what_if"]["jobs"]
             found["what_if"]["jobs"] = [each for each in its if each["job"] in jobs]

@@ -24,7 +24,7 @@ from optsched.slurm.hold_problem import (
     lacks_service,
     questions,
 )
-from optsched.slurm.order import Order
+from optsched.slurm.order import Order, new_priority
 from optsched.slurm.own_plan import RESOLUTION, planned_end
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
@@ -32,6 +32,7 @@ from optsched.slurm.requests import (
     Request,
     alternatives,
     blocked_by_rule,
+    released,
     requirements,
 )
 from optsched.slurm.reserved import changes, earliest_start
@@ -154,11 +155,14 @@ class Explanation:
     @cached_property
     def released(self) -> QueuedJob:
         """The job as it is once it is released, if it is held."""
-        job = self.job
-        flags = tuple(flag for flag in job.flags if flag not in HELD)
-        if not job.held and flags == job.flags:
-            return job
-        return replace(job, held=False, flags=flags, reason="")
+        if not self.job.held and {*HELD}.isdisjoint(self.job.flags):
+            return self.job
+        return released(self.job, self.priority_then[0])
+
+    @cached_property
+    def priority_then(self) -> tuple[int, str]:
+        """The priority that Slurm gives it when it is released, and what is assumed for that."""
+        return new_priority(self.job, self.queue, self.supply)
 
     @cached_property
     def rule_then(self) -> str:
@@ -262,12 +266,12 @@ class Explanation:
     @cached_property
     def ahead(self) -> tuple[QueuedJob, ...]:
         """The pending jobs before it, see `Order`."""
-        return self._order.before(self.job)
+        return self._order.before(self.released)
 
     @cached_property
     def ahead_by_priority(self) -> tuple[QueuedJob, ...]:
         """Those of `ahead` that it can overtake by its priority: they are of no higher tier."""
-        return self._order.before(self.job, of_tier=True)
+        return self._order.before(self.released, of_tier=True)
 
     @cached_property
     def resumed_fits(self) -> bool:

@@ -75,7 +75,7 @@ class Forecast:
         for label, texts in future.doubts.items():
             for text in texts:
                 alike.setdefault(text, []).append(label)
-        found += [f"{_named(labels)}: {text}" for text, labels in alike.items()]
+        found += [f"{named(labels)}: {text}" for text, labels in alike.items()]
         if not future.policy and future.chosen == "easy":
             waits = counted(len(future.waiting), "pending job")
             found.append(f"{waits}: of each queue only the first blocked one has a reservation")
@@ -254,7 +254,7 @@ NAMED = 10
 """Most jobs that a note names."""
 
 
-def _named(labels: Sequence[str]) -> str:
+def named(labels: Sequence[str]) -> str:
     """Return in words which jobs a note is on."""
     rest = f" and {len(labels) - NAMED:,} more" if len(labels) > NAMED else ""
     return f"job{'s' * (len(labels) > 1)} {', '.join(labels[:NAMED])}{rest}"

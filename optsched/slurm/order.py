@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+from optsched.errors import InputError
+from optsched.sites.slurm_amounts import seconds
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import blocked_by_rule
@@ -20,6 +23,50 @@ def rank(job: QueuedJob, supply: Supply) -> tuple[int, int, int]:
     """Return the place of a job in the order of Slurm: by tier, then priority, then number."""
     tier = max((supply.tiers.get(name, 0) for name in job.partitions), default=0)
     return -tier, -job.priority, job.job_id
+
+
+def age(job: QueuedJob, now: int) -> int:
+    """Return for how many seconds a pending job could have started."""
+    since = job.eligible or job.submit
+    return 0 if since is None else max(0, now - since)
+
+
+def new_priority(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[int, str]:
+    """Return the priority that Slurm would give a job now, and in words what is assumed for it.
+
+    It has no age yet. All other factors are those of the last job of its kind that waits.
+    """
+    waiting = [each for each in queue.pending if each.priority and each.job_id != job.job_id]
+    waiting = [each for each in waiting if not each.held]
+    lowest = min((each.priority for each in waiting), default=1)
+    if supply.settings.get("prioritytype", "").endswith("basic"):
+        return max(1, lowest - 1), "below all others, as by priority/basic"
+    like = [
+        each
+        for each in waiting
+        if each.user == job.user != ""
+        and each.partitions == job.partitions
+        and job.account in ("", each.account)
+        and job.qos in ("", each.qos)
+    ]
+    if not like:
+        return lowest, "the lowest of the queue"
+    one = max(like, key=lambda each: (each.submit or 0, each.job_id))
+    own = one.priority + one.nice - job.nice - _of_age(one, supply)
+    return max(1, own), f"that of job {one.label}, of the same kind, without its age"
+
+
+def _of_age(job: QueuedJob, supply: Supply) -> int:
+    """Return how much of the priority of a pending job is for its age."""
+    weight, longest = (
+        supply.settings.get(name, "") for name in ("priorityweightage", "prioritymaxage")
+    )
+    try:
+        most = seconds(longest) or math.inf
+    except InputError:
+        most = math.inf
+    share = min(1.0, age(job, supply.time) / most)
+    return round(share * int(weight)) if weight.isdecimal() and len(weight) <= 15 else 0
 
 
 def tasks(jobs: Iterable[QueuedJob]) -> int:

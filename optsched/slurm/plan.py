@@ -16,7 +16,7 @@ from optsched.models.node_placement.problem import Placements
 from optsched.models.node_placement.rules import Rule, RuledPlacement, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.slurm.capture import capture_queue, captured, run_command
-from optsched.slurm.order import rank
+from optsched.slurm.order import age, rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, updates_of, without_pins
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
@@ -280,12 +280,6 @@ def blocked_by_site(queue: Queue, supply: Supply, job: QueuedJob, rules: Mapping
         return ""
     theirs = {row for row in found.families if any(row.startswith(rule) for rule in rules)}
     return str(found) if theirs else ""
-
-
-def age(job: QueuedJob, now: int) -> int:
-    """Return for how many seconds a pending job could have started."""
-    since = job.eligible or job.submit
-    return 0 if since is None else max(0, now - since)
 
 
 def read_situation(folder: Path, ask: Ask) -> Situation:

@@ -186,7 +186,7 @@ class Relief:
         It goes twice as far as needed: priorities move until the job starts, and none is shown
         below 1.
         """
-        job = self.explanation.job
+        job = self.explanation.released
         first = max(other.priority for other in self.explanation.ahead_by_priority)
         return job.nice - 2 * (first - job.priority + 1)
 

@@ -148,6 +148,12 @@ class Request:
         return -(-self.chunks // max(1, int(most.max(initial=0))))
 
 
+def released(job: QueuedJob, priority: int) -> QueuedJob:
+    """Return a held job as it is once it is released, with a priority unless it has one."""
+    flags = tuple(flag for flag in job.flags if flag not in HELD)
+    return replace(job, held=False, flags=flags, reason="", priority=job.priority or priority)
+
+
 def lacking(request: Request, supply: Supply) -> str:
     """Return what a job is short of even if no other job is placed; empty if it fits."""
     for name, needed in request.licences.items():
