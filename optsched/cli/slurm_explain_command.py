@@ -26,7 +26,7 @@ from optsched.cli.options import (
 )
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
-from optsched.durations import short
+from optsched.durations import moment, short
 from optsched.errors import InputError
 from optsched.models.hold import Hold
 from optsched.models.hold.room import Shortage, shortage
@@ -35,7 +35,7 @@ from optsched.numbers import LONGEST, counted
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import captured
-from optsched.slurm.explain import DEFAULT, Explanation, moment, read_factors
+from optsched.slurm.explain import DEFAULT, Explanation, read_factors
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
 from optsched.slurm.order import tasks
@@ -412,7 +412,8 @@ def _amount(needed: int, name: str) -> str:
 
 def _short(found: Explanation, short_of: Shortage) -> list[str]:
     """Return how many nodes meet each requirement, and what follows."""
-    lines = [f"{count:,} {text}" for text, count in short_of.filters]
+    (_, nodes), *rest = short_of.filters
+    lines = [counted(nodes, "node"), *(f"{count:,} {text}" for text, count in rest)]
     span = found.request.span
     where = f" in {'' if span == 'anywhere' else f'{span} '}{short_of.group}, which has most"
     where = where if short_of.group else ""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from optsched.cli import DONE
 from optsched.cli.options import Captured, Integer, Json, WhatIf
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
-from optsched.durations import short
+from optsched.durations import moment, short
 from optsched.errors import InputError
 from optsched.numbers import check_seed, counted
 from optsched.slurm.capture import captured
@@ -131,7 +130,7 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
         print()
     if len(chosen) > SHOWN:
         print_line(f"{counted(len(chosen) - SHOWN, 'more job')}, see --json")
-    lines: list[tuple[str, Any]] = [("now", moment(now)), ("draws", f"{len(found.drawn):,}")]
+    lines: list[tuple[str, Any]] = [("now", _at(now)), ("draws", f"{len(found.drawn):,}")]
     for name, reasons in (("never", found.future.never), ("no forecast", found.future.left)):
         chosen_reasons = {label: why for label, why in reasons.items() if not jobs or label in jobs}
         if chosen_reasons or name != "never":
@@ -141,7 +140,7 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
     for one in chosen[:MOST_SOONER] if jobs else ():
         ways = sooner(found.future, one.label)
         lines += [
-            ("" if place else f"job {one.label} sooner", f"{way}: {moment(at)}")
+            ("" if place else f"job {one.label} sooner", f"{way}: {_at(at)}")
             for place, (way, at) in enumerate(ways)
         ]
         if not ways:
@@ -157,16 +156,14 @@ def _row(one: Start, now: int) -> list[str]:
         ",".join(one.job.partitions),
         f"{one.job.priority:,}",
         f"{one.ahead:,}",
-        NEVER if one.job.start is None else moment(one.job.start),
-        *(moment(at) for at in (one.by_limits, one.median, one.low, one.high)),
+        NEVER if one.job.start is None else _at(one.job.start),
+        *(_at(at) for at in (one.by_limits, one.median, one.low, one.high)),
     ]
 
 
-def moment(seconds: float) -> str:
-    """Return a time in seconds since 1970 as a date and a time of this machine's time zone."""
-    if math.isnan(seconds):
-        return NEVER
-    return datetime.fromtimestamp(round(seconds)).strftime("%Y-%m-%d %H:%M")
+def _at(seconds: float) -> str:
+    """Return a time in seconds since 1970 as a table has it."""
+    return NEVER if math.isnan(seconds) else moment(seconds, is_short=True)
 
 
 def _print_shifts(
@@ -189,7 +186,7 @@ def _print_shifts(
     if moved:
         print()
         rows = [
-            [one.label, one.job.user, moment(one.before), moment(one.after), _shift(one)]
+            [one.label, one.job.user, _at(one.before), _at(one.after), _shift(one)]
             for one in moved[:SHOWN]
         ]
         print_table(["job", "user", "start", "then", "shift"], rows)

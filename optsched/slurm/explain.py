@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from optsched.durations import short
+from optsched.durations import moment, short
 from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.room import Shortage, shortage
 from optsched.sites.slurm_json import captured_file
@@ -331,11 +330,6 @@ def explain(
         raise InputError(f"{moment(by)}; {expected}", field="by")
     supply = supply_at(supply, queue, supply.time)
     return Explanation(queue, supply, job, by, actions, force, factors or {})
-
-
-def moment(seconds: int) -> str:
-    """Return a time in seconds since 1970 as a date, with the offset of the local time zone."""
-    return datetime.fromtimestamp(seconds).astimezone().isoformat()
 
 
 def pending_job(queue: Queue, label: str) -> QueuedJob:
