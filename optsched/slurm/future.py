@@ -443,7 +443,8 @@ class Future:
         """Yield in what a job is not played as Slurm would start it."""
         if self._in_reservation(job) < min(job.limit or math.inf, HORIZON):
             yield f"its time limit is beyond reservation {job.reservation}: Slurm ends it with that"
-        if job.reservation and self._reservation(job) is None:
+        flex = any(name in self._reservations for name in job.reservation.split(","))
+        if flex and self._reservation(job) is None:
             yield f"the nodes of reservation {job.reservation} are taken as closed to it"
         if any(each.span != "anywhere" or each.limits for each in requests):
             yield "the switches or blocks that it asks for are not heeded"
@@ -484,14 +485,18 @@ class Future:
         They may be none that the queue shows.
         """
         supply = self.supply
-        found = {at: () for at, owner in enumerate(supply.owners) if owner}
-        found |= {at: () for at, label in enumerate(supply.labels) if label}
+        found: dict[int, tuple[QueuedJob, ...]] = {
+            at: () for at, words in enumerate(zip(supply.owners, supply.labels)) if any(words)
+        }
         alone = set[int]()
         for job, held in self._held:
             if is_alone(job, supply):
                 alone |= {*held.nodes.tolist()}
-            elif shares_with_own(job, supply) or (supply.by_label and job.mcs_label):
-                found |= {at: (*found.get(at, ()), job) for at in held.nodes.tolist()}
+                continue
+            owns = shares_with_own(job, supply)
+            for at in held.nodes.tolist():
+                if owns or supply.labels[at] == job.mcs_label != "":
+                    found[at] = (*found.get(at, ()), job)
         return {at: jobs for at, jobs in found.items() if at not in alone}
 
     def _owned(self) -> Iterator[Row]:
