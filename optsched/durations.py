@@ -1,4 +1,6 @@
-"""Durations in words and in short, with a suitable unit."""
+"""Durations in words and in short, with a suitable unit, and moments with their time zone."""
+
+from datetime import datetime
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
@@ -26,3 +28,12 @@ def short(seconds: float) -> str:
 
 def _three_digits(amount: float) -> str:
     return f"{amount:,.0f}" if amount >= 99.95 else f"{amount:.3g}"
+
+
+def moment(seconds: float, *, is_short: bool = False) -> str:
+    """Return a time since 1970 as date and time of this machine, with the offset of its zone.
+
+    In short without seconds: ``2026-11-22 17:15+01:00``.
+    """
+    then = datetime.fromtimestamp(round(seconds)).astimezone()
+    return then.isoformat(" ", "minutes") if is_short else then.isoformat()

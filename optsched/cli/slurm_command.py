@@ -36,7 +36,7 @@ from optsched.cli.terminal import (
     say_error,
     say_note,
 )
-from optsched.durations import short
+from optsched.durations import moment, short
 from optsched.errors import InputError
 from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
@@ -47,6 +47,7 @@ from optsched.sites.host_lists import host_list
 from optsched.sites.slurm_json import captured_folder
 from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.node_weights import on_lighter_nodes
+from optsched.slurm.order import age
 from optsched.slurm.own_plan import PlannedStart
 from optsched.slurm.pins import Update, clearing, pinned, pinned_placements
 from optsched.slurm.plan import (
@@ -54,7 +55,6 @@ from optsched.slurm.plan import (
     Plan,
     PlannedJob,
     Situation,
-    age,
     carry_out,
     current_queue,
     current_situation,
@@ -347,8 +347,8 @@ def _cycle(
         say(f"optsched: job {label} did not start in {PATIENCE} cycles: its pin is cleared")
     jobs, rows = solved.plan.totals["plan"]["jobs"], len(solved.plan.situation.posed.rows)
     met = len(pinned(situation.queue, running=True))
-    text = f"{jobs:,} of {rows:,} jobs start now; {met:,} run on their pins"
-    print_line(f"{time.strftime('%H:%M:%S')}  {text}")
+    text = f"of {counted(rows, 'job')} start now: {jobs:,}; run on their pins: {met:,}"
+    print_line(f"{moment(time.time())}  {text}")
     return _follow(solved.plan.updates.updates, yes)
 
 
@@ -426,7 +426,8 @@ def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Sol
     if found.placements is None and found.result is not None:
         return _no_plan(found.result, solver, time_limit)
     if found.proven < found.of:
-        say(f"optsched: the order is proven of the first {found.proven:,} of {found.of:,} jobs")
+        jobs = counted(found.of, "job")
+        say(f"optsched: the order is proven of the first {found.proven:,} of {jobs}")
     none = ((),) * len(situation.posed.rows)
     chosen = found.placements or Placements(none, none)
     chosen = on_lighter_nodes(situation.posed.problem, chosen, situation.supply.weights)
@@ -442,7 +443,7 @@ def _follow(updates: Sequence[Update], yes: bool) -> int:
     """Carry updates out if `yes`, and print their lines."""
     if not yes:
         _print_updates(updates)
-        say(f"optsched: dry run of {len(updates):,} updates; --yes runs them")
+        say(f"optsched: dry run of {counted(len(updates), 'update')}; --yes carries it out")
         return DONE
     updated = 0
     for update, reason in carry_out(updates):
@@ -451,7 +452,7 @@ def _follow(updates: Sequence[Update], yes: bool) -> int:
         else:
             updated += 1
             print_line(update.line)
-    say(f"optsched: {updated:,} of {len(updates):,} jobs are updated")
+    say(f"optsched: updated {updated:,} of {counted(len(updates), 'job')}")
     return DONE
 
 
@@ -560,7 +561,7 @@ def _print_difference(now: Solved, changed: Solved, changes: Sequence[str]) -> N
         for label, each in one.items()
         if label not in other
     ]
-    total = f"{len(starts):,} jobs start now, and then {len(starts_then):,}"
+    total = f"now {counted(len(starts), 'start')}, and then {len(starts_then):,}"
     print_lines([("plan", total if rows else f"{total}: the same ones")])
     if rows:
         print()

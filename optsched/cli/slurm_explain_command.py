@@ -26,7 +26,7 @@ from optsched.cli.options import (
 )
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
-from optsched.durations import short
+from optsched.durations import moment, short
 from optsched.errors import InputError
 from optsched.models.hold import Hold
 from optsched.models.hold.room import Shortage, shortage
@@ -35,9 +35,10 @@ from optsched.numbers import LONGEST, counted
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import captured
-from optsched.slurm.explain import DEFAULT, Explanation, moment, read_factors
+from optsched.slurm.explain import DEFAULT, Explanation, read_factors
 from optsched.slurm.explain import explain as explained
-from optsched.slurm.hold_problem import ACTIONS, Claim, Question
+from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
+from optsched.slurm.order import tasks
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
 from optsched.slurm.queue import QueuedJob
@@ -302,17 +303,21 @@ def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
 
 def _ahead(found: Explanation) -> str:
     """Return how many jobs come first, and the highest of them."""
-    higher = len(found.ahead) - len(found.ahead_by_priority)
+    number = tasks(found.ahead)
+    higher = number - tasks(found.ahead_by_priority)
     names = ", ".join(each.label for each in found.ahead[:3])
     more = "" if len(found.ahead) <= 3 else ", ..."
     by = "by the tier of their partitions" if higher else "by priority"
-    if 0 < higher < len(found.ahead):
+    if 0 < higher < number:
         by = f"by priority, {higher:,} of them by the tier of a partition"
-    return f"{counted(len(found.ahead), 'job')} {by}: {names}{more}"
+    return f"{counted(number, 'job')} {by}: {names}{more}"
 
 
 def _priority(found: Explanation) -> list[str]:
     """Return the factors of the priority of the job, and in which those before it are ahead."""
+    if found.released.priority != found.job.priority:
+        priority, why = found.priority_then
+        return [f"{priority:,} once it is released, as is assumed: {why}"]
     own = found.factors.get(found.job.job_id)
     if own is None:
         return []
@@ -407,7 +412,8 @@ def _amount(needed: int, name: str) -> str:
 
 def _short(found: Explanation, short_of: Shortage) -> list[str]:
     """Return how many nodes meet each requirement, and what follows."""
-    lines = [f"{count:,} {text}" for text, count in short_of.filters]
+    (_, nodes), *rest = short_of.filters
+    lines = [counted(nodes, "node"), *(f"{count:,} {text}" for text, count in rest)]
     span = found.request.span
     where = f" in {'' if span == 'anywhere' else f'{span} '}{short_of.group}, which has most"
     where = where if short_of.group else ""
@@ -435,11 +441,9 @@ def _earliest(found: Explanation) -> str:
         if found.gives_up_switches:
             text += ", when it no longer waits for one switch"
         return f"{text}, if jobs end at their limits and no other job starts first{once}"
-    if found.lacks_service == "drained":
-        hint = "" if "resume" in found.actions else ", see --actions resume"
-        return f"not before nodes that are drained are resumed{hint}"
-    if found.lacks_service == "down":
-        return "not before nodes that are down come back"
+    if state := found.lacks_service:
+        hint = state == "drained" and "resume" not in found.actions
+        return f"{UNTIL[state]}{', see --actions resume' if hint else ''}"
     if found.shortage_of_idle.is_proof:
         return "none that is known" if found.unseen else "never, as the site is now"
     return "unknown, as it is unknown when the rule ends" if found.rule else "unknown"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from optsched.cli import DONE
 from optsched.cli.options import Captured, Integer, Json, WhatIf
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
-from optsched.durations import short
+from optsched.durations import moment, short
 from optsched.errors import InputError
 from optsched.numbers import check_seed, counted
 from optsched.slurm.capture import captured
@@ -75,10 +74,11 @@ def forecast(
     changes = read_changes(what_if or (), is_forecast=True)
     with captured(source, history=True) as folder:
         present, times = _read(folder)
-    for note in (*present.supply.notes, *present.queue.notes):
+    there = changed(present, changes)
+    for note in (*there.supply.notes, *present.queue.notes):
         say_note(f"optsched: {note}")
     now = _forecast(present, times, draws, seed)
-    then = _forecast(changed(present, changes), times, draws, seed) if changes else None
+    then = _forecast(there, times, draws, seed) if changes else None
     named = _labels(jobs, now, then)
     if json:
         print_json(_described(now, then, named))
@@ -130,15 +130,17 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
         print()
     if len(chosen) > SHOWN:
         print_line(f"{counted(len(chosen) - SHOWN, 'more job')}, see --json")
-    lines: list[tuple[str, Any]] = [("now", moment(now)), ("draws", f"{len(found.drawn):,}")]
-    left = {label: why for label, why in found.future.left.items() if not jobs or label in jobs}
-    lines.append(("no forecast", counted(len(left), "job")))
-    lines += [("", f"job {label}: {why}") for label, why in [*left.items()][:SHOWN]]
+    lines: list[tuple[str, Any]] = [("now", _at(now)), ("draws", f"{len(found.drawn):,}")]
+    for name, reasons in (("never", found.future.never), ("no forecast", found.future.left)):
+        chosen_reasons = {label: why for label, why in reasons.items() if not jobs or label in jobs}
+        if chosen_reasons or name != "never":
+            lines.append((name, counted(len(chosen_reasons), "job")))
+        lines += [("", f"job {label}: {why}") for label, why in [*chosen_reasons.items()][:SHOWN]]
     lines += [("" if place else "notes", note) for place, note in enumerate(found.notes)]
     for one in chosen[:MOST_SOONER] if jobs else ():
         ways = sooner(found.future, one.label)
         lines += [
-            ("" if place else f"job {one.label} sooner", f"{way}: {moment(at)}")
+            ("" if place else f"job {one.label} sooner", f"{way}: {_at(at)}")
             for place, (way, at) in enumerate(ways)
         ]
         if not ways:
@@ -154,16 +156,14 @@ def _row(one: Start, now: int) -> list[str]:
         ",".join(one.job.partitions),
         f"{one.job.priority:,}",
         f"{one.ahead:,}",
-        NEVER if one.job.start is None else moment(one.job.start),
-        *(moment(at) for at in (one.by_limits, one.median, one.low, one.high)),
+        NEVER if one.job.start is None else _at(one.job.start),
+        *(_at(at) for at in (one.by_limits, one.median, one.low, one.high)),
     ]
 
 
-def moment(seconds: float) -> str:
-    """Return a time in seconds since 1970 as a date and a time of this machine's time zone."""
-    if math.isnan(seconds):
-        return NEVER
-    return datetime.fromtimestamp(round(seconds)).strftime("%Y-%m-%d %H:%M")
+def _at(seconds: float) -> str:
+    """Return a time in seconds since 1970 as a table has it."""
+    return NEVER if math.isnan(seconds) else moment(seconds, is_short=True)
 
 
 def _print_shifts(
@@ -186,15 +186,15 @@ def _print_shifts(
     if moved:
         print()
         rows = [
-            [one.label, one.job.user, moment(one.before), moment(one.after), _shift(one)]
+            [one.label, one.job.user, _at(one.before), _at(one.after), _shift(one)]
             for one in moved[:SHOWN]
         ]
         print_table(["job", "user", "start", "then", "shift"], rows)
     if len(moved) > SHOWN:
         print_line(f"{counted(len(moved) - SHOWN, 'more job')}, see --json")
-    before, after = now.future.left, then.future.left
-    lines = [f"job {label}: {why}" for label, why in after.items() if before.get(label) != why]
-    lines += [note for note in then.notes if note not in now.notes]
+    before, after = ({**each.future.never, **each.future.left} for each in (now, then))
+    lines = [note for note in then.notes if note not in now.notes]
+    lines += [f"job {label}: {why}" for label, why in after.items() if before.get(label) != why]
     if lines:
         print()
         print_lines([("" if place else "then", line) for place, line in enumerate(lines[:SHOWN])])
@@ -240,7 +240,9 @@ def _described(now: Forecast, then: Forecast | None, jobs: Sequence[str]) -> dic
     if jobs:
         found["jobs"] = [each for each in found["jobs"] if each["job"] in jobs]
     if then is not None:
-        found["what_if"] = then.to_json()
+        notes = now.future.supply.notes
+        assumed = [note for note in then.future.supply.notes if note not in notes]
+        found["what_if"] = then.to_json() | {"assumed": assumed}
         if jobs:
             its = found["what_if"]["jobs"]
             found["what_if"]["jobs"] = [each for each in its if each["job"] in jobs]

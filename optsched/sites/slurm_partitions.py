@@ -77,6 +77,8 @@ class Access:
     # none
     cores_per_gpu: int = 0
     memory_per_gpu: int = 0
+    # Time limit in seconds of a job that states none, if it is below the longest one
+    default_time: float = math.inf
     own_qos: str = ""  # QOS of which the limits hold for all jobs of the partition
     # Whether running jobs of the partition may be preempted, if the site has preemption
     preempted: bool = False
@@ -114,6 +116,7 @@ def access_of(line: Line) -> Access:
         memory_per_core=most("maxmempercpu"),
         cores_per_gpu=of_gpu(line.text("jobdefaults"), "DefCpuPerGPU"),
         memory_per_gpu=of_gpu(line.text("jobdefaults"), "DefMemPerGPU"),
+        default_time=line.parsed("defaulttime", _default_limit),
         own_qos=line.text("qos"),
         preempted=line.text("preemptmode").upper() != "OFF",
         shares=shared if shared.startswith(("YES", "FORCE")) and shared[-2:] != ":1" else "",
@@ -247,6 +250,10 @@ def _limit(text: str) -> float:
     return seconds(text) if text else math.inf
 
 
+def _default_limit(text: str) -> float:
+    return _limit("" if text.upper() == "NONE" else text)
+
+
 def _limited(line: Line, key: str) -> bool:
     return line.text(key).upper() not in ("", "0", *INFINITE)
 
@@ -309,6 +316,7 @@ def _texts(record: Mapping[str, Any], version: int) -> dict[str, str]:
         "partitionname": _at(record, "name"),
         "nodes": _at(record, "nodes", "configured"),
         "maxtime": _minutes(number(_at(record, "maximums", "time"))),
+        "defaulttime": _minutes(number(_at(record, "defaults", "time"))),
         "maxnodes": _whole(number(_at(record, "maximums", "nodes"), math.inf)),
         "exclusive": _at(record, "partition", "exclusive"),
         "oversubscribe": _at(record, "partition", "oversubscribe"),

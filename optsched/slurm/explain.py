@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
-
-from optsched.durations import short
+from optsched.durations import moment, short
 from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.room import Shortage, shortage
 from optsched.sites.slurm_json import captured_file
 from optsched.sites.slurm_lines import read_text
-from optsched.slurm.access import open_partitions, partitions_of, users_of_limit
-from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
+from optsched.slurm.access import users_of_limit
+from optsched.slurm.hold_problem import (
+    ACTIONS,
+    Question,
+    fits_with,
+    hold_problem,
+    lacks_service,
+    questions,
+)
+from optsched.slurm.order import Order, new_priority
 from optsched.slurm.own_plan import RESOLUTION, planned_end
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
@@ -26,10 +31,11 @@ from optsched.slurm.requests import (
     Request,
     alternatives,
     blocked_by_rule,
+    released,
     requirements,
 )
-from optsched.slurm.reserved import changes, earliest_start, started_of
-from optsched.slurm.running import Held, end_of, held_by, supply_at
+from optsched.slurm.reserved import changes, earliest_start
+from optsched.slurm.running import end_of, held_by, started_of, supply_at
 from optsched.slurm.supply import Supply
 from optsched.slurm.unseen import unseen
 
@@ -148,11 +154,14 @@ class Explanation:
     @cached_property
     def released(self) -> QueuedJob:
         """The job as it is once it is released, if it is held."""
-        job = self.job
-        flags = tuple(flag for flag in job.flags if flag not in HELD)
-        if not job.held and flags == job.flags:
-            return job
-        return replace(job, held=False, flags=flags, reason="")
+        if not self.job.held and {*HELD}.isdisjoint(self.job.flags):
+            return self.job
+        return released(self.job, self.priority_then[0])
+
+    @cached_property
+    def priority_then(self) -> tuple[int, str]:
+        """The priority that Slurm gives it when it is released, and what is assumed for that."""
+        return new_priority(self.job, self.queue, self.supply)
 
     @cached_property
     def rule_then(self) -> str:
@@ -250,44 +259,18 @@ class Explanation:
         return not any(each.fits(then) for each in alternatives(waiting, then))
 
     @cached_property
-    def ahead(self) -> tuple[QueuedJob, ...]:
-        """Pending jobs before it on the nodes of its partitions that no rule keeps from starting.
+    def _order(self) -> Order:
+        return Order(self.queue, self.supply)
 
-        Their partition is of a higher tier, or of the same one and their priority is higher, or the
-        same and their number is lower.
-        """
-        rank = self._rank(self.job)
-        found = [
-            other
-            for other in self.queue.pending
-            if self._tier(other)
-            and self._rank(other) < rank
-            and not blocked_by_rule(other, self.supply, started_of(other, self.queue, self.supply))
-        ]
-        return tuple(sorted(found, key=self._rank))
+    @cached_property
+    def ahead(self) -> tuple[QueuedJob, ...]:
+        """The pending jobs before it, see `Order`."""
+        return self._order.before(self.released)
 
     @cached_property
     def ahead_by_priority(self) -> tuple[QueuedJob, ...]:
         """Those of `ahead` that it can overtake by its priority: they are of no higher tier."""
-        return tuple(each for each in self.ahead if self._tier(each) == self._tier(self.job))
-
-    def _rank(self, job: QueuedJob) -> tuple[int, int, int]:
-        return -self._tier(job), -job.priority, job.job_id
-
-    def _tier(self, job: QueuedJob) -> int:
-        """Return 1 and the tier in which a job may take nodes of this one; 0 if it may not."""
-        return max((self._tiers.get(name, 0) for name in job.partitions), default=0)
-
-    @cached_property
-    def _tiers(self) -> dict[str, int]:
-        """1 and the tier of each partition that shares nodes with those of the job."""
-        parts = open_partitions(self.job, self.supply) or partitions_of(self.job, self.supply)
-        mine = {node for each in parts for node in each.nodes.tolist()}
-        return {
-            each.name: 1 + each.priority_tier
-            for each in self.supply.site.partitions
-            if not mine.isdisjoint(each.nodes.tolist())
-        }
+        return self._order.before(self.released, of_tier=True)
 
     @cached_property
     def resumed_fits(self) -> bool:
@@ -295,24 +278,12 @@ class Explanation:
         then = supply_at(self.supply, self.queue, self.by)
         running = [each for each in self.queue.running if end_of(each, self.supply.time) > self.by]
         held = [held_by(each, self.supply) for each in running]
-        return self._fits_with(("drained",), then, held)
+        return fits_with(self.released, ("drained",), then, held)
 
     @cached_property
     def lacks_service(self) -> str:
         """The state of the nodes without which it never fits; empty if it may fit without them."""
-        if not self.shortage_of_idle.is_proof:
-            return ""
-        if self._fits_with(("drained",), self.supply.idle, ()):
-            return "drained"
-        return "down" if self._fits_with(("drained", "down"), self.supply.idle, ()) else ""
-
-    def _fits_with(self, states: tuple[str, ...], supply: Supply, held: Sequence[Held]) -> bool:
-        """Return whether it would fit if nodes in some states were up."""
-        up = in_service(supply, np.isin(supply.site.states, states), held)
-        try:
-            return any(each.fits(up) for each in alternatives(self.released, up))
-        except LeftToSlurmError:
-            return False
+        return lacks_service(self.released, self.supply) if self.shortage_of_idle.is_proof else ""
 
     @cached_property
     def behind(self) -> list[tuple[str, int]]:
@@ -359,11 +330,6 @@ def explain(
         raise InputError(f"{moment(by)}; {expected}", field="by")
     supply = supply_at(supply, queue, supply.time)
     return Explanation(queue, supply, job, by, actions, force, factors or {})
-
-
-def moment(seconds: int) -> str:
-    """Return a time in seconds since 1970 as a date, with the offset of the local time zone."""
-    return datetime.fromtimestamp(seconds).astimezone().isoformat()
 
 
 def pending_job(queue: Queue, label: str) -> QueuedJob:

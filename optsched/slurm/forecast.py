@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.durations import short
+from optsched.numbers import counted
 from optsched.slurm.future import Future
+from optsched.slurm.order import Order
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.run_times import GROUPS, RunTimes
-from optsched.slurm.strict import rank
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class Start(NamedTuple):
 
     label: str
     job: QueuedJob
-    ahead: int  # pending jobs before it that want nodes of its partitions
+    ahead: int  # pending jobs before it, see `Order`
     by_limits: float  # its start if all jobs run to their time limits
     median: float  # its start in the median of the draws, as the next
     low: float
@@ -56,12 +56,12 @@ class Forecast:
         """The forecast of each job, in the order of the expected starts."""
         now = self.future.supply.time
         rows = [self.future.rows[row] for row in self.future.waiting.tolist()]
-        ahead = _ahead(self.future)
+        order = Order(self.future.queue, self.future.now)
         low, median, high = _quantiles(self.drawn) + now
-        times = np.array([self.by_limits + now, median, low, high]).T.tolist()
+        times = np.array([self.by_limits + now, median, low, high]).tolist()
         found = [
-            Start(row.label, row.job, before, each[0], each[1], each[2], each[3], basis)
-            for row, before, each, basis in zip(rows, ahead, times, self.basis)
+            Start(row.label, row.job, order.number_before(row.task), *each)
+            for row, *each in zip(rows, *times, self.basis)
             if row.job is not None
         ]
         return tuple(sorted(found, key=lambda one: (math.isnan(one.expected), one.expected)))
@@ -70,16 +70,14 @@ class Forecast:
     def notes(self) -> tuple[str, ...]:
         """What the forecast leaves out or does not know."""
         future = self.future
-        asked = [row.job for row in future.rows if row.label and row.job]
-        found = list[str]()
-        for many, text in (
-            (sum(bool(job.switches) for job in asked), "ask for few switches"),
-            (sum(job.exclusive == "user" for job in asked), "share their nodes with their user"),
-        ):
-            if many:
-                found.append(f"{many:,} pending jobs {text}, which the forecast does not heed")
+        found = list(filter(None, (future.out_of_service,)))
+        alike: dict[str, list[str]] = {}
+        for label, texts in future.doubts.items():
+            for text in texts:
+                alike.setdefault(text, []).append(label)
+        found += [f"{named(labels)}: {text}" for text, labels in alike.items()]
         if not future.policy and future.chosen == "easy":
-            waits = f"{len(future.waiting):,} jobs wait"
+            waits = counted(len(future.waiting), "pending job")
             found.append(f"{waits}: of each queue only the first blocked one has a reservation")
         if not len(self.drawn):
             found.append("no sacct output: no run times to draw, so all jobs run to their limits")
@@ -103,6 +101,8 @@ class Forecast:
                     "low": _known(one.low),
                     "high": _known(one.high),
                     "basis": one.basis or None,
+                    "doubts": [*self.future.doubts.get(one.label, ())],
+                    "why_never": self.future.never.get(one.label),
                 }
                 for one in self.starts
             ],
@@ -116,7 +116,7 @@ def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 
 
     `times`: how long jobs have run; without it, there are no draws. `draws`: their number.
     """
-    by_limits = future.starts(future.limits)
+    by_limits = future.by_limits
     if times is None or not draws or not len(times.shares):
         none = np.empty((0, len(by_limits)))
         return Forecast(future, by_limits, none, ("",) * len(by_limits))
@@ -138,6 +138,9 @@ def _drawn(
     basis = []
     for place, row in enumerate(future.rows):
         job = row.job
+        if row.until:
+            its = [running.get(each.job_id, found[place]) for each in row.until]
+            found[place] = np.max(its, axis=0)
         if job is None:
             continue
         ran = 0.0 if row.label else float(job.has_run(now))
@@ -162,27 +165,6 @@ def _quantiles(drawn: Floats) -> Floats:
     last = np.where(np.isnan(drawn), np.inf, drawn)
     found = np.quantile(last, (INTERVAL[0], 0.5, INTERVAL[1]), axis=0, method="nearest")
     return np.where(np.isinf(found), np.nan, found)
-
-
-def _ahead(future: Future) -> list[int]:
-    """Return how many pending jobs are before each one, on nodes of its partitions."""
-    site = future.supply.site
-    nodes = {each.name: frozenset(each.nodes.tolist()) for each in site.partitions}
-    rows = [future.rows[row] for row in future.waiting.tolist()]
-    before = Counter[tuple[str, ...]]()
-    shares: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
-    found = [0] * len(rows)
-    jobs = [row.job for row in rows if row.job is not None]
-    for at in sorted(range(len(jobs)), key=lambda at: rank(jobs[at], future.supply)):
-        own = jobs[at].partitions
-        for other in before:
-            if (own, other) not in shares:
-                mine = frozenset[int]().union(*(nodes.get(name, ()) for name in own))
-                theirs = frozenset[int]().union(*(nodes.get(name, ()) for name in other))
-                shares[own, other] = not mine.isdisjoint(theirs)
-            found[at] += before[other] if shares[own, other] else 0
-        before[own] += 1
-    return found
 
 
 SHORTER = (0.75, 0.5, 0.25, 0.1)
@@ -266,6 +248,16 @@ def by(moved: Sequence[Shift], name: str) -> Mapping[str, list[Shift]]:
         value = getattr(each.job, name)
         found.setdefault(value if isinstance(value, str) else ",".join(value), []).append(each)
     return found
+
+
+NAMED = 10
+"""Most jobs that a note names."""
+
+
+def named(labels: Sequence[str]) -> str:
+    """Return in words which jobs a note is on."""
+    rest = f" and {len(labels) - NAMED:,} more" if len(labels) > NAMED else ""
+    return f"job{'s' * (len(labels) > 1)} {', '.join(labels[:NAMED])}{rest}"
 
 
 def _known(seconds: float) -> int | None:

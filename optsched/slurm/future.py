@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.site import SiteMachine
+from optsched.numbers import counted
 from optsched.policies.conservative import Conservative, NodeReservations
 from optsched.policies.priority import Column, PriorityOrder
 from optsched.policies.site import _limited
@@ -26,14 +27,23 @@ from optsched.simulator.system import System
 from optsched.sites.queues import Queues, Windows
 from optsched.sites.records import Ints
 from optsched.sites.requests import Chunks, Requests
-from optsched.sites.reservations import Reservation
+from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Site
 from optsched.slurm.access import open_partitions, own_qos_of
+from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
-from optsched.slurm.requests import OF_LIMITS, alternatives, blocked_by_rule
-from optsched.slurm.running import Held, end_of, held_alone, is_alone
-from optsched.slurm.supply import Flags, Supply, column_on
+from optsched.slurm.requests import (
+    OF_LIMITS,
+    Request,
+    alternatives,
+    blocked_by_rule,
+    lacking,
+    shares_with_own,
+)
+from optsched.slurm.running import Held, end_of, held_alone, hidden_licences, is_alone, supply_at
+from optsched.slurm.snapshot import columns_of
+from optsched.slurm.supply import Flags, Supply
 from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
 from optsched.traces.trace import UNKNOWN, Header, Trace
@@ -43,11 +53,20 @@ Floats = NDArray[np.float64]
 HORIZON = 5 * 365 * 86_400
 """Seconds that stand for a time without end: no job runs for longer."""
 
+UNOWNED = "unowned"
+"""What nodes have `MANY` of that no user owns."""
+
+MANY = 10**6
+"""More than the chunks of jobs on a node."""
+
 MOST_TASKS = 1000
 """Most tasks of a job array that are played; the others are left out."""
 
 MOST_RESERVED = 300
 """Most waiting jobs of which each has a reservation by default; it takes long for more."""
+
+WITHOUT_END = "what it needs is in use, closed or limited without an end that is known"
+"""Why a job does not start that is not rejected."""
 
 _OF_JOB = re.compile(r":([0-9]+(?:_(?:[0-9]+|\*))?)")
 
@@ -61,6 +80,15 @@ class Row(NamedTuple):
     begin: int  # seconds from now before which it does not start; 0 for none
     limit: int  # in seconds
     is_first: bool = True  # whether it is the first row of its job
+    # Of what keeps others from nodes that a user owns, the jobs there: it ends with the last one
+    until: tuple[QueuedJob, ...] = ()
+
+    @property
+    def task(self) -> QueuedJob:
+        """The pending job, or the task of an array, alone."""
+        assert self.job is not None
+        number = self.label.rpartition("_")[2]
+        return replace(self.job, array_tasks=(int(number),)) if self.job.array_tasks else self.job
 
     @property
     def priority(self) -> int:
@@ -89,13 +117,18 @@ class Future:
     def rows(self) -> tuple[Row, ...]:
         """The rows in the order in which they start: what runs, then by priority."""
         pending = sorted(self._pending[0], key=lambda row: (-row.priority, row.number))
-        return (*self._running(), *self._hidden(), *pending)
+        return (*self._running(), *self._hidden(), *self._owned(), *pending)
 
     @property
     def chosen(self) -> str:
         """The policy: ``conservative``, or ``easy`` where more than `MOST_RESERVED` jobs wait."""
         few = len(self.waiting) <= MOST_RESERVED
         return self.policy or ("conservative" if few else "easy")
+
+    @cached_property
+    def now(self) -> Supply:
+        """What is free now, as running jobs allow others."""
+        return supply_at(self.supply, self.queue, self.supply.time)
 
     @cached_property
     def waiting(self) -> Ints:
@@ -117,6 +150,33 @@ class Future:
 
         Times are in seconds from now; nan for a job that does not start before `HORIZON`.
         """
+        return self._played(seconds)[0]
+
+    @cached_property
+    def by_limits(self) -> Floats:
+        """The starts if all jobs run to their time limits."""
+        return self._by_limits[0]
+
+    @cached_property
+    def never(self) -> Mapping[str, str]:
+        """By label, why jobs do not start if all jobs run to their time limits."""
+        starts, reasons = self._by_limits
+        found = {}
+        for at in self.waiting[np.isnan(starts)].tolist():
+            row = self.rows[at]
+            own = None if row.job is None else self._reservation(row.job)
+            over = own and f"its reservation {own.name} ends before it has room"
+            found[row.label] = reasons.get(at) or over or WITHOUT_END
+        return found
+
+    @cached_property
+    def _by_limits(self) -> tuple[Floats, Mapping[int, str]]:
+        return self._played(self.limits)
+
+    def _played(self, seconds: Floats) -> tuple[Floats, Mapping[int, str]]:
+        """Return the starts, and by row why jobs can never start."""
+        if not len(self.waiting):
+            return np.empty(0), {}
         runtime = np.minimum(np.maximum(np.ceil(seconds), 1), self.limits).astype(np.int64)
         policy: Policy
         if self.chosen == "conservative":
@@ -126,7 +186,7 @@ class Future:
         engine = Engine(replace(self.trace, runtime=runtime), self.machine, policy, NoProblems())
         engine.run()
         starts: Floats = engine.core.start[self.waiting]
-        return np.where(starts < HORIZON, starts, np.nan)
+        return np.where(starts < HORIZON, starts, np.nan), engine.reasons
 
     @cached_property
     def trace(self) -> Trace:
@@ -138,7 +198,9 @@ class Future:
             "partition_name": [
                 ",".join(row.job.partitions) if row.job and row.label else "" for row in rows
             ],
-            "reservation": [self._reservation(row) for row in rows],
+            "reservation": [
+                own.name if row.job and (own := self._reservation(row.job)) else "" for row in rows
+            ],
             "dependency": [self._dependency(row) for row in rows],
             "user_name": [job.user if job else "" for job in jobs],
             "job_name": [job.name if job else "" for job in jobs],
@@ -172,7 +234,10 @@ class Future:
         def rows_of(found: re.Match[str]) -> str:
             return "".join(f":{number}" for number in self._numbers.get(found[1], [0]))
 
-        return _OF_JOB.sub(rows_of, row.job.dependency)
+        # of several of which one suffices those that never come about are left out
+        parts = row.job.dependency.split("?")
+        kept = [part for part in parts if self._absent.isdisjoint(_OF_JOB.findall(part))]
+        return _OF_JOB.sub(rows_of, "?".join(kept))
 
     @cached_property
     def _numbers(self) -> Mapping[str, list[int]]:
@@ -182,16 +247,27 @@ class Future:
             if row.job is None or not row.is_first:
                 continue
             job = row.job
-            names = {row.label or job.label, str(job.job_id)}
-            names |= {str(job.array_id), f"{job.array_id}_*"} if job.array_id else set()
-            for name in names:
+            for name in _names(job, row.label or job.label):
                 found.setdefault(name, []).append(number)
         return found
 
-    def _reservation(self, row: Row) -> str:
-        """Return the first reservation of a job that the machine has."""
-        named = () if row.job is None else row.job.reservation.split(",")
-        return next((name for name in named if name in self._reservations), "")
+    def _reservation(self, job: QueuedJob) -> Reservation | None:
+        """Return the first reservation of a job that the machine has, and that binds it."""
+        own = (self._reservations.get(name) for name in job.reservation.split(","))
+        return next((each for each in own if each is not None and FLEX not in each.flags), None)
+
+    def _in_reservation(self, job: QueuedJob) -> int:
+        """Return for how long a job may run in its reservation, with which Slurm ends it."""
+        own = self._reservation(job)
+        if own is None:
+            return HORIZON
+        return _whole(own.end - max(own.start, self.supply.time) + self._overrun)
+
+    @property
+    def _overrun(self) -> float:
+        """For how long jobs go on after the end of their reservation, in seconds."""
+        text = self.supply.settings.get("resvoverrun", "").partition(" ")[0]
+        return 60 * int(text) if text.isdecimal() else math.inf if text else 0
 
     @cached_property
     def _reservations(self) -> Mapping[str, Reservation]:
@@ -199,25 +275,68 @@ class Future:
         there = (each for each in self.supply.reservations if each.nodes and each.ahead is None)
         return {each.name: each for each in there}
 
+    @property
+    def out_of_service(self) -> str:
+        """That no node is in service, and why, in words; empty if one is."""
+        if self._site.is_usable.any():
+            return ""
+        states = Counter(self._site.states).most_common()
+        each = ", ".join(f"{counted(count, 'node')} {state}" for state, count in states)
+        return f"no node is in service, so no job can start: {each}"
+
+    @cached_property
+    def _site(self) -> Site:
+        """The site as it is played.
+
+        It has the columns of the requests, reservations, and licences without those that no job of
+        the queue holds. Of `UNOWNED`, each chunk has one, and the owner of a node has all.
+        """
+        site, hidden = self.supply.site, hidden_licences(self.queue, self.supply)
+        capacity = self._widened(site.capacity, slice(None), self.supply.idle.cores_left)
+        capacity[:, self._columns.index(UNOWNED)] = MANY
+        return replace(
+            site,
+            resources=self._columns,
+            capacity=capacity,
+            licences={name: total - hidden[name] for name, total in site.licences.items()},
+            reservations=tuple(self._reservations.values()),
+        )
+
+    @cached_property
+    def _columns(self) -> tuple[str, ...]:
+        """The columns of `Supply` in which requests differ, and `UNOWNED`, as a site has them."""
+        requests = [each for _, them in self._requests[0] for each in them]
+        cores, memory, *others = columns_of(requests, self.supply)
+        return cores, memory, *sorted((*others, UNOWNED))
+
+    def _widened(self, amounts: Ints, nodes: Ints | slice, cores: Mapping[str, Ints]) -> Ints:
+        """Return amounts of the resources on nodes in `_columns`, without any of `UNOWNED`.
+
+        `cores` are those of partitions that limit them.
+        """
+        supply, amounts = self.supply, amounts.copy()
+        if not supply.counts_memory:
+            amounts[:, 1] = 0
+        wide = dict(zip(supply.columns, supply.widened(amounts, nodes, cores=cores).T))
+        none = np.zeros(len(amounts), dtype=np.int64)
+        return np.column_stack([wide.get(name, none) for name in self._columns])
+
     @cached_property
     def machine(self) -> _Machine:
         """The nodes, idle."""
-        kept = tuple(self._reservations.values())
-        return _Machine(replace(self.supply.site, reservations=kept), self)
+        return _Machine(self._site, self)
 
     @cached_property
     def _pending(self) -> tuple[list[Row], dict[str, str]]:
         """Return the rows of the pending jobs, and why others are left out."""
-        now, found, left = self.supply.time, list[Row](), dict[str, str]()
-        for job in self.queue.pending:
-            try:
-                ways = tuple(self._ways(job))
-            except LeftToSlurmError as error:
-                left[job.label] = str(error)
-                continue
+        now, found = self.supply.time, list[Row]()
+        stated, left = self._requests[0], {**self._requests[1]}
+        for job, requests in stated:
+            ways = tuple(map(self._way, requests))
             begin = max(0, (job.eligible or now) - now)
             longest = [each.max_time for each in open_partitions(job, self._anyhow(job))]
             limit = _whole(max(longest, default=math.inf) if job.limit is None else job.limit)
+            limit = min(limit, self._in_reservation(job))
             tasks = job.array_tasks
             if len(tasks) > MOST_TASKS:
                 rest = replace(job, array_tasks=tasks[MOST_TASKS:])
@@ -226,7 +345,35 @@ class Future:
                 found.append(Row(job.label, job, ways, begin, limit))
             for task in tasks[:MOST_TASKS]:
                 found.append(Row(f"{job.array_id}_{task}", job, ways, begin, limit))
-        return found, left
+        return self._without_dependents(found, left)
+
+    def _without_dependents(
+        self, rows: list[Row], left: dict[str, str]
+    ) -> tuple[list[Row], dict[str, str]]:
+        """Leave jobs out that wait for jobs that are left out."""
+        while True:
+            gone = self._gone(rows) if left else set()
+            out = dict[str, str]()
+            for row in rows:
+                dependency = "" if row.job is None else row.job.dependency
+                asked = _OF_JOB.findall(dependency)
+                never = [each for each in asked if each in gone]
+                if never and (len(never) == len(asked) or "?" not in dependency):
+                    out[row.label] = f"it depends on job {never[0]}, which has no forecast"
+            if not out:
+                return rows, left
+            rows, left = [row for row in rows if row.label not in out], left | out
+
+    @cached_property
+    def _absent(self) -> set[str]:
+        """The names of the pending jobs that are left out."""
+        return self._gone(self.rows)
+
+    def _gone(self, rows: Iterable[Row]) -> set[str]:
+        """Return the names of pending jobs that are none of some rows."""
+        there = {name for row in rows if row.job for name in _names(row.job, row.label)}
+        tasks = {f"{job.array_id}_{task}" for job in self.queue.pending for task in job.array_tasks}
+        return ({n for job in self.queue.pending for n in _names(job, job.label)} | tasks) - there
 
     def _anyhow(self, job: QueuedJob) -> Supply:
         """Return the idle site for a job, without the limits and reservations that are played."""
@@ -248,8 +395,19 @@ class Future:
     def _idle(self) -> dict[str, Supply]:
         return {}
 
-    def _ways(self, job: QueuedJob) -> Iterator[tuple[Chunks, Flags]]:
-        """Yield the chunks of a pending job in each of its requests, with the nodes for them."""
+    @cached_property
+    def _requests(self) -> tuple[list[tuple[QueuedJob, list[Request]]], dict[str, str]]:
+        """Return the pending jobs with their requests, and by label why others are left out."""
+        found, left = list[tuple[QueuedJob, list[Request]]](), dict[str, str]()
+        for job in self.queue.pending:
+            try:
+                found.append((job, self._requests_of(job)))
+            except LeftToSlurmError as error:
+                left[job.label] = str(error)
+        return found, left
+
+    def _requests_of(self, job: QueuedJob) -> list[Request]:
+        """Return the requests of a pending job on the idle site."""
         supply, limits = self._anyhow(job), self.supply.limits
         # what is waited for while it is played
         free = replace(job, dependency="", eligible=None, array_limit=0)
@@ -257,17 +415,45 @@ class Future:
             free = replace(free, reason="")
         if rule := blocked_by_rule(free, supply) or self._over_limit(job):
             raise LeftToSlurmError(rule)
-        names, counts = supply.site.resources, [1, *supply.thread_counts]
-        for request in alternatives(free, supply):
-            licences = tuple(request.licences.get(name, 0) for name in supply.site.licences)
-            for threads in counts:
-                nodes = request.nodes & (supply.threads == threads)
-                if not nodes.any():
-                    continue
-                demand = tuple(request.demand[column_on(name, threads)] for name in names)
-                most = min(request.most_per_node or request.chunks, request.chunks)
-                one = Chunks(request.chunks, most, demand, 0, request.exclusive, licences)
-                yield one, nodes
+        requests = [*alternatives(free, supply)]
+        played = [_as_played(each, supply) for each in requests]
+        if not any(each.fits(supply) for each in played):
+            nearest = max(played, key=lambda each: each.room(supply) / each.chunks)
+            until = UNTIL.get(lacks_service(free, supply))
+            lacks = lacking(nearest, supply)
+            raise LeftToSlurmError(until or f"it has no room even if no job runs: {lacks}")
+        return requests
+
+    def _way(self, request: Request) -> tuple[Chunks, Flags]:
+        """Return the chunks of a request, with the nodes for them."""
+        licences = tuple(request.licences.get(name, 0) for name in self.supply.site.licences)
+        demand = tuple(request.demand.get(name, 1) for name in self._columns)
+        most = min(request.most_per_node or request.chunks, request.chunks)
+        one = Chunks(request.chunks, most, demand, 0, request.exclusive, licences)
+        return one, request.nodes
+
+    @cached_property
+    def doubts(self) -> Mapping[str, tuple[str, ...]]:
+        """By label, in words, in what pending jobs are not played as Slurm would start them."""
+        of_job = {job.job_id: tuple(self._doubts(job, them)) for job, them in self._requests[0]}
+        rows = (self.rows[at] for at in self.waiting.tolist())
+        return {row.label: found for row in rows if (found := of_job[row.number])}
+
+    def _doubts(self, job: QueuedJob, requests: Sequence[Request]) -> Iterator[str]:
+        """Yield in what a job is not played as Slurm would start it."""
+        if self._in_reservation(job) < min(job.limit or math.inf, HORIZON):
+            yield f"its time limit is beyond reservation {job.reservation}: Slurm ends it with that"
+        flex = any(name in self._reservations for name in job.reservation.split(","))
+        if flex and self._reservation(job) is None:
+            yield f"the nodes of reservation {job.reservation} are taken as closed to it"
+        if any(each.span != "anywhere" or each.limits for each in requests):
+            yield "the switches or blocks that it asks for are not heeded"
+        there = np.any([each.nodes for each in requests], axis=0)
+        users = {each.user for node, them in self._owners.items() if there[node] for each in them}
+        if any(each.joins is not None for each in requests) or job.user in users:
+            yield "it may join jobs of its user on their nodes, but is taken not to"
+        if any({*each.licences} - {*self.supply.site.licences} for each in requests):
+            yield "what a reservation keeps of its licences is not heeded"
 
     def _over_limit(self, job: QueuedJob) -> str:
         """Return the limit that a job exceeds whatever runs; empty if there is none."""
@@ -283,12 +469,48 @@ class Future:
             alone = is_alone(job, supply)
             licences = tuple(held.licences.get(name, 0) for name in supply.site.licences)
             is_first = True
-            for amounts in np.unique(held.amounts, axis=0):
-                nodes = held.nodes[(held.amounts == amounts).all(axis=1)]
+            cores = dict.fromkeys(job.partitions, held.amounts[:, 0])
+            wide = self._widened(held.amounts, held.nodes, cores)
+            for amounts in np.unique(wide, axis=0):
+                nodes = held.nodes[(wide == amounts).all(axis=1)]
                 if ways := self._on(nodes, amounts, alone, licences):
                     left = self._until_reserved(job, nodes, limit)
                     yield Row("", job, ways, 0, left, is_first)
                     licences, is_first = (0,) * len(licences), False
+
+    @cached_property
+    def _owners(self) -> Mapping[int, tuple[QueuedJob, ...]]:
+        """By node that jobs of a user, or of an MCS label, keep from others, these jobs.
+
+        They may be none that the queue shows.
+        """
+        supply = self.supply
+        found: dict[int, tuple[QueuedJob, ...]] = {
+            at: () for at, words in enumerate(zip(supply.owners, supply.labels)) if any(words)
+        }
+        alone = set[int]()
+        for job, held in self._held:
+            if is_alone(job, supply):
+                alone |= {*held.nodes.tolist()}
+                continue
+            owns = shares_with_own(job, supply)
+            for at in held.nodes.tolist():
+                if owns or supply.labels[at] == job.mcs_label != "":
+                    found[at] = (*found.get(at, ()), job)
+        return {at: jobs for at, jobs in found.items() if at not in alone}
+
+    def _owned(self) -> Iterator[Row]:
+        """Yield rows that keep nodes from all further jobs until the last one there has ended."""
+        now = self.supply.time
+        together: dict[tuple[int, ...], tuple[tuple[QueuedJob, ...], list[int]]] = {}
+        for node, jobs in self._owners.items():
+            together.setdefault(tuple(job.job_id for job in jobs), (jobs, []))[1].append(node)
+        none = (0,) * len(self.supply.site.licences)
+        whole = np.array([MANY * (name == UNOWNED) for name in self._columns])
+        for jobs, nodes in together.values():
+            end = max((end_of(each, now) - now for each in jobs), default=math.inf)
+            if ways := self._on(np.array(sorted(nodes)), whole, False, none):
+                yield Row("", None, ways, 0, _whole(end), False, jobs)
 
     @cached_property
     def _held(self) -> list[tuple[QueuedJob, Held]]:
@@ -300,7 +522,7 @@ class Future:
         now, names = self.supply.time, {self.supply.site.nodes[node] for node in nodes.tolist()}
         for each in self._reservations.values():
             if each.name in job.reservation.split(","):
-                limit = min(limit, _whole(each.end - now))
+                limit = min(limit, self._in_reservation(job))
             elif each.start > now and not names.isdisjoint(each.nodes):
                 limit = min(limit, _whole(each.start - now))
         return limit
@@ -308,13 +530,13 @@ class Future:
     def _hidden(self) -> Iterator[Row]:
         """Yield rows without end for what is not free, and no job of the queue has."""
         supply = self.supply
-        lacking = supply.site.capacity - supply.free
+        rest = supply.site.capacity - supply.free
         for _, held in self._held:
-            np.subtract.at(lacking, held.nodes, held.amounts)
-        lacking = np.maximum(lacking, 0)
+            np.subtract.at(rest, held.nodes, held.amounts)
+        wide = self._widened(np.maximum(rest, 0), slice(None), {})
         none = (0,) * len(supply.site.licences)
-        for amounts in np.unique(lacking, axis=0):
-            nodes = np.flatnonzero((lacking == amounts).all(axis=1))
+        for amounts in np.unique(wide, axis=0):
+            nodes = np.flatnonzero((wide == amounts).all(axis=1))
             if amounts.any() and (ways := self._on(nodes, amounts, False, none)):
                 yield Row("", None, ways, 0, HORIZON, is_first=False)
 
@@ -322,9 +544,7 @@ class Future:
         self, nodes: Ints, amounts: Ints, alone: bool, licences: tuple[int, ...]
     ) -> tuple[tuple[Chunks, Flags], ...]:
         """Return the only way to have amounts on each of some nodes; none if no node is in use."""
-        usable = nodes[self.machine.site.is_usable[nodes]]
-        if not self.supply.counts_memory:
-            amounts = np.where(np.arange(len(amounts)) == 1, 0, amounts)
+        usable = nodes[self._site.is_usable[nodes]]
         if not len(usable) or not amounts.any():
             return ()
         there = np.zeros(len(self.supply.site.nodes), dtype=bool)
@@ -379,6 +599,18 @@ class Future:
         }
 
 
+def _names(job: QueuedJob, label: str) -> set[str]:
+    """Return what a dependency may call a job, or a task of the label and the array it is of."""
+    found = {label, str(job.job_id)}
+    return found | {str(job.array_id), f"{job.array_id}_*"} if job.array_id else found
+
+
+def _as_played(request: Request, supply: Supply) -> Request:
+    """Return a request as it is played: without groups of nodes, and licences of reservations."""
+    licences = {name: n for name, n in request.licences.items() if name in supply.site.licences}
+    return replace(request, span="anywhere", limits=(), licences=licences)
+
+
 class _Gate:
     """Lets the waiting jobs into the queue that limits admit, in order of the rows."""
 
@@ -417,6 +649,7 @@ class _Reserving(Conservative):
         assert self.future is not None
         assert isinstance(system.machine, SiteMachine)
         self._on_nodes = NodeReservations(system, system.machine)
+        self._on_nodes.tables.anew[0] = 1  # as Slurm plans anew in each cycle
         self._gate = None if self.future.limited is None else _Gate(self.future.limited)
 
     def decide(self, system: System) -> Iterable[Action]:
@@ -504,6 +737,10 @@ class _Queues(Queues):
             self._closing == times[:, None],
         )
         found = super().windows(reservation, origin)
+        if reservation >= 0:  # jobs may start until it ends, and are ended with it
+            own = self.reservations[reservation]
+            after = (found.start == own.end - origin) & (found.end == math.inf)
+            found = found._replace(of_starts=found.of_starts | (after & found.closed.all(axis=1)))
         return Windows(*(np.concatenate(parts) for parts in zip(found, drains)))
 
 

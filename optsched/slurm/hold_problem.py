@@ -296,6 +296,29 @@ def in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
     return supply.with_states(drained, "up", np.where(drained[:, None], free, supply.free))
 
 
+UNTIL = {
+    "drained": "not before nodes that are drained are resumed",
+    "down": "not before nodes that are down come back",
+}
+"""When a job fits at the earliest that lacks nodes in a state."""
+
+
+def lacks_service(job: QueuedJob, supply: Supply) -> str:
+    """Return the state, of `UNTIL`, of the nodes that a job lacks though no job runs; or empty."""
+    states = [*UNTIL]
+    upto = (states[: place + 1] for place in range(len(states)))
+    return next((some[-1] for some in upto if fits_with(job, some, supply.idle, ())), "")
+
+
+def fits_with(job: QueuedJob, states: Sequence[str], supply: Supply, held: Sequence[Held]) -> bool:
+    """Return whether a job would fit if nodes in some states were up, see `in_service`."""
+    up = in_service(supply, np.isin(supply.site.states, states), held)
+    try:
+        return any(each.fits(up) for each in alternatives(job, up))
+    except LeftToSlurmError:
+        return False
+
+
 def _shares(held: Held, supply: Supply) -> NDArray[np.float64]:
     """Return the largest share of a resource that a job holds of each of its nodes."""
     capacity = np.maximum(supply.site.capacity[held.nodes], 1)

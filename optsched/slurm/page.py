@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
+from optsched.durations import moment, short
 from optsched.numbers import counted
 from optsched.report import style
 from optsched.report.page import (
@@ -24,6 +26,7 @@ from optsched.report.page import (
     share,
 )
 from optsched.simulator.provenance import versions
+from optsched.sites.host_lists import host_list
 from optsched.slurm.state import (
     WEEK,
     Group,
@@ -47,22 +50,19 @@ def page(state: State, history: Trace | None) -> Page:
     sections = [
         Section("What is free", list(_free(state))),
         Section("What could start now", list(_largest(state))),
+        Section("Reservations", list(_reservations(state))),
         Section("Who waits", list(_waits(state))),
     ]
     if history is not None and len(history):
         sections.append(Section("The weeks before", list(_weeks(state, history))))
     return Page(
-        title=f"{state.supply.site.name} on {_date(state.supply.time)}",
+        title=f"{state.supply.site.name} on {moment(state.supply.time, is_short=True)}",
         lead=_lead(state),
         sections=[section for section in sections if section.parts],
         repeat="optsched slurm report -o report.html",
         versions=versions(),
         summary=[*state.supply.notes, *state.queue.notes],
     )
-
-
-def _date(seconds: float, form: str = "%Y-%m-%d %H:%M") -> str:
-    return datetime.fromtimestamp(seconds).strftime(form)
 
 
 def _lead(state: State) -> str:
@@ -81,7 +81,7 @@ def _lead(state: State) -> str:
     if state.stranded:
         total = sum(state.stranded.values())
         what = " and ".join(state.stranded)
-        words.append(f"{counted(total, 'free GPU')} lack {what} on their nodes for any job.")
+        words.append(f"Of {counted(total, 'free GPU')}, nodes lack {what} for any job.")
     return " ".join(words)
 
 
@@ -94,7 +94,7 @@ def _free(state: State) -> Iterator[Part]:
             "free-by-leaf",
             "Cores by leaf switch: in use, and free",
             leaves[:MOST_BARS],
-            f"{len(leaves):,} leaf switches or blocks",
+            "leaf switches or blocks" if leaves[1:] else "the leaf switch or block",
         )
         yield _groups("Leaf switches, those with most idle nodes first.", "leaf", leaves, names)
     yield _groups("Partitions.", "partition", state.by_partition, names)
@@ -143,6 +143,40 @@ def _largest(state: State) -> Iterator[Part]:
         )
 
 
+def _reservations(state: State) -> Iterator[Part]:
+    """Yield the reservations: when, of what, and for whom."""
+    rows: list[list[Value]] = []
+    for each in sorted(state.supply.reservations, key=lambda one: (one.start, one.name)):
+        whom = (f"{kind.replace('_', ' ')} {', '.join(them)}" for kind, them in each.admits.items())
+        kept = (f"{count:,} {name}" for name, count in each.licences.items())
+        first = f"always in {short(each.ahead)}" if each.ahead is not None else _known(each.start)
+        rows.append(
+            [
+                each.name,
+                first,
+                _known(each.end),
+                len(each.nodes),
+                host_list(each.nodes),
+                ", ".join(kept),
+                "; ".join(whom),
+                ", ".join(each.flags),
+            ]
+        )
+    if rows:
+        yield Table(
+            "Reservations, the first ones first; a dash for a time that is not known.",
+            ["reservation", "from", "to", "nodes", "which", "licences", "for", "flags"],
+            rows,
+        )
+
+
+def _known(seconds: float) -> Value:
+    """Return a time; none where it is not finite."""
+    if not math.isfinite(seconds):
+        return None
+    return Cell(moment(seconds, is_short=True), seconds)
+
+
 def _waits(state: State) -> Iterator[Part]:
     """Yield who waits, and the reasons that Slurm names."""
     if not state.reasons:
@@ -172,7 +206,7 @@ def _weeks(state: State, history: Trace) -> Iterator[Part]:
     idle = idle_while_waiting(history, nodes)[:WEEKS]
     yield Table(
         "By week: hours in which some job waited, and node-hours that were idle then.",
-        ["week from", "hours with waiting jobs", "idle node-hours", "idle nodes then"],
+        ["week from (UTC)", "hours with waiting jobs", "idle node-hours", "idle nodes then"],
         [
             [_week(week), round(hours, 1), round(unused), unused / hours if hours else None]
             for week, hours, unused in idle
@@ -195,13 +229,13 @@ def _weeks(state: State, history: Trace) -> Iterator[Part]:
         yield Table(
             f"Waits of the jobs that started in a week, by {label}: median, and the longest tenth "
             "above.",
-            ["week from", label, "jobs", "median wait", "longest tenth from"],
+            ["week from (UTC)", label, "jobs", "median wait", "longest tenth from"],
             rows,
         )
 
 
 def _week(seconds: float) -> Cell:
-    return Cell(_date(seconds, "%Y-%m-%d"), seconds)
+    return Cell(datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d"), seconds)
 
 
 def _bars(name: str, title: str, groups: Sequence[Group], what: str) -> Figure:

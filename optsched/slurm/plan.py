@@ -11,23 +11,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from optsched.durations import short
 from optsched.models.node_placement.problem import Placements
 from optsched.models.node_placement.rules import Rule, RuledPlacement, with_rules
 from optsched.models.snapshot import Snapshot
-from optsched.numbers import counted
 from optsched.slurm.capture import capture_queue, captured, run_command
+from optsched.slurm.order import age, rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, updates_of, without_pins
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
-from optsched.slurm.requests import Request
+from optsched.slurm.requests import lacking
 from optsched.slurm.reserved import Reserved, reserve, reserved, starts_now, with_reserved
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
-from optsched.slurm.strict import rank
-from optsched.slurm.supply import Supply, resource_of
+from optsched.slurm.supply import Supply
 from optsched.slurm.unseen import unseen_preemption, unseen_rules
 from optsched.slurm.what_if import Present, changed
 from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
@@ -160,7 +157,7 @@ class Plan:
         for place, (row, at) in enumerate(zip(rows, self.placements.nodes)):
             if at:
                 continue
-            reason = _why_not(row.request, supply)
+            reason = lacking(row.request, supply) or FITS
             if row.label in self.delayed:
                 reason += f"; {self.delayed[row.label]}"
             problem = self.situation.posed.problem
@@ -168,7 +165,7 @@ class Plan:
                 broken = problem.blocking(self.placements, place)
                 reason = f"on the first room left it would break {broken}" if broken else reason
             found.append((row, reason))
-        return tuple(sorted(found, key=lambda pair: -pair[0].job.priority))
+        return tuple(sorted(found, key=lambda pair: rank(pair[0].job, supply)))
 
     @cached_property
     def delayed(self) -> Mapping[str, str]:
@@ -187,7 +184,7 @@ class Plan:
             if self.placements.nodes[place] or not row.request.fits(supply):
                 continue
             if not any(
-                other.job.priority < row.job.priority and row.request.nodes[[*at]].any()
+                rank(row.job, supply) < rank(other.job, supply) and row.request.nodes[[*at]].any()
                 for other, at in placed
             ):
                 continue
@@ -203,11 +200,11 @@ class Plan:
     @property
     def may_wait(self) -> bool:
         """Whether Slurm may keep jobs of the plan waiting for others of higher priority."""
-        posed, pending = self.situation.posed, self.situation.queue.pending
-        placed = [row.job.priority for row, at in zip(posed.rows, self.placements.nodes) if at]
-        others = [row.job.priority for row, _ in self.not_placed]
-        others += [each.priority for each in pending if each.label in posed.left]
-        return bool(placed and others) and max(others) > min(placed)
+        posed, supply = self.situation.posed, self.situation.supply
+        placed = [rank(row.job, supply) for row, at in zip(posed.rows, self.placements.nodes) if at]
+        others = [row.job for row, _ in self.not_placed]
+        others += [job for job in self.situation.queue.pending if job.label in posed.left]
+        return bool(placed and others) and min(rank(job, supply) for job in others) < max(placed)
 
     @cached_property
     def unseen(self) -> Mapping[str, int]:
@@ -283,38 +280,6 @@ def blocked_by_site(queue: Queue, supply: Supply, job: QueuedJob, rules: Mapping
         return ""
     theirs = {row for row in found.families if any(row.startswith(rule) for rule in rules)}
     return str(found) if theirs else ""
-
-
-def _why_not(request: Request, supply: Supply) -> str:
-    """Return why a job is not placed: what it is short of even alone, or that others take it."""
-    for name, needed in request.licences.items():
-        if needed > supply.licences[name]:
-            return f"{supply.licences[name]:,} free of licence {name}, and {needed:,} needed"
-    room = min(request.room(supply), request.chunks)
-    if room == request.chunks:
-        return FITS
-    if not request.nodes.any():
-        return "no node on which jobs may start now meets what it asks for"
-    nodes = request.nodes & ~supply.busy if request.exclusive else request.nodes
-    most = request.most_per_node or request.chunks
-    lacks: list[str] = []
-    for place, name in enumerate(supply.columns):
-        if needed := request.demand[name]:
-            each = np.minimum(supply.amounts[nodes, place] // needed, most)
-            if each.sum() < request.chunks:
-                base = resource_of(name)
-                lacks = [each for each in lacks if not base.startswith(f"{each}:")] + [base]
-    if request.exclusive and nodes.sum() * most < request.chunks:
-        lacks = ["empty nodes"]
-    where = "finds" if request.unit == "node" else "room for"
-    text = f"{where} {room:,} of {counted(request.chunks, request.unit)}"
-    return f"{text}, short of {', '.join(dict.fromkeys(lacks))}" if lacks else text
-
-
-def age(job: QueuedJob, now: int) -> int:
-    """Return for how many seconds a pending job could have started."""
-    since = job.eligible or job.submit
-    return 0 if since is None else max(0, now - since)
 
 
 def read_situation(folder: Path, ask: Ask) -> Situation:

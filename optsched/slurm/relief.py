@@ -13,6 +13,7 @@ from optsched.sites.host_lists import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
 from optsched.slurm.node_weights import on_lighter_nodes
+from optsched.slurm.order import tasks
 from optsched.slurm.pins import Updates, updates_of
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields
 
@@ -80,7 +81,7 @@ class Relief:
             return ()
         found = ["release it"] if explanation.released is not explanation.job else []
         if self._first:
-            found.append(f"raise it above {counted(len(explanation.ahead_by_priority), 'job')}")
+            found.append(f"raise it above {counted(tasks(explanation.ahead_by_priority), 'job')}")
         return (*found, *("pin it" for _ in self._pins.updates))
 
     @cached_property
@@ -185,7 +186,7 @@ class Relief:
         It goes twice as far as needed: priorities move until the job starts, and none is shown
         below 1.
         """
-        job = self.explanation.job
+        job = self.explanation.released
         first = max(other.priority for other in self.explanation.ahead_by_priority)
         return job.nice - 2 * (first - job.priority + 1)
 

@@ -52,7 +52,7 @@ from optsched.slurm.division import (
     torus_limit,
 )
 from optsched.slurm.queue import LeftToSlurmError, QueuedJob
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column, resource_of
 
 WAITING = frozenset(
     (
@@ -146,6 +146,38 @@ class Request:
         if self.most_per_node:
             most = np.minimum(most, self.most_per_node)
         return -(-self.chunks // max(1, int(most.max(initial=0))))
+
+
+def released(job: QueuedJob, priority: int) -> QueuedJob:
+    """Return a held job as it is once it is released, with a priority unless it has one."""
+    flags = tuple(flag for flag in job.flags if flag not in HELD)
+    return replace(job, held=False, flags=flags, reason="", priority=job.priority or priority)
+
+
+def lacking(request: Request, supply: Supply) -> str:
+    """Return what a job is short of even if no other job is placed; empty if it fits."""
+    for name, needed in request.licences.items():
+        if needed > supply.licences[name]:
+            return f"{supply.licences[name]:,} free of licence {name}, and {needed:,} needed"
+    room = min(request.room(supply), request.chunks)
+    if room == request.chunks:
+        return ""
+    if not request.nodes.any():
+        return "no node on which jobs may start now meets what it asks for"
+    nodes = request.nodes & ~supply.busy if request.exclusive else request.nodes
+    most = request.most_per_node or request.chunks
+    lacks: list[str] = []
+    for place, name in enumerate(supply.columns):
+        if needed := request.demand[name]:
+            each = np.minimum(supply.amounts[nodes, place] // needed, most)
+            if each.sum() < request.chunks:
+                base = resource_of(name)
+                lacks = [each for each in lacks if not base.startswith(f"{each}:")] + [base]
+    if request.exclusive and nodes.sum() * most < request.chunks:
+        lacks = ["empty nodes"]
+    where = f"room {'on' if request.unit == 'node' else 'for'}"
+    text = f"{where} {room:,} of {counted(request.chunks, request.unit)}"
+    return f"{text}, short of {', '.join(dict.fromkeys(lacks))}" if lacks else text
 
 
 def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:

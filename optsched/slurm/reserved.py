@@ -18,11 +18,11 @@ import numpy as np
 from optsched.models.node_placement.problem import NodePlacement
 from optsched.sites.records import Ints
 from optsched.slurm.access import partitions_of
+from optsched.slurm.order import rank
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, blocked_by_rule
-from optsched.slurm.running import end_of, supply_at
+from optsched.slurm.running import end_of, started_of, supply_at
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields, table
-from optsched.slurm.strict import rank
 from optsched.slurm.supply import Supply
 from optsched.solvers.solving import solve
 
@@ -91,12 +91,6 @@ def changes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[list[int], se
     seconds = {math.floor(at) + late for at in both if abs(at) < math.inf for late in (0, 1)}
     ends |= {now + 1} if supply.completing.any() else set()
     return sorted({now, *(math.ceil(at) for at in {*ends, *seconds} if at > now)}), seconds
-
-
-def started_of(job: QueuedJob, queue: Queue, supply: Supply) -> int:
-    """Return how many tasks of the array of a job run at the time of the supply."""
-    same = [each for each in queue.running if job.array_id and each.array_id == job.array_id]
-    return sum(end_of(each, queue.time or 0) > supply.time for each in same)
 
 
 PLACED_BY = "tree-best-fit"

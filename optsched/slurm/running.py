@@ -144,6 +144,22 @@ def end_of(job: QueuedJob, time: int) -> float:
     return math.inf if job.end is None or job.is_suspended else max(job.end, time + 1)
 
 
+def started_of(job: QueuedJob, queue: Queue, supply: Supply) -> int:
+    """Return how many tasks of the array of a job run at the time of the supply."""
+    same = [each for each in queue.running if job.array_id and each.array_id == job.array_id]
+    return sum(end_of(each, queue.time or 0) > supply.time for each in same)
+
+
+def hidden_licences(queue: Queue, supply: Supply) -> dict[str, int]:
+    """Return how many of each licence of the site are in use by no job that the queue shows."""
+    found = {name: total - supply.licences[name] for name, total in supply.site.licences.items()}
+    for each in queue.running:
+        for name, count in held_by(each, supply).licences.items():
+            if name in found:
+                found[name] -= count
+    return {name: max(0, count) for name, count in found.items()}
+
+
 def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     """Return the free amounts at a time, when the running jobs end at their time limits.
 

@@ -210,7 +210,7 @@ def _most_amounts(row: Row, supply: Supply) -> dict[str, int]:
 def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     """Return the fields of the problem but its weights and what is minimized."""
     requests = [row.request for row in rows]
-    columns = _columns(requests, supply)
+    columns = columns_of(requests, supply)
     places = [supply.columns.index(name) for name in columns]
     joined = np.zeros(len(supply.site.nodes), dtype=bool)
     for request in requests:
@@ -289,7 +289,7 @@ def _each(limits: Mapping[str, GroupLimit], name: str) -> dict[str, int]:
     return {level: getattr(limit, name) for level, limit in limits.items()}
 
 
-def _columns(requests: Sequence[Request], supply: Supply) -> list[str]:
+def columns_of(requests: Sequence[Request], supply: Supply) -> list[str]:
     """Return the resources, and the columns of threads in which some job asks more there."""
     columns = list(supply.site.resources)
     for threads in supply.thread_counts:

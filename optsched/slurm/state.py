@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from optsched.sites.records import Ints
 from optsched.slurm.access import open_partitions
-from optsched.slurm.plan import age
+from optsched.slurm.order import age
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives
 from optsched.slurm.running import supply_at

@@ -16,7 +16,7 @@ import numpy as np
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.node_placement.rules import RuledPlacement, with_rules
 from optsched.sites.records import Ints
-from optsched.slurm.queue import QueuedJob
+from optsched.slurm.order import rank
 from optsched.slurm.snapshot import SlurmSnapshot
 from optsched.slurm.supply import Supply
 from optsched.solvers.result import Result, Status
@@ -35,12 +35,6 @@ class Strict(NamedTuple):
     result: Result | None  # the last answer of the solver
     proven: int  # so many jobs, in order, are proven to be the first ones
     of: int  # of so many that fit alone
-
-
-def rank(job: QueuedJob, supply: Supply) -> tuple[int, int, int]:
-    """Return the place of a job in the order of Slurm: by tier, then priority, then number."""
-    tier = max((supply.tiers.get(name, 0) for name in job.partitions), default=0)
-    return -tier, -job.priority, job.job_id
 
 
 def strict(

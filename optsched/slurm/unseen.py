@@ -26,7 +26,7 @@ from optsched.slurm.access import (
     unknown_rules,
 )
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.running import held_by, unseen_on_nodes
+from optsched.slurm.running import held_by, hidden_licences, unseen_on_nodes
 from optsched.slurm.supply import Flags, Supply
 
 LONGEST_LIST = 60
@@ -78,12 +78,9 @@ def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
     """Yield what no job of the queue holds, though it is in use: of its nodes and licences."""
     usable = np.isin(supply.site.states, ("up", "reserved")) & _nodes_of(job, supply)
     cores = np.where(usable, supply.site.capacity[:, 0] - supply.free[:, 0], 0)
-    licences = {name: total - supply.licences[name] for name, total in supply.site.licences.items()}
     for each in queue.running:
         held = held_by(each, supply)
         cores[held.nodes] -= held.amounts[:, 0]
-        for name in held.licences.keys() & licences.keys():
-            licences[name] -= held.licences[name]
     nodes = [supply.site.nodes[node] for node in np.flatnonzero(cores > 0).tolist()]
     if nodes:
         listed = host_list(nodes)
@@ -91,7 +88,7 @@ def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
         hidden = counted(int(cores[cores > 0].sum()), "core")
         where = f"{counted(len(nodes), 'node')} ({listed})"
         yield f"which jobs hold {hidden} of {where}: none that the queue shows"
-    for name, count in licences.items():
+    for name, count in hidden_licences(queue, supply).items():
         if count > 0 and name in licences_asked(job.licences):
             yield f"which jobs hold {count:,} of licence {name}: none that the queue shows"
     if queue.missing.get("allocations.gres") and any((job.per_node, job.per_task, job.per_job)):

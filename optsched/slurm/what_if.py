@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from optsched.durations import short
 from optsched.errors import InputError, UnknownNameError
 from optsched.sites.host_lists import hosts
 from optsched.sites.records import Ints
@@ -36,11 +37,13 @@ from optsched.sites.slurm_amounts import gres, megabytes
 from optsched.sites.slurm_amounts import seconds as seconds_of
 from optsched.sites.slurm_lines import read_text
 from optsched.sites.topology import Blocks, Tree
+from optsched.slurm.access import NO_RULES
 from optsched.slurm.explain import pending_job
-from optsched.slurm.forecast import SUBMITTED
+from optsched.slurm.forecast import SUBMITTED, named
 from optsched.slurm.hold_problem import in_service
+from optsched.slurm.order import new_priority
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import HELD
+from optsched.slurm.requests import released
 from optsched.slurm.running import held_by
 from optsched.slurm.supply import Flags, Supply
 from optsched.text_files import lines_of
@@ -243,15 +246,31 @@ def _hold(present: Present, what: str, kind: str | None, name: str) -> Present:
     if not any(map(chosen, present.queue.jobs)):
         raise InputError(f"no pending job of {kind} {name}")
 
-    def change(job: QueuedJob) -> QueuedJob:
-        if not chosen(job):
-            return job
-        if what == "hold":
-            return replace(job, held=True)
-        flags = tuple(flag for flag in job.flags if flag not in HELD)
-        return replace(job, held=False, flags=flags, reason="")
+    if what == "hold":
+        return present.jobs(lambda job: replace(job, held=True) if chosen(job) else job)
+    given = {
+        job.job_id: new_priority(job, present.queue, present.supply)
+        for job in filter(chosen, present.queue.jobs)
+        if not job.priority
+    }
+    alike: dict[tuple[int, str], list[str]] = {}
+    for job in present.queue.jobs:
+        if job.job_id in given:
+            alike.setdefault(given[job.job_id], []).append(job.label)
+    present = present.jobs(
+        lambda job: released(job, given.get(job.job_id, (0, ""))[0]) if chosen(job) else job
+    )
+    return _assuming(present, *(_given(labels, *one) for one, labels in alike.items()))
 
-    return present.jobs(change)
+
+def _assuming(present: Present, *texts: str) -> Present:
+    """Return the present with notes on what is assumed."""
+    supply = present.supply
+    return replace(present, supply=replace(supply, notes=(*supply.notes, *texts)))
+
+
+def _given(labels: Sequence[str], priority: int, why: str) -> str:
+    return f"{named(labels)}: taken to have priority {priority:,}, {why}"
 
 
 class _Options(argparse.ArgumentParser):
@@ -295,17 +314,25 @@ def _submit(present: Present, options: str) -> Present:
     partition = asked.partition or next((each.name for each in site.partitions if each.default), "")
     first, *_ = [site.partition(name) for name in partition.split(",")]
     tasks = asked.ntasks or max(1, asked.nodes) * max(1, asked.ntasks_per_node)
-    lowest = min((each.priority for each in queue.pending if not each.held), default=1)
     nodes, default = max(1, asked.nodes), first.memory_per_core or None
+    assumed = list[str]()
+    number = max((each.job_id for each in queue.jobs), default=0) + 1
+    limit = asked.time
+    if limit is None:
+        access = present.supply.access.get(first.name, NO_RULES)
+        limit = min(access.default_time, first.max_time)
+        rule = "MaxTime" if limit == first.max_time else "DefaultTime"
+        text = short(limit) if limit < math.inf else "none"
+        assumed.append(f"job {number}: its limit is {rule} of partition {first.name}, {text}")
     job = QueuedJob(
-        job_id=max((each.job_id for each in queue.jobs), default=0) + 1,
+        job_id=number,
         name=SUBMITTED,
         user=asked.user,
         account=asked.account,
         qos=asked.qos,
         partitions=tuple(partition.split(",")),
         submit=present.supply.time,
-        limit=asked.time,
+        limit=limit,
         least_nodes=nodes,
         most_nodes=asked.nodes,
         tasks=tasks,
@@ -321,9 +348,14 @@ def _submit(present: Present, options: str) -> Present:
         licences=asked.licenses,
         reservation=asked.reservation,
         tres={"cpu": tasks * asked.cpus_per_task, "node": nodes},
-        priority=lowest if asked.priority is None else asked.priority,
+        priority=asked.priority or 0,
     )
-    return replace(present, queue=replace(queue, jobs=(*queue.jobs, job)))
+    if asked.priority is None:
+        priority, why = new_priority(job, queue, present.supply)
+        job = replace(job, priority=priority)
+        assumed.append(_given([str(number)], priority, why))
+    present = replace(present, queue=replace(queue, jobs=(*queue.jobs, job)))
+    return _assuming(present, *assumed)
 
 
 def _policy(present: Present, name: str) -> Present:

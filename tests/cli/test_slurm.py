@@ -318,7 +318,7 @@ class TestLive:
         done = optsched("slurm", "apply", "--yes", env=slurm.env)
         assert done.returncode == 0
         assert f"job 1 is skipped: {said}" in done.stderr
-        assert "1 of 2 jobs are updated" in done.stderr
+        assert "updated 1 of 2 jobs" in done.stderr
         assert [words[2] for words in slurm.updates] == ["JobId=2"]
         assert nodes_of(slurm.job(2))
 
@@ -344,7 +344,7 @@ class TestLive:
         pin = slurm.job(1)
         slurm.edit(1, job_state=["RUNNING"])
         done = optsched("slurm", "reset", "--yes", env=slurm.env)
-        assert "0 of 0 jobs are updated" in done.stderr
+        assert "updated 0 of 0 jobs" in done.stderr
         assert "1 job (1) started on a pin" in done.stderr
         assert slurm.job(1)["comment"] == pin["comment"]
         slurm.edit(1, job_state=["PENDING", "REQUEUED"])
@@ -463,7 +463,7 @@ class TestWatch:
         optsched("slurm", "apply", "--yes", env=slurm.env)
         slurm.edit(1, job_state=["RUNNING"])
         done = optsched(*("slurm", "watch", "--every", 0.1, "--cycles", 1, "--yes"), env=slurm.env)
-        assert "1 of 1 jobs start now; 1 run on their pins" in done.stdout
+        assert "of 1 job start now: 1; run on their pins: 1" in done.stdout
         assert "1 job (1) started on a pin" in done.stderr
 
     def test_without_yes_nothing_is_updated(self, optsched, slurm):

@@ -196,7 +196,7 @@ def test_jobs_that_are_not_placed_are_named_with_reasons(optsched, write):
     lines = done.stdout.splitlines()
     place = lines.index("not placed     3")
     assert [line.strip() for line in lines[place + 1 : place + 4]] == [
-        "job 5, priority 500, age 0 s: finds 0 of 1 node, short of cores",
+        "job 5, priority 500, age 0 s: room on 0 of 1 node, short of cores",
         "job 3, priority 97, age 0 s: it fits alone, but other jobs of the plan take its room",
         "job 4, priority 96, age 0 s: it fits alone, but other jobs of the plan take its room",
     ]
@@ -210,7 +210,7 @@ def test_jobs_that_are_not_placed_are_named_with_reasons(optsched, write):
         ("3", 97),
         ("4", 96),
     ]
-    assert found["not_placed"][0]["reason"] == "finds 0 of 1 node, short of cores"
+    assert found["not_placed"][0]["reason"] == "room on 0 of 1 node, short of cores"
     assert found["unseen"] == {"limits of QOS and associations, without assoc_mgr.txt": 5}
     done = optsched("slurm", "apply", "--from", folder)
     assert "not known of 5 jobs: limits of QOS and associations" in done.stderr

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
+from optsched.sites.slurm_partitions import Access
 from optsched.slurm.forecast import forecast, shifts
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits
@@ -201,13 +202,137 @@ def test_jobs_wait_for_their_time_for_others_and_for_the_limit_of_their_array(
     assert future.left == {"5": "it is held"}
 
 
+def test_jobs_without_a_node_in_service_are_left_out_with_the_reason(job, supply):
+    states = ("down",) * 4 + ("drained",) * 3
+    nowhere = supply(states=states)
+    own, wide = job(job_id=1), job(job_id=2, partitions=("own",))
+    future = Future(queue_of(own, wide), nowhere)
+    assert started(future) == {}
+    assert future.left == {
+        "1": "not before nodes that are drained are resumed",
+        "2": "not before nodes that are down come back",
+    }
+    found = forecast(future, None, draws=5)
+    assert found.starts == ()
+    assert found.notes[0] == (
+        "no node is in service, so no job can start: 4 nodes down, 3 nodes drained"
+    )
+    assert Future(queue_of(own), supply()).out_of_service == ""
+
+
+def test_why_a_job_has_no_room_and_who_waits_for_it_is_said(job, running, left_by):
+    runs = running(99, "c1", end=None)
+    queue = queue_of(
+        runs,
+        job(job_id=1, cores_per_task=65),
+        job(job_id=2, dependency="afterok:1(unfulfilled)"),
+        job(job_id=3, dependency="afterany:2(unfulfilled)?afterok:2(unfulfilled)"),
+        job(job_id=4, dependency="afterok:1(unfulfilled)?afterok:99(unfulfilled)"),
+        job(job_id=5, required=("c1",), cores_per_task=16),
+        job(job_id=6, array_id=6, array_tasks=(1, 2), held=True),
+        job(job_id=7, dependency="aftercorr:6_2(unfulfilled)"),
+    )
+    future = Future(queue, left_by(runs))
+    assert future.left == {
+        "1": "it has no room even if no job runs: room on 0 of 1 node, short of cores",
+        "2": "it depends on job 1, which has no forecast",
+        "3": "it depends on job 2, which has no forecast",
+        "6_[1-2]": "it is held",
+        "7": "it depends on job 6_2, which has no forecast",
+    }
+    assert set(started(future)) == {"4", "5"}
+    assert future.never == {
+        "4": "what it needs is in use, closed or limited without an end that is known",
+        "5": "what it needs is in use, closed or limited without an end that is known",
+    }
+
+
 def test_a_job_that_begins_later_is_where_its_priority_is(job, running, left_by):
     runs = running(99, *NODES[:4], end=NOW + 50)
     whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
     late = job(job_id=1, priority=9, eligible=NOW + 20, **whole)
     queue = queue_of(runs, late, *(job(job_id=n, priority=5, **whole) for n in (2, 3)))
-    found = started(Future(queue, left_by(runs), "easy"))
-    assert found == {"1": 50, "2": 60, "3": 70}
+    for policy in ("conservative", "easy"):
+        found = started(Future(queue, left_by(runs), policy))
+        assert found == {"1": 50, "2": 60, "3": 70}, policy
+    # it reserves from its begin time on, and no sooner: until then others may start
+    there = {"cores_per_task": 16, "limit": 40.0, "partitions": ("own",)}
+    first = job(job_id=1, priority=9, eligible=NOW + 20, least_nodes=4, most_nodes=4, **there)
+    queue = queue_of(first, *(job(job_id=n, priority=5, **there) for n in (2, 3, 4)))
+    idle = left_by()
+    for policy in ("conservative", "easy"):
+        found = started(Future(queue, idle, policy))
+        assert found == {"1": 40, "2": 0, "3": 0, "4": 0}, policy
+
+
+def planned_anew(queue, supply, begins) -> dict[str, float]:
+    """Place all jobs that wait in order at each begin time that lets a job in that has to wait.
+
+    Others keep what they had; a job that can start at once delays none of them.
+    """
+    free = np.repeat(supply.site.capacity[None, :4, 0].astype(int), LAST, axis=0)
+    for each in queue.running:
+        for at in each.allocations:
+            free[: each.end - NOW, supply.site.index[at.node]] -= at.cores
+    order = sorted(queue.pending, key=lambda job: (-job.priority, job.job_id))
+    places: dict[str, tuple[int, list[int]]] = {}
+
+    def take(job, sign):
+        start, nodes = places[job.label]
+        free[start : start + int(job.limit), nodes] -= sign * job.cores_per_task
+
+    def place(job, now):
+        for time in range(now, LAST - int(job.limit)):
+            room = free[time : time + int(job.limit)].min(axis=0)
+            nodes = np.flatnonzero(room >= job.cores_per_task).tolist()
+            if len(nodes) >= job.least_nodes:
+                places[job.label] = time, nodes[: job.least_nodes]
+                return take(job, 1)
+        return None
+
+    for now in sorted({*begins.values()}):
+        new = [job for job in order if begins[job.label] == now]
+        for job in new:
+            place(job, now)
+        if any(places[job.label][0] > now for job in new):
+            waiting = [job for job in order if job.label in places]
+            waiting = [job for job in waiting if job in new or places[job.label][0] >= now]
+            for job in waiting:
+                take(job, -1)
+            for job in waiting:
+                place(job, now)
+    return {label: start for label, (start, _) in places.items()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(situations(), st.lists(st.sampled_from([0, 0, 5, 17, 30]), min_size=6, max_size=6))
+def test_jobs_that_begin_later_are_planned_as_in_the_textbook(
+    job, running, left_by, situation, begins
+):
+    runs, waits, _ = situation
+    queue, supply = posed((runs, waits, {}), job, running, left_by)
+    at = {one.label: begin for one, begin in zip(queue.pending, begins)}
+    jobs = tuple(
+        replace(one, eligible=NOW + at[one.label]) if at.get(one.label) else one
+        for one in queue.jobs
+    )
+    queue = replace(queue, jobs=jobs)
+    assert started(Future(queue, supply)) == planned_anew(queue, supply, at)
+
+
+def test_a_job_that_comes_late_takes_its_place_before_those_that_have_one(job, running, left_by):
+    """The limit of its array holds one back, and another waits for a job that runs."""
+    runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
+    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
+    queue = queue_of(
+        runs,
+        job(job_id=1, priority=9, array_id=1, array_tasks=(0, 1), array_limit=1, **whole),
+        job(job_id=2, priority=5, **whole),
+        job(job_id=3, priority=8, dependency="afterany:99(unfulfilled)", **whole),
+    )
+    for policy in ("conservative", "easy"):
+        found = started(Future(queue, left_by(runs), policy))
+        assert found == {"1_0": 50, "1_1": 60, "3": 70, "2": 80}, policy
 
 
 def test_jobs_start_again_after_a_reservation_that_comes(job, running, left_by):
@@ -217,6 +342,108 @@ def test_jobs_start_again_after_a_reservation_that_comes(job, running, left_by):
     queue = queue_of(runs, job(job_id=1, limit=150.0), job(job_id=2, limit=90.0))
     for policy in ("conservative", "easy"):
         assert started(Future(queue, supply, policy)) == {"1": 300, "2": 0}, policy
+
+
+def test_a_job_starts_in_its_reservation_and_is_ended_with_it(job, running, left_by):
+    """As Slurm 24.11 did: it started a job of 5 h in a reservation of 3 h."""
+    own = Reservation("course", ("c1",), NOW + 20, NOW + 100)
+    runs = running(99, "c1", end=NOW + 50)
+    supply = replace(left_by(runs), reservations=(own,))
+    inside = {"reservation": "course", "limit": 1000.0, "cores_per_task": 16}
+    queue = queue_of(
+        runs, job(job_id=1, **inside), job(job_id=2, **inside),
+        job(job_id=3, required=("c1",), cores_per_task=16, limit=10.0),
+    )  # fmt: skip
+    for policy in ("conservative", "easy"):
+        future = Future(queue, supply, policy)
+        found = started(future)
+        # running jobs of others are off its nodes when it begins, as far as the forecast knows
+        assert (found["1"], found["3"]) == (20, 100), policy
+        assert math.isnan(found["2"]), policy
+        assert future.never == {"2": "its reservation course ends before it has room"}, policy
+    beyond = "its time limit is beyond reservation course: Slurm ends it with that"
+    assert future.doubts == {"1": (beyond,), "2": (beyond,)}
+    assert f"jobs 1, 2: {beyond}" in forecast(future, None, draws=0).notes
+    late = replace(supply, settings={"resvoverrun": "2 min"})
+    assert started(Future(queue, late))["3"] == 220
+    flex = replace(supply, reservations=(replace(own, flags=("FLEX",)),))
+    free = Future(queue, flex)
+    assert (started(free)["1"], started(free)["2"]) == (0, 0)
+    assert free.doubts["1"] == ("the nodes of reservation course are taken as closed to it",)
+
+
+def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends(job, running, left_by):
+    own = {"cores": 2, "exclusive": "user", "user": "ada"}
+    runs = [running(98, "c1", end=NOW + 50, **own), running(99, "c1", end=NOW + 80, **own)]
+    there = {"required": ("c1",), "limit": 10.0}
+    queue = queue_of(
+        *runs, job(job_id=1, user="bob", **there), job(job_id=2, user="ada", **there),
+        job(job_id=3, user="bob", limit=10.0),
+    )  # fmt: skip
+    future = Future(queue, left_by(*runs))
+    for policy in ("conservative", "easy"):
+        found = started(replace(future, policy=policy))
+        assert found == {"1": 80, "2": 80, "3": 0}, policy
+    # each runs for 0.99 of its limit in all draws, 1,050 s and 1,080 s, of which 1,000 are over
+    groups = tuple(np.full(10, text, dtype=object) for text in (*("-",) * 5, ""))
+    drawn = forecast(future, RunTimes(np.full(10, 0.99), groups), draws=3)
+    assert {one.label: one.median for one in drawn.starts}["1"] == NOW + 70
+    assert future.doubts == {
+        "2": ("it may join jobs of its user on their nodes, but is taken not to",)
+    }
+    # in a draw, job 99 ends after 20 s and job 98 after 40
+    taken = [40.0 if row.job is runs[0] else 20.0 for row in future.rows]
+    taken = [40.0 if row.until else each for row, each in zip(future.rows, taken)]
+    assert started(future, np.array(taken))["1"] == 40
+    [both] = [row for row in future.rows if row.until]
+    assert both.until == (*runs,)
+    hidden = replace(left_by(), owners=("ada", *("",) * 6))
+    future = Future(queue_of(job(job_id=1, user="bob", **there)), hidden)
+    assert math.isnan(started(future)["1"])
+
+
+def test_licences_that_no_job_shows_are_in_use_for_good(job, supply):
+    there = supply(licences={"lab": 3})
+    there = replace(there, licences={"lab": 1})
+    queue = queue_of(job(job_id=1, licences="lab:2"), job(job_id=2, licences="lab:1"))
+    future = Future(queue, there)
+    assert started(future)["2"] == 0
+    assert [*future.never] == ["1"]
+
+
+def test_cores_of_a_partition_on_a_node_are_limited(job, running, left_by):
+    runs = running(99, "c1", cores=6, end=NOW + 50)
+    supply = left_by(runs)
+    left = np.full(7, 8)
+    left[0] = 2
+    access = {"all": Access(cores_per_node=8)}
+    supply = replace(supply, access=access, cores_left={"all": left})
+    there = {"required": ("c1",), "limit": 10.0}
+    queue = queue_of(
+        runs,
+        job(job_id=1, cores_per_task=4, **there),
+        job(job_id=2, cores_per_task=2, **there),
+        job(job_id=3, cores_per_task=4, partitions=("own",), exclusive="", **there),
+        job(job_id=4, cores_per_task=9, **there),
+    )
+    future = Future(queue, supply)
+    found = started(future)
+    assert (found["1"], found["2"], "4" in found) == (50, 0, False)
+    assert "short of cores of partition all" in future.left["4"]
+
+
+def test_a_job_may_have_nodes_of_several_numbers_of_threads(job, running, left_by):
+    runs = running(99, "c3", end=NOW + 50)
+    wide = {"partitions": ("rest",), "least_nodes": 2, "most_nodes": 2, "tasks": 2}
+    queue = queue_of(
+        runs,
+        job(job_id=1, tasks_per_node=1, cores_per_task=15, limit=10.0, **wide),
+        # m1 has 64 threads of 32 cores: two jobs of 31 threads, 32 of whole cores, fill it
+        job(job_id=2, partitions=("rest",), required=("m1",), cores_per_task=31, limit=10.0),
+        job(job_id=3, partitions=("rest",), required=("m1",), cores_per_task=31, limit=10.0),
+    )
+    found = started(Future(queue, left_by(runs)))
+    assert found == {"1": 0, "2": 0, "3": 10}
 
 
 def test_draws_of_a_job_do_not_depend_on_other_jobs(job, running, left_by):

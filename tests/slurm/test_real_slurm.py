@@ -70,7 +70,7 @@ def _seconds_run(slurm: RealSlurm, node: str) -> int:
 def test_jobs_start_on_the_planned_nodes_on_fewest_switches(slurm):
     jobs = [slurm.submit(f"-N{size}", "--exclusive", "--comment=mine") for size in SIZES]
     applied = optsched(slurm, "apply", "--yes")
-    assert f"{len(SIZES)} of {len(SIZES)} jobs are updated" in applied.stderr
+    assert f"updated {len(SIZES)} of {len(SIZES)} jobs" in applied.stderr
     planned = {job: slurm.field(job, "ReqNodes") for job in jobs}
     assert [len(hosts_of(planned[job])) for job in jobs] == [*SIZES]
     slurm.schedule(AWAKE)
@@ -83,7 +83,7 @@ def test_jobs_start_on_the_planned_nodes_on_fewest_switches(slurm):
     slurm.call("scontrol", "requeue", first)
     slurm.wait(lambda: slurm.field(first, "State") == "PENDING")
     assert slurm.field(first, "ReqNodes") == planned[first]
-    assert "1 of 1 jobs are updated" in optsched(slurm, "reset", "--yes").stderr
+    assert "updated 1 of 1 job" in optsched(slurm, "reset", "--yes").stderr
     assert (slurm.field(first, "ReqNodes"), slurm.field(first, "comment")) == ("", "mine")
     assert all(slurm.field(job, "comment").startswith("optsched:") for job in others)
 
@@ -93,9 +93,9 @@ def test_reset_restores_pending_jobs(slurm):
     jobs = [slurm.submit("-N3", f"--comment={comment}"), slurm.submit("-N2", "--array=0-2%2")]
     before = slurm.call("scontrol", "show", "jobs", "-o")
     applied = optsched(slurm, "apply", "--yes")
-    assert "3 of 3 jobs are updated" in applied.stderr
+    assert "updated 3 of 3 jobs" in applied.stderr
     assert slurm.field(jobs[0], "ReqNodes").startswith("n")
-    assert "3 of 3 jobs are updated" in optsched(slurm, "reset", "--yes").stderr
+    assert "updated 3 of 3 jobs" in optsched(slurm, "reset", "--yes").stderr
     assert slurm.field(jobs[0], "ReqNodes") == ""
     assert not any(slurm.field(job, "comment").startswith("optsched") for job in jobs)
     assert comment.split("\n")[0] in before

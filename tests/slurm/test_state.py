@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
+from optsched.durations import moment
 from optsched.report.page import render
+from optsched.sites.reservations import Reservation
 from optsched.slurm.page import page
 from optsched.slurm.state import State, idle_while_waiting, weekly_waits
 from optsched.traces.trace import Header, Trace
@@ -84,3 +87,24 @@ def test_the_page_of_a_state_escapes_what_users_write(job, supply):
     assert "<b>ada" not in text
     assert "&lt;b&gt;ada" in text
     assert "7 of 7 nodes in service are idle, and 1 job waits" in text
+
+
+def test_the_page_lists_reservations_with_times_in_a_named_zone(job, supply):
+    kept = (
+        Reservation("later", ("c1", "c2"), NOW + 60, NOW + 120, {"lab": 2}, flags=("MAINT",)),
+        Reservation("own", ("g1",), admits={"users": ("ada", "bob"), "allowed_partitions": ("x",)}),
+        Reservation("floating", ("c3",), ahead=3600.0),
+    )
+    text = render(page(State(queue_of(job()), supply(reservations=kept)), None))
+    assert ">Reservations<" in text
+    for words in (
+        *("later", "c[1-2]", "2 lab", "MAINT", "users ada, bob; allowed partitions x"),
+        *("always in 1 h", moment(NOW + 60, is_short=True), moment(NOW + 120, is_short=True)),
+    ):
+        assert words in text, words
+    assert ">Reservations<" not in render(page(State(queue_of(job()), supply()), None))
+
+
+def test_moments_name_their_zone():
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d[+-]\d\d:\d\d", moment(NOW, is_short=True))
+    assert datetime.fromisoformat(moment(NOW)).timestamp() == NOW

@@ -198,25 +198,6 @@ def test_files_that_are_missing_are_said(write_dump, tmp_path):
     assert read_supply(tmp_path, 1000).unread == ()
 
 
-def test_jobs_before_it_are_those_of_its_nodes_and_of_higher_tiers(job, supply):
-    tiers = {"rest": 9, "short": 1}
-    parts = tuple(
-        replace(each, priority_tier=tiers.get(each.name, 5)) for each in supply().site.partitions
-    )
-    there = supply(partitions=parts)
-    jobs = (
-        job(job_id=1, priority=50, partitions=("own",)),  # c1 to c4
-        job(job_id=2, priority=60, partitions=("all",)),
-        job(job_id=3, priority=10, partitions=("rest",)),  # c3, c4 and m1, of a higher tier
-        job(job_id=4, priority=70, partitions=("block",)),  # g1 and g2
-        job(job_id=5, priority=90, partitions=("short",), limit=60.0),  # c1 and c2, a lower tier
-        job(job_id=6, priority=40, partitions=("all",)),
-    )
-    found = explain(queue_of(*jobs), there, "1")
-    assert [each.job_id for each in found.ahead] == [3, 2]
-    assert [each.job_id for each in found.ahead_by_priority] == [2]
-
-
 def test_drained_nodes_that_would_do_are_named(job, supply):
     states = ("drained", "down", "up", "up", "up", "up", "up")
     there = supply(states=states)

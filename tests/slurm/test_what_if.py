@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
+from optsched.sites.records import Notes
+from optsched.sites.slurm_partitions import Access, shown_partitions
+from optsched.slurm.explain import explain
 from optsched.slurm.future import Future
 from optsched.slurm.reserved import earliest_start
 from optsched.slurm.snapshot import placement_problem
@@ -98,6 +101,66 @@ def test_a_job_is_submitted_with_options_of_sbatch(present):
     assert job.partitions == ("all",)
     found = changed(present, ["submit -p all -n 3", "priority 10 = 7"])
     assert pending(found)[10].priority == 7
+
+
+def test_a_job_without_a_limit_has_that_of_its_partition_as_in_slurm(present):
+    access = {"all": Access(default_time=1800.0), "short": Access(default_time=3600.0)}
+    supply = replace(present.supply, access=access)
+    for partition, limit, said in (
+        ("all", 1800, "DefaultTime of partition all, 30 min"),
+        ("short", 600, "MaxTime of partition short, 10 min"),  # shorter than the default
+        ("rest", np.inf, "MaxTime of partition rest, none"),
+    ):
+        found = changed(replace(present, supply=supply), [f"submit -N 1 -p {partition}"])
+        assert pending(found)[10].limit == limit
+        assert found.supply.notes == (
+            f"job 10: its limit is {said}",
+            "job 10: taken to have priority 5, the lowest of the queue",
+        )
+    own = changed(present, ["submit -N 1 -t 5 -p all --priority 7"])
+    assert own.supply.notes == present.supply.notes
+
+
+def test_the_default_limit_is_read_from_text_and_json(tmp_path):
+    shown = "PartitionName={} Nodes=c1 MaxTime=02:00:00 DefaultTime={} State=UP\n"
+    cases = (("a", "NONE"), ("b", "01:00:00"), ("c", "UNLIMITED"))
+    lines = "".join(shown.format(*each) for each in cases)
+    path = tmp_path / "partitions.txt"
+    path.write_text(lines)
+    access = shown_partitions(path, {"c1": 0}, {}, Notes())[1]
+    limits = {name: one.default_time for name, one in access.items()}
+    assert limits == {"a": np.inf, "b": 3600, "c": np.inf}
+
+
+def test_a_released_job_has_the_priority_that_slurm_would_give(job, supply):
+    settings = {"priorityweightage": "1000", "prioritymaxage": "00:10:00"}
+    there = supply(settings=settings)
+    like = {"user": "ada", "account": "a", "qos": "q"}
+    queue = queue_of(
+        job(job_id=1, priority=0, held=True, nice=7, **like),
+        # of 5 minutes of 10 it has 500 for its age
+        job(job_id=2, priority=940, submit=NOW - 300, nice=3, **like),
+        job(job_id=3, priority=2000, submit=NOW - 900, **like),
+        job(job_id=4, priority=9, user="bob"),
+        job(job_id=5, priority=0, held=True, user="eve"),
+        job(job_id=6, priority=0, held=True, user="eve"),
+    )
+    found = changed(Present(queue, there), ["release 1", "release user eve"])
+    jobs = pending(found)
+    assert {number: one.priority for number, one in jobs.items() if not one.held} == {
+        1: 436, 2: 940, 3: 2000, 4: 9, 5: 9, 6: 9,
+    }  # fmt: skip
+    assert found.supply.notes == (
+        "job 1: taken to have priority 436, that of job 2, of the same kind, without its age",
+        "jobs 5, 6: taken to have priority 9, the lowest of the queue",
+    )
+    explained = explain(queue, there, "1")
+    assert explained.released.priority == 436
+    assert [each.job_id for each in explained.ahead] == [3, 2]
+    basic = replace(there, settings={"prioritytype": "priority/basic"})
+    last = changed(Present(queue, basic), ["release 1"])
+    assert pending(last)[1].priority == 8
+    assert last.supply.notes[0].endswith("priority 8, below all others, as by priority/basic")
 
 
 def test_the_policy_of_a_forecast_is_chosen(present):

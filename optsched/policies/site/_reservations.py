@@ -5,7 +5,9 @@ for as long as it may run. After an end, where something has become free, the wa
 placed again one by one, those of a higher tier first, then in order of submission; each starts
 earlier, or stays where it is. A job without any time at which it could start within a reservation
 of the site is placed once there is one. Jobs of the same tier that are submitted at once are placed
-in the order in which the news has them.
+in the order in which the news has them. Where `anew` is set and a job comes while others wait, and
+cannot start at once, all waiting jobs are placed anew in the order of their numbers: others may
+start later than was reserved for them.
 
 Only jobs that can move are examined.
 
@@ -111,13 +113,14 @@ class Reservations(NamedTuple):
     node: Numbers  # of each entry, as the next two
     chunks: Numbers
     next: Numbers
-    spare: Numbers  # one entry, as the next six: the first unused one
+    spare: Numbers  # one entry, as the next seven: the first unused one
     room: Numbers  # for so many entries of jobs there is room
     entries: Numbers  # of the jobs that wait or run
     tiers: Numbers
     waiting: Numbers  # jobs that wait
     is_heard: Numbers  # whether the present submissions are in `entries`
     changes: Numbers  # whether waiting jobs may be able to move
+    anew: Numbers  # whether all are placed anew if one comes late and has to wait
     change: Numbers  # for the search, see `earliest_of`; as the next three
     place: Place
     before: Place  # of a job that has just given it up
@@ -287,8 +290,8 @@ def place_job(table: Reservations, job: int, one: int, start: float) -> int:
 
 
 @kernel(allocates=False)
-def submit(table: Reservations, job: int) -> None:
-    """Reserve for a submitted job at the earliest time."""
+def place_first(table: Reservations, job: int) -> None:
+    """Reserve for a job without a place at the earliest time."""
     asked, now, request = table.lines.asked, table.lines.instant[0], table.requests[job]
     start, chosen, used = now, NOWHERE, 0
     table.first[job] = NONE
@@ -305,6 +308,12 @@ def submit(table: Reservations, job: int) -> None:
         table.start[job] = table.end[job] = np.inf
     else:
         reserve(table, job, chosen, start, used)
+
+
+@kernel(allocates=False)
+def submit(table: Reservations, job: int) -> None:
+    """Reserve for a submitted job at the earliest time."""
+    place_first(table, job)
     at = table.waiting[0]
     while at > 0 and table.order[at - 1] > job:  # that job was held
         table.order[at] = table.order[at - 1]
@@ -355,6 +364,22 @@ def place_all_again(table: Reservations) -> None:
             may_move = table.missing[job] <= 0 and table.start[job] > now
             if may_move and table.tier[job] == tier and place_again(table, job):
                 table.changes[0] = 1
+
+
+@kernel(allocates=False)
+def place_anew(table: Reservations) -> None:
+    """Place all waiting jobs one by one, as if none had a place."""
+    for at in range(table.waiting[0]):
+        job = table.order[at]
+        if table.start[job] < np.inf:
+            book_all(table, job, -1)
+            disuse(table.lines, table.start[job])
+            disuse(table.lines, table.end[job])
+            let_go(table, job)
+    for tier in range(table.tiers[0]):
+        for at in range(table.waiting[0]):
+            if table.tier[table.order[at]] == tier:
+                place_first(table, table.order[at])
 
 
 @kernel(allocates=False)
@@ -439,6 +464,11 @@ def decide(table: Reservations, news: News) -> int:
         for at in range(counts[N_SUBMITTED]):
             if table.tier[news.submitted[at]] == tier:
                 submit(table, news.submitted[at])
+    if table.anew[0] and table.waiting[0] > counts[N_SUBMITTED]:
+        for at in range(counts[N_SUBMITTED]):
+            if table.start[news.submitted[at]] > news.now[0]:
+                place_anew(table)
+                break
     start_due(table, news)
     if table.waiting[0] > 0:
         ask_again(table.closed, news)
@@ -463,7 +493,7 @@ def new_reservations(
     lines = new_lines(asked, free, closed, jobs)
     tiers, rank = np.unique(-tier, return_inverse=True)
     alternative, missing, first, order = np.zeros((4, jobs), dtype=np.int64)
-    spare, room, entries, waiting, is_heard, changes = np.zeros((6, 1), dtype=np.int64)
+    spare, room, entries, waiting, is_heard, changes, anew = np.zeros((7, 1), dtype=np.int64)
     node, chunks, *places = np.zeros((6, nodes), dtype=np.int64)
     following = np.arange(1, nodes + 1)
     peaks = np.zeros((nodes, lines.free.amount.shape[1]), dtype=np.int64)
@@ -475,7 +505,7 @@ def new_reservations(
         np.full(jobs, np.inf),
         np.full(jobs, np.inf),
         *(alternative, missing, first, order, node, chunks, following, spare, room, entries),
-        *(np.array([len(tiers)]), waiting, is_heard, changes),
+        *(np.array([len(tiers)]), waiting, is_heard, changes, anew),
         *(np.zeros(len(lines.instant) + 1, dtype=np.int64), Place(*places[:2]), Place(*places[2:])),
         Free(peaks, np.zeros(nodes, dtype=np.int64), *free[2:]),
     )
