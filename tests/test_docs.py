@@ -39,6 +39,9 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 RUN = [page for page in PAGES if blocks(page) and page.stem != "gallery"]
 """Pages to run; building the site runs the commands of the gallery."""
 
+SLOW = ("simulate", "compare", "sweep", "sweep-file", "compare-on-parts", "use-a-notebook")
+"""Pages of options, and of what others show in less time; a reader begins with none of them."""
+
 HELD = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("index.md", "tutorial.md"))]
 HELD += sorted((ROOT / "docs" / "how-to").glob("*.md"))
 """Pages of which no figure is without its source."""
@@ -60,7 +63,13 @@ def write_block(language: str, text: str) -> None:
     file.write_text(text)
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=pytest.mark.long if page.stem in SLOW else ())
+        for page in RUN
+    ],
+)
 def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("optsched.cores.cores", lambda: 1)  # one worker to start, not two

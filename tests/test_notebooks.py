@@ -13,7 +13,13 @@ from prose import expressions, unsaid, wrong
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 
 
-@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, id=file.stem, marks=() if file.stem == "your-own" else pytest.mark.long)
+        for file in NOTEBOOKS
+    ],
+)
 def test_a_notebook_runs_and_shows_tables_and_pictures(file, tmp_path):
     notebook = nbformat.read(file, as_version=4)
     said = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")

@@ -298,15 +298,6 @@ def test_all_mistakes_are_told_at_once(fields, mistakes):
     assert "box-placement" in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["torus", "running", "waiting"])
-def test_a_missing_field_is_named_alone(name):
-    fields = changed(profits=[1, 2, 3])
-    del fields[name]
-    with pytest.raises(InputError) as raised:
-        BoxPlacement.from_json(fields)
-    assert raised.value.mistakes == (f"{name}: missing",)
-
-
 @pytest.mark.parametrize("written", [None, {}, {"box_of_job": ["2x2"]}, {"box_of_job": [3]}])
 def test_a_solution_of_another_form_is_refused(written):
     with pytest.raises(InputError, match="expected a list of boxes"):

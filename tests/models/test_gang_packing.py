@@ -256,15 +256,6 @@ def test_all_mistakes_are_told_at_once(fields, mistakes):
     assert "gang-packing" in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["columns", "rows", "running", "rows_of_running", "waiting"])
-def test_a_missing_field_is_named_alone(name):
-    fields = changed()
-    del fields[name]
-    with pytest.raises(InputError) as raised:
-        GangPacking.from_json(fields)
-    assert raised.value.mistakes == (f"{name}: missing",)
-
-
 @pytest.mark.parametrize(
     ("fields", "mistake"),
     [

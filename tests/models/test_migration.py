@@ -252,15 +252,6 @@ def test_all_mistakes_are_told_at_once(fields, mistakes):
     assert list(raised.value.mistakes) == mistakes
 
 
-@pytest.mark.parametrize("name", ["torus", "running", "sizes", "elapsed", "incoming"])
-def test_a_missing_field_is_named_alone(name):
-    fields = changed()
-    del fields[name]
-    with pytest.raises(InputError) as raised:
-        Migration.from_json(fields)
-    assert raised.value.mistakes == (f"{name}: missing",)
-
-
 @pytest.mark.parametrize(
     "written",
     [

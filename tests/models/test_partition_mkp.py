@@ -310,15 +310,6 @@ def test_all_mistakes_are_told_at_once(fields, mistakes):
     assert "partition-mkp" in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["torus", "bins", "waiting"])
-def test_a_missing_field_is_named_alone(name):
-    fields = changed()
-    del fields[name]
-    with pytest.raises(InputError) as raised:
-        PartitionMKP.from_json(fields)
-    assert raised.value.mistakes == (f"{name}: missing",)
-
-
 @pytest.mark.parametrize(
     ("written", "expected"),
     [

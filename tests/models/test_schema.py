@@ -96,6 +96,19 @@ def test_what_a_schema_refuses_the_reader_refuses_too(model):
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_a_missing_field_is_named_alone(model):
+    cls = registry.models[model]
+    example = min(snapshot_files(bundled("models") / model), key=lambda file: file.stat().st_size)
+    whole = Snapshot.from_json(json.loads(example.read_text())).problem.to_json()
+    required = [field.name for field in cls.schema.fields if field.is_required]
+    assert required
+    for name in required:
+        with pytest.raises(InputError) as raised:
+            cls.from_json({other: value for other, value in whole.items() if other != name})
+        assert raised.value.mistakes == (f"{name}: missing",)
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_every_problem_of_a_schema_is_written_as_the_schema_says(model):
     """What is left out on file has its default; null is written only where it is read."""
     cls = registry.models[model]

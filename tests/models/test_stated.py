@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 import optsched
 from optsched import registry
 from optsched.errors import InputError
-from optsched.fields import Choice, Integer, flag
+from optsched.fields import Integer
 from optsched.models.export import export
-from optsched.models.fields import MOST_COLUMNS as WIDEST
-from optsched.models.fields import Amounts, ColumnSets, Integers, Labels, Numbers, Texts
-from optsched.models.gang_packing.program import _interchangeable, _sharing
+from optsched.models.fields import Integers, Labels
 from optsched.models.linear import Expression
-from optsched.models.node_placement.program import NodePlacementFormulation
 from optsched.models.program import UNBOUNDED, Program, formulations
 from optsched.models.schema import field
 from optsched.models.snapshot import Snapshot
@@ -28,8 +25,6 @@ from optsched.models.stated import Data, model
 from optsched.models.verification import Numbers as PlainNumbers
 from optsched.testing import (
     check_problem,
-    gang_packings,
-    node_placements,
     window_mkps,
 )
 from optsched.testing.contract import _check_program
@@ -59,106 +54,9 @@ def window(
     m.require("once", x.sum(axis=1) <= 1)
 
 
-def gang(
-    m,
-    columns: Integer(1, WIDEST),
-    rows: Integer(1, WIDEST),
-    running: ColumnSets(),
-    rows_of_running: Numbers("row", within="rows", largest=WIDEST, like="running"),
-    waiting: Numbers("size", 1, within="columns", largest=WIDEST),
-    admission: Choice("fcfs", "skip") = "fcfs",
-    rerow: flag() = False,
-    running_jobs: Labels("running") = None,
-    waiting_jobs: Labels("waiting") = None,
-):
-    """Rows of an Ousterhout matrix for running and waiting jobs."""
-    problem = _today(columns, rows, running, rows_of_running, waiting, admission, rerow)
-    n, alike = len(running), np.array(_interchangeable(problem), dtype=np.int64)
-    sizes = np.array([*map(int.bit_count, running), *waiting], dtype=np.int64)
-    lower = np.zeros((len(sizes), rows), dtype=np.int64)
-    upper = np.ones_like(lower)
-    if not rerow:
-        held = [mask.bit_count() for mask in problem.occupied(rows_of_running)]
-        lower[range(n), rows_of_running] = 1
-        upper = np.where(
-            np.arange(len(sizes))[:, None] < n, lower, sizes[:, None] + held <= columns
-        )
-
-    x = m.binary("x", len(sizes), rows, lower=lower, upper=upper)
-    y = m.binary("y", rows, lower=lower.max(axis=0, initial=0))
-    m.maximize((rows + 1) * (sizes[n:] @ x[n:].sum(axis=1) + sizes[:n].sum()) - y.sum())
-    m.require("capacity", sizes @ x <= columns * y)
-    m.require("used", y <= x.sum(axis=0))
-    m.require("kept", x[:n].sum(axis=1) == 1)
-    m.require("once", x[n:].sum(axis=1) <= 1)
-    for number, jobs in enumerate(_sharing(problem) if rerow else (), start=1):
-        m.require(f"conflict{number}", x[jobs].sum(axis=0) <= y)
-    if admission == "fcfs":
-        m.require("order", x[n + 1 :].sum(axis=1) <= x[n:-1].sum(axis=1))
-    m.require("first", y[alike[1:]] <= y[alike[:-1]])
-
-
-def _today(*fields):
-    return registry.models["gang-packing"](*fields)
-
-
-def placement(
-    m,
-    resources: Texts(),
-    free: Amounts("resources"),
-    chunks: Integers(1),
-    demand: Amounts("resources", like="chunks"),
-    weights: Integers(0, like="chunks"),
-    then: Texts("switches", "nodes"),
-    span: Texts("anywhere", "switch", like="chunks"),
-    busy: Numbers("node", first=0, of="free"),
-    licences: Integers(0),
-    licences_of: Amounts("licences", like="chunks"),
-    most: Integers(0),
-    scales: Integers(1),
-    switches: Labels("free", as_text=True) = None,
-):
-    """Jobs onto nodes by resources, switches and licences; `most` chunks on each node by job."""
-    most = most.reshape(len(chunks), len(free))
-    job, node = np.nonzero(most)
-    price = dict(zip(then, scales[1:].tolist()))
-    p = m.binary("p", len(chunks))
-    x = m.integer("x", len(job), upper=most[job, node])
-    value = scales[0] * (weights @ p)
-    m.require("chunks", x.sum_by(job, len(p)) == chunks * p)
-    for r in range(len(resources)):
-        m.require(f"resource{r + 1}", (demand[job, r] * x).sum_by(node, len(free)) <= free[:, r])
-    if switches is not None:
-        held = np.array(span) == "switch"
-        _, of = np.unique(np.array(switches, dtype=str), return_inverse=True)
-        mine = np.flatnonzero((held | ("switches" in then))[job])
-        (by, _), at = np.unique(np.stack([job[mine], of[node[mine]]]), axis=1, return_inverse=True)
-        z = m.binary("z", len(by))
-        inside = x[mine].sum_by(at.ravel(), len(by))
-        m.require("z_span", inside <= chunks[by] * z)
-        m.require("z_used", inside >= z)
-        few = np.flatnonzero(held[by])
-        if len(few):
-            m.require("z_few", z[few].sum_by(by[few], len(p)) <= held * p)
-        value = value - price.get("switches", 0) * z.sum()
-    if "nodes" in then:
-        idle = np.setdiff1d(node, busy)
-        opening = np.flatnonzero(np.isin(node, idle))
-        at = np.searchsorted(idle, node[opening])
-        o = m.binary("o", len(idle))
-        m.require("open", x[opening] <= most[job, node][opening] * o[at])
-        m.require("used", x[opening].sum_by(at, len(idle)) >= o)
-        value = value - price["nodes"] * o.sum()
-    for number, left in enumerate(licences.tolist()):
-        m.require(f"licence{number + 1}", licences_of[:, number] @ p <= left)
-    m.maximize(value)
-
-
 STATEMENTS = {
     "stated-power-cap": power_cap,
     "stated-window": window,
-    "stated-gang": gang,
-    "stated-placement": placement,
 }
 
 
@@ -221,32 +119,6 @@ def test_window_mkp_has_the_rows_of_today(problem):
     assert_same_program(stated.formulate().program, problem.formulate().program)
     assert_readings_agree(stated, 5)
     assert stated.size == problem.size
-
-
-@settings(max_examples=400, deadline=None)
-@given(gang_packings())
-def test_gang_packing_has_the_rows_of_today(problem):
-    stated = again("stated-gang", problem)
-    assert_same_program(stated.formulate().program, problem.formulate().program)
-    assert_readings_agree(stated, 5)
-
-
-@settings(max_examples=400, deadline=None)
-@given(node_placements(max_jobs=5, max_nodes=5))
-def test_node_placement_has_the_rows_of_today(problem):
-    """Without devices, blocks, levels and exclusive jobs."""
-    spans = ["anywhere" if span == "block" else span for span in problem.span]
-    fields = {f.name: getattr(problem, f.name) for f in problem.schema.fields}
-    for name in ("devices", "share", "blocks", "exclusive", "levels", "groups", "most_groups"):
-        fields[name] = problem.schema.model.__dataclass_fields__[name].default
-    then = [name for name in problem.then if name != "fragmentation"]
-    problem = type(problem)(**fields | {"span": spans, "then": then, "segments": None})
-    today = NodePlacementFormulation(problem)
-    most = np.array([today._most(job) for job in range(len(problem.chunks))], dtype=np.int64)
-    scale, prices = today._scales
-    stated = again("stated-placement", problem, most=most.ravel(), scales=[scale, *prices.values()])
-    assert_same_program(stated.formulate().program, today.program)
-    assert_readings_agree(stated, 5)
 
 
 @settings(max_examples=30, deadline=None)

@@ -236,7 +236,10 @@ def on_nodes(most, cores, times):
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one-queue", "several-queues"])
-@pytest.mark.parametrize(("policy", "backfill"), [("easy", "easy"), ("sjf", "easy")])
+@pytest.mark.parametrize(
+    ("policy", "backfill"),
+    [("easy", "easy"), pytest.param("sjf", "easy", marks=pytest.mark.long)],
+)
 def test_long_jobs_take_no_more_than_heads_can_spare(policy, backfill, several, site_textbook):
     # the first jobs hold half of the nodes for a while, heads need most of them, and jobs that last
     # beyond their shadow times take several nodes each: more than one of them is often too much;
@@ -279,8 +282,15 @@ WINDOWS = (
 """Reservations on these."""
 
 
-@pytest.mark.parametrize("unit", [1, 1.1])
-@pytest.mark.parametrize("windows", [(), WINDOWS], ids=["licences", "reservations"])
+@pytest.mark.parametrize(
+    ("windows", "unit"),
+    [
+        pytest.param((), 1, id="licences"),
+        pytest.param(WINDOWS, 1.1, id="reservations-fractions"),
+        pytest.param((), 1.1, id="licences-fractions", marks=pytest.mark.long),
+        pytest.param(WINDOWS, 1, id="reservations", marks=pytest.mark.long),
+    ],
+)
 def test_reservations_of_many_jobs_equal_the_textbook(windows, unit, site_textbook):
     # jobs end early, so that what others wait for becomes free, some of it licences or a hole
     # between reservations; sums of fractions are rounded; one alternative may be in the way of
@@ -479,7 +489,13 @@ def test_a_log_runs_on_a_site_as_on_a_line(policy, chosen, order, shared):
 
 KERNELS = [
     *(("fcfs", {}), ("easy", {}), ("easy-sjbf", {})),
-    *((order, {"backfill": backfill}) for order in ("sjf", "f1") for backfill in ("none", "easy")),
+    *(
+        pytest.param(
+            *(order, {"backfill": backfill}), marks=() if order == "sjf" else pytest.mark.long
+        )
+        for order in ("sjf", "f1")
+        for backfill in ("none", "easy")
+    ),
     ("conservative", {}),
 ]
 

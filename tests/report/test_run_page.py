@@ -101,14 +101,6 @@ def test_without_pictures_or_problems_there_is_no_such_section(small_run, tmp_pa
     assert "<img" in (folder / "report.html").read_text()
 
 
-def test_names_are_escaped(make_trace, tmp_path):
-    name = "<script>alert(1)</script>"
-    run = simulate(make_trace((0, 60, 60, 4), name=name), "nodes:10", "easy")
-    text = (save(run, tmp_path / "run") / "report.html").read_text()
-    assert text.count("<script>") == 1
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;: easy on nodes:10" in text
-
-
 @pytest.mark.parametrize("state", ["REJECTED", "WAITING"])
 def test_a_run_in_which_nothing_starts_has_a_page(small_run, tmp_path, state):
     never = np.full(3, np.nan)

@@ -32,7 +32,7 @@ def test_the_same_run_gives_the_same_bytes(random_run, tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-        draw(random_run(500), folder)
+        draw(random_run(100), folder)
     for path in folders[0].iterdir():
         data = path.read_bytes()
         assert data == (folders[1] / path.name).read_bytes(), path.name

@@ -60,7 +60,7 @@ def in_both_orders(policies: Iterable[str]) -> pytest.MarkDecorator:
     long = pytest.mark.long
     cases = [pytest.param(policy, "batched", id=f"batched-{policy}") for policy in policies]
     for policy in policies:
-        marks = () if policy in ("fcfs", "easy", "conservative", "placement", "gang") else long
+        marks = () if policy in ("fcfs", "easy", "conservative", "gang") else long
         cases.append(pytest.param(policy, "one-by-one", id=f"one-by-one-{policy}", marks=marks))
     return pytest.mark.parametrize(("policy", "order"), cases)
 

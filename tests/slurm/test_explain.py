@@ -26,7 +26,12 @@ from optsched.solvers.solving import solve
 from .conftest import NODES, NOW, VERSIONS, queue_of
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(
+    params=[
+        pytest.param(version, marks=() if version == VERSIONS[-1] else pytest.mark.long)
+        for version in VERSIONS
+    ]
+)
 def read(request, shared):
     """Return the queue of a captured cluster, and what it has free."""
     folder = shared(f"slurm/fixtures/{request.param}")

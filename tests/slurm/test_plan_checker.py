@@ -19,7 +19,19 @@ CAPTURES = sorted((SHARED / "slurm" / "fixtures").glob("*"))
 NONE = pytest.param(SHARED, marks=pytest.mark.skip(reason="needs ../shared/slurm"))
 
 
-@pytest.mark.parametrize("folder", CAPTURES or [NONE], ids=lambda folder: folder.name)
+LARGEST = "24.11.5"
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(
+            folder, id=folder.name, marks=pytest.mark.long if folder.name == LARGEST else ()
+        )
+        for folder in CAPTURES
+    ]
+    or [NONE],
+)
 def test_slurm_would_make_every_planned_start(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

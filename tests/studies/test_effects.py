@@ -34,6 +34,10 @@ PICTURES = {"changes.svg", "changes-narrow.svg"}
 @pytest.fixture
 def swept(make_trace, tmp_path):
     """Return a function: run a sweep of tiny traces a and b, and set figures of its runs."""
+    return sweeper(make_trace, tmp_path)
+
+
+def sweeper(make_trace, tmp_path):
     rows = [(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(9)]
     for name in ("a", "b"):
         write_trace(make_trace(*rows), tmp_path / f"{name}.swf")
@@ -221,13 +225,15 @@ def test_what_cannot_be_compared_is_refused(table, over, told, swept):
         effects_over(swept(table, lambda values: {}), over)
 
 
-def test_the_folder_is_the_same_to_the_byte(swept, tmp_path):
-    folder = swept({"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}, waits)
-    made = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        effects_page.fill(effects_over(folder, "jobs"), tmp_path / name, folder)
-        made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
+def test_the_folder_is_the_same_to_the_byte(filled, tmp_path):
+    swept, one = filled
+    shutil.copytree(one, tmp_path / "one")
+    (tmp_path / "two").mkdir()
+    effects_page.fill(effects_over(swept, "jobs"), tmp_path / "two", swept)
+    made = [
+        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
+        for name in ("one", "two")
+    ]
     assert made[0] == made[1]
     assert set(made[0]) == {"effects.json", "effects.csv", *PICTURES, "report.html"}
     page = tmp_path / "one" / "report.html"
@@ -242,6 +248,17 @@ def test_the_folder_is_the_same_to_the_byte(swept, tmp_path):
     assert first.endswith(",6,t,%,not decided,18")
 
 
+@pytest.fixture(scope="module")
+def filled(make_trace, tmp_path_factory):
+    """Return the folder of the effects of three parts of two traces."""
+    tmp_path = tmp_path_factory.mktemp("filled")
+    table = {"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}
+    folder = sweeper(make_trace, tmp_path)(table, waits)
+    (tmp_path / "one").mkdir()
+    effects_page.fill(effects_over(folder, "jobs"), tmp_path / "one", folder)
+    return folder, tmp_path / "one"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -251,10 +268,8 @@ def test_the_folder_is_the_same_to_the_byte(swept, tmp_path):
         ('"over": "jobs",', '"over": "jobs"', "not JSON"),
     ],
 )
-def test_a_damaged_folder_is_refused(old, new, told, swept, tmp_path):
-    folder = swept({"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}, waits)
-    (tmp_path / "one").mkdir()
-    effects_page.fill(effects_over(folder, "jobs"), tmp_path / "one", folder)
+def test_a_damaged_folder_is_refused(old, new, told, filled, tmp_path):
+    shutil.copytree(filled[1], tmp_path / "one")
     file = tmp_path / "one" / "effects.json"
     file.write_text(file.read_text().replace(old, new))
     with pytest.raises(InputError, match=told):

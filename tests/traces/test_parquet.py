@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import optsched
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace, write_trace
@@ -54,13 +53,6 @@ def test_a_cleaned_trace_keeps_the_stated_times(tmp_path, small_swf):
     assert again.frame.equals(trace.frame)
     assert again.stated_time.tolist() != again.requested_time.tolist()
     assert again.header.values("Note")[-1].startswith("cleaned by optsched (8 jobs read; 2 dropped")
-
-
-def test_a_run_is_that_of_the_log(tmp_path, small_swf):
-    write_trace(read_swf(small_swf), tmp_path / "a.parquet")
-    runs = [optsched.simulate(path, policy="easy") for path in (small_swf, tmp_path / "a.parquet")]
-    assert runs[0].summary == runs[1].summary
-    assert runs[0].start.tolist() == runs[1].start.tolist()
 
 
 def test_unknown_columns_are_left_out(tmp_path, small_swf):

@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 
-from optsched.errors import InputError
 from optsched.traces.facts import facts
 from optsched.traces.reading import read_trace, write_trace
 
@@ -88,18 +87,3 @@ def test_real_batsim_workloads_are_read(shared_traces, tmp_path, name, jobs):
     write_trace(trace, tmp_path / "again.swf")
     again = read_trace(tmp_path / "again.swf")
     assert again.runtime.tolist() == trace.runtime.tolist()
-
-
-def test_the_extended_format_of_alea_is_refused_with_the_reason(shared_traces):
-    with pytest.raises(
-        InputError, match="line 1: 21 columns; expected 18; the extended SWF of Alea"
-    ):
-        read_trace(shared_traces / "other" / "MetaCentrum-wagap-2013.alea.gz")
-
-
-def test_a_real_log_survives_a_round_trip(shared_traces, tmp_path):
-    raw = read_trace(shared_traces / "SDSC-SP2-1998-4.2-cln.swf.gz", clean=False)
-    write_trace(raw, tmp_path / "again.swf")
-    again = read_trace(tmp_path / "again.swf", clean=False)
-    assert again.frame.equals(raw.frame)
-    assert again.header == raw.header

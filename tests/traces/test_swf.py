@@ -165,13 +165,6 @@ def test_lines_of_another_length_are_named(tmp_path, swf_line, columns):
         read_swf(write(tmp_path, text))
 
 
-def test_a_missing_column_is_not_made_up_by_the_next_line(tmp_path, swf_line):
-    words = (swf_line(1) + " " + swf_line(2)).split()
-    text = " ".join(words[:17]) + "\n" + " ".join(words[17:])
-    with pytest.raises(InputError, match="line 1: 17 columns"):
-        read_swf(write(tmp_path, text))
-
-
 def test_the_extended_format_of_alea_is_refused_by_name(tmp_path, swf_line):
     text = swf_line(0, c4=9) + " {12,12} q_1d 1:ppn=2:x86"
     with pytest.raises(

@@ -141,8 +141,3 @@ def test_shown_forms_tell_what_it_is():
     assert "1,152 processors" in shown
     assert "<td>1 to 5</td>" in shown
     assert "jobs" in trace.select(slice(0, 0))._repr_html_()
-
-
-def test_a_trace_can_be_sent_to_another_process():
-    trace = make()
-    assert pickle.loads(pickle.dumps(trace)).frame.equals(trace.frame)

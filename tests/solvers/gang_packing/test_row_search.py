@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optsched import Budget
 from optsched.models import GangPacking
 from optsched.solvers.gang_packing import _small_tree
-from optsched.solvers.gang_packing._bounds import FreeColumns, JobSets, largest_sum, longest_prefix
+from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix
 from optsched.solvers.gang_packing._subproblems import RowTree
 from optsched.solvers.gang_packing.row_search import RowSearch
 from optsched.solvers.result import Limit, Status
@@ -83,43 +83,6 @@ def test_the_bounds_of_the_root_hold(problem):
     assert all(taken <= room for taken, room in zip(fullest, most, strict=True))
 
 
-def fits(sizes, conflicts, optional, spare, room):
-    """Try every row for every item."""
-    choices = [(*range(len(room)), *([-1] if optional >> i & 1 else [])) for i in range(len(sizes))]
-    for rows in itertools.product(*choices):
-        held = [0] * len(room)
-        for item, row in enumerate(rows):
-            if row >= 0:
-                held[row] += sizes[item]
-        out = sum(size for size, row in zip(sizes, rows) if row < 0)
-        apart = all(
-            rows[i] != rows[j] or rows[i] < 0
-            for i, mask in enumerate(conflicts)
-            for j in range(len(sizes))
-            if mask >> j & 1
-        )
-        if apart and out <= spare and all(a <= b for a, b in zip(held, room)):
-            return True
-    return False
-
-
-@settings(max_examples=300)
-@given(st.data())
-def test_the_tree_finds_rows_where_there_are_some(data):
-    sizes = sorted(data.draw(st.lists(st.integers(0, 6), max_size=6)), reverse=True)
-    room = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=3))
-    n = len(sizes)
-    optional = data.draw(st.integers(0, (1 << n) - 1))
-    conflicts = [0] * n
-    for i, j in itertools.combinations(range(n), 2):
-        if not (optional >> i | optional >> j) & 1 and data.draw(st.booleans()):
-            conflicts[i] |= 1 << j
-            conflicts[j] |= 1 << i
-    spare = data.draw(st.integers(0, 8))
-    found = RowTree(sizes, conflicts, optional, spare, room).search(lambda: None)
-    assert (found is not None) == fits(sizes, conflicts, optional, spare, room)
-
-
 @settings(max_examples=300)
 @given(
     st.lists(st.integers(0, 2**12 - 1), max_size=40),
@@ -159,32 +122,6 @@ def test_a_search_that_outgrows_the_kernel_gives_the_same_answer(options, most, 
     assert list(answers()) == compiled
 
 
-@given(
-    st.lists(st.integers(1, 6), max_size=6),
-    st.integers(1, 20),
-    st.sets(st.integers(0, 5), max_size=2),
-)
-def test_choices_miss_no_set_that_could_have_a_place(sizes, total, refused):
-    """Refuse every set with too large a job; what is never tried must have one, too."""
-    sizes = sorted(sizes, reverse=True)
-    room = [0, 8, 14, 18]
-    limit = min(refused, default=9)
-    job_sets = JobSets(sizes, room)
-    tried = []
-    for chosen in job_sets.with_total(total, lambda: None):
-        assert sum(sizes[job] for job in chosen) >= total
-        tried.append(chosen)
-        if sizes[chosen[0]] <= limit:
-            return
-        job_sets.fail(chosen)
-    for count in range(1, len(sizes) + 1):
-        for jobs in itertools.combinations(sizes, count):
-            held = [sum(jobs[:m]) for m in range(4)]
-            within = all(a <= b for a, b in zip(held, room)) and sum(jobs) <= room[-1]
-            pairs = len(jobs) <= 3 or jobs[2] + jobs[3] <= room[1]
-            assert not (within and pairs and sum(jobs) >= total and jobs[0] <= limit)
-
-
 @pytest.mark.parametrize("options", VARIANTS)
 @pytest.mark.parametrize("work", [1, 40, 200])
 def test_a_spent_budget_leaves_a_valid_bound(options, work):
@@ -221,24 +158,6 @@ def test_more_work_is_never_worse():
     for less, more in itertools.pairwise(answers):
         assert less.objective <= more.objective
         assert less.bound >= more.bound
-
-
-def test_the_same_work_gives_the_same_answer():
-    one, other = (solve(hard(), "row-search", budget=Budget(work=300)) for _ in range(2))
-    assert one.solution == other.solution
-    assert (one.objective, one.bound, one.work) == (other.objective, other.bound, other.work)
-
-
-def test_a_time_limit_ends_the_search():
-    result = solve(hard(), "row-search", budget=Budget(seconds=1e-4))
-    check(result)
-    assert result.limit is Limit.TIME
-
-
-def test_a_hint_is_where_the_search_starts(example):
-    best = solve(example, "row-search")
-    result = solve(example, "row-search", budget=Budget(work=1), hint=best.solution)
-    assert result.incumbents[0].objective == result.objective == 81
 
 
 def test_long_queues_need_no_deep_recursion():

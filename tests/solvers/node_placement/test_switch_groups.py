@@ -14,7 +14,6 @@ from optsched import Budget, registry
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement import _groups
 from optsched.solvers.node_placement._groups import NONE, knapsack, matches, selections
-from optsched.solvers.node_placement._whole_nodes import PrioritySets, filled, heaviest_set, pools
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver
@@ -79,13 +78,6 @@ def test_the_bound_holds_wherever_work_ends(seed):
         assert result.verified
         assert result.objective <= whole.objective <= result.bound
     assert limits == {None, Limit.WORK}
-
-
-def test_the_same_work_gives_the_same_answer():
-    problem = random_problem(1, leaves=60, jobs=60)
-    one, other = (solve(problem, "switch-groups", budget=Budget(work=300)) for _ in range(2))
-    assert (one.objective, one.bound, one.work) == (other.objective, other.bound, other.work)
-    assert one.solution == other.solution
 
 
 def test_jobs_of_greatest_weight_are_chosen_for_few_switches():
@@ -206,32 +198,6 @@ def test_exclusive_jobs_stay_away_from_busy_nodes():
 
 
 @given(st.data())
-def test_sets_are_those_of_the_weight(data):
-    jobs = data.draw(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), max_size=7))
-    sizes, weights = (np.array([job[i] for job in jobs], dtype=np.int64) for i in range(2))
-    nodes = data.draw(st.integers(0, 20))
-    chosen = heaviest_set(sizes, weights, nodes)
-    weight = int(weights[chosen].sum())
-    every = [
-        list(some)
-        for number in range(len(jobs) + 1)
-        for some in itertools.combinations(range(len(jobs)), number)
-    ]
-    heaviest = [s for s in every if sizes[s].sum() <= nodes and weights[s].sum() == weight]
-    assert all(weights[s].sum() <= weight for s in every if sizes[s].sum() <= nodes)
-    assert chosen in heaviest
-    sets = PrioritySets.of(sizes, weights, nodes, weight)
-    counts = [[np.count_nonzero(sizes[s] == size) for size in sets.sizes] for s in heaviest]
-    assert np.array_equal(np.max(counts, axis=0), sets.most)
-    prices = np.array(data.draw(st.lists(st.integers(0, 9), min_size=9, max_size=9)))
-    prices = prices[: len(sets.sizes)]
-    cheapest, price = sets.cheapest(prices)
-    assert price == prices @ cheapest
-    assert price <= min(int(prices @ count) for count in counts)
-    assert (sets.always <= np.min(counts, axis=0)).all()
-
-
-@given(st.data())
 def test_all_groups_up_to_a_cost_are_listed(data):
     kinds = st.lists(
         st.tuples(st.integers(1, 5), st.integers(-9, 9), st.integers(1, 3)), min_size=1, max_size=3
@@ -263,13 +229,3 @@ def test_all_groups_up_to_a_cost_are_listed(data):
     assert {*found} == expected
     if len(found) > 1:
         assert len(matches(*listed, leaves[0], cost, len(found) - 1)) == len(found)
-
-
-def test_the_groups_of_a_solution_are_its_trees():
-    pool = pools(whole_nodes([2, 2, 3, 1], [3, 1, 2, 1]))[0]
-    sets = PrioritySets.of(pool.sizes, pool.weights, 8, 4)
-    cells = filled(pool.sizes, pool.room, pool.blocks)
-    search = _groups.GroupSearch(pool, sets, cells, seed=0)
-    groups = [*search._groups_of_cells()]
-    assert sum(group.cost for group in groups) == len(cells)
-    assert np.sum([group.jobs for group in groups], axis=0).tolist() == [2, 1, 1]

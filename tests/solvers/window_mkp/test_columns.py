@@ -172,23 +172,3 @@ def test_sets_of_few_jobs_are_searched_slot_by_slot(jobs):
         while not by_slot.done:
             by_slot.run(by_slot.profit + UNIT, 10**6)
         assert by_slot.profit == 6 * UNIT
-
-
-def test_a_small_tree_grows():
-    rng = np.random.default_rng(2)
-    weights = rng.integers(5, 40, 16)
-    window = {
-        "weights": weights,
-        "profits": UNIT * (weights + 3),
-        "residual": np.array([60, 61, 62, 63]),
-        "allowed": np.ones((4, 16), np.bool_),
-        "must": np.zeros(16, np.bool_),
-        "multipliers": UNIT * weights,
-    }
-    target = UNIT * 200
-    search = ColumnSearch(**window, target=target, unit=UNIT, most=MOST)
-    assert search.listed
-    before = len(search._tree.alive)
-    finish(search, target, 10**6)
-    assert len(search._tree.alive) >= before
-    assert search.profit >= target

@@ -28,17 +28,6 @@ def test_the_example_of_the_paper(example, name):
     assert answer(name, example).solution == (1, 2, 0, -1, 2)
 
 
-def test_in_the_order_of_the_window_the_example_would_come_out_otherwise():
-    # C | A | B D: what the choice of the order in the docstring rests on
-    room, placed = [3, 6, 6], {}
-    for slot in range(3):
-        for job, weight in enumerate([6, 4, 3, 1, 2]):
-            if job not in placed and weight <= room[slot]:
-                placed[job] = slot
-                room[slot] -= weight
-    assert placed == {2: 0, 0: 1, 1: 2, 3: 2}
-
-
 @pytest.mark.parametrize("name", NAMES)
 @given(window=windows())
 def test_answers_are_feasible_and_no_better_than_the_optimum(name, window):
