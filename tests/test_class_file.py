@@ -159,7 +159,7 @@ def test_a_class_of_a_module_is_named_without_an_entry_point(package, folder, ca
 def test_the_workers_of_a_sweep_import_the_module(package, folder):
     table = {"trace": "tiny.swf", "machine": "nodes:10"}
     table["policy"] = ["my_package.parts:LargestFirst", "mine.py"]
-    results = optsched.sweep(table, folder / "out", workers=2)
+    results = optsched.sweep(table, folder / "out", workers=1)
     assert results.error.isna().all()
     assert len(results) == 2
 
@@ -203,7 +203,7 @@ def test_a_sweep_takes_files_from_its_own_folder_to_its_workers(folder, tmp_path
         solver = ["theirs.py:Nothing", "window-mkp=theirs.py:Nothing"]
         """
     )
-    results = optsched.sweep(folder / "sweep.toml", folder / "out", workers=2)
+    results = optsched.sweep(folder / "sweep.toml", folder / "out", workers=1)
     assert results.error.isna().all()
     assert len(results) == 3  # the two solvers are one
     configs = [json.loads(file.read_text()) for file in (folder / "out").glob("runs/*/run.json")]

@@ -10,16 +10,7 @@ import pytest
 from optsched import compare, save, simulate
 from optsched.content import bundled
 from optsched.report.gantt_chart import chart_data
-from optsched.report.page import (
-    LONG,
-    Cell,
-    Facts,
-    Figure,
-    Page,
-    Section,
-    Table,
-    write_page,
-)
+from optsched.report.page import LONG, Cell, Facts, Figure, Page, Section, Table, write_page
 from optsched.solvers.result import Budget
 from optsched.studies import effects
 from optsched.studies.effects import Effect, Effects
@@ -89,8 +80,7 @@ def reports(tmp_path_factory):
             Section("Names", [Table("Names.", ["job", "user", "partition", *"abc"], [named])]),
             Section("Long", [Table("Many.", ["snapshot", "number"], long)]),
             Section(
-                "Charts",
-                [Figure("a", SVG, "a", "a", [chart]), Figure("b", SVG, "b", "b", charts)],
+                "Charts", [Figure("a", SVG, "a", "a", [chart]), Figure("b", SVG, "b", "b", charts)]
             ),
             Section("Facts", ["x" * 300, Facts([("long", "y" * 300), ("verdict", "holds")])]),
         ],

@@ -46,8 +46,7 @@ def forks() -> BaseContext:
 
 @pytest.fixture
 def optsched(
-    tmp_path_factory: pytest.TempPathFactory,
-    forks: BaseContext,
+    tmp_path_factory: pytest.TempPathFactory, forks: BaseContext
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command as a user does: another process, its exit code, stdout and stderr.
 
@@ -55,9 +54,7 @@ def optsched(
     """
 
     def run(
-        *arguments: object,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
+        *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         words = [*map(str, arguments)]
         folder = tmp_path_factory.mktemp("streams")

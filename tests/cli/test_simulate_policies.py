@@ -127,10 +127,7 @@ def test_a_run_that_fails_is_left_out_of_the_page(optsched, sample, tmp_path):
     ("words", "told"),
     [
         ("--policy easy,esay", "unknown policy 'esay'; did you mean easy or saf?"),
-        (
-            "--policy easy,fcfs,easy",
-            "--policy: 'easy' is given twice; expected different policies",
-        ),
+        ("--policy easy,fcfs,easy", "--policy: 'easy' is given twice; expected different policies"),
         ("--policy easy,", "--policy: 'easy,'; expected names with single commas between them"),
         (
             "--policy easy,window --set windw=3",

@@ -21,12 +21,7 @@ RUNNING = (
         ("walltime: 200", f"walltime: {'9' * 15}", "cluster:2x20", "line 2, walltime: 9999999999"),
         ("data_size: 12.8", "data_size: 12.8", "cluster:8x20:memory=1", "memory: 1 MB; expected"),
         ("cores: 2", "cores: 2", "cluster:2x20:kept=ever", "kept: 'ever'; expected users or next"),
-        (
-            "cores: 2",
-            "cores: 21",
-            "cluster:2x20",
-            "line 2, cores: 21 in job 2; expected",
-        ),
+        ("cores: 2", "cores: 21", "cluster:2x20", "line 2, cores: 21 in job 2; expected"),
         (
             "data: 1 data_size: 12.8",
             "data: 2 data_size: 10000000",

@@ -179,10 +179,7 @@ def test_known_values_are_shown(known, shown, optsched, example, tmp_path):
     ("known", "told"),
     [
         ({"objective": 14, "bound": 14}, "the snapshot states the bound 14; branch-and-bound"),
-        (
-            {"objective": 16},
-            "states the objective 16; branch-and-bound claims the bound 15",
-        ),
+        ({"objective": 16}, "states the objective 16; branch-and-bound claims the bound 15"),
         ({"solution": {"slot_of_job": [1, 1, 1, 1, 1]}}, "infeasible solution: capacity: slot 1"),
     ],
 )

@@ -70,15 +70,7 @@ def test_fit_prints_both_tables_and_writes_a_spec_that_generates(baseline, optsc
     assert as_json["processors"] == 320
     first = as_json["classes"][0]
     assert (first["smallest"], first["largest"]) == (1, 8)
-    assert set(first["service"]) == {
-        "lambda1",
-        "lambda2",
-        "order",
-        "p1",
-        "family",
-        "matched",
-        "e4",
-    }
+    assert set(first["service"]) == {"lambda1", "lambda2", "order", "p1", "family", "matched", "e4"}
 
 
 def test_notes_go_to_stderr(baseline, optsched):

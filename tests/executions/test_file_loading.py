@@ -118,10 +118,7 @@ def test_a_trace_without_files_is_refused():
         ({"file": [1, 1], "file_size": [64, 65]}, "file_size: 65 in job 2; expected the size"),
         ({"category": [5, 0]}, "category: 5 in job 1; expected a whole number from -2 to 2"),
         ({"category": [-2, 0]}, "history_start: trace 'trace': missing; expected for"),
-        (
-            {"category": [-2, 0], "history_start": [0, -1]},
-            "history_node: trace 'trace': missing",
-        ),
+        ({"category": [-2, 0], "history_start": [0, -1]}, "history_node: trace 'trace': missing"),
         (
             {"category": [-2, 0], "history_start": [0, -1], "history_node": [-1, -1]},
             "history_node: -1 in job 1; expected 0 or more for a job of category -2",

@@ -36,10 +36,7 @@ KINDS = [
 
 @pytest.mark.parametrize(
     "targets",
-    [
-        KINDS,
-        pytest.param([name for name in TARGETS if name not in KINDS], marks=pytest.mark.long),
-    ],
+    [KINDS, pytest.param([name for name in TARGETS if name not in KINDS], marks=pytest.mark.long)],
     ids=["one of each kind", "others"],
 )
 def test_a_fixed_part_of_all_targets_passes(targets, tmp_path):

@@ -117,10 +117,7 @@ def test_delays_end_with_the_next_migration_and_with_the_job(make_trace):
 def test_a_job_that_moves_before_it_starts_was_never_where_it_left(make_trace):
     """A start waits for a decision that takes time; a migration of that decision does not."""
     schedule = schedule_of(
-        LINE,
-        (2, 14, row(0, 4)),
-        (1, 11, row(4, 4)),
-        migrations=[(0, 0, row(4, 4), row(0, 4), 3.0)],
+        LINE, (2, 14, row(0, 4)), (1, 11, row(4, 4)), migrations=[(0, 0, row(4, 4), row(0, 4), 3.0)]
     )
     found = node_time(make_trace((0, 10, 10, 4), (0, 10, 10, 4)), LINE, schedule)
     assert found.held.tolist() == [0, 4, 8, 8, 4, 0]

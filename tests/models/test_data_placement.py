@@ -195,8 +195,7 @@ def test_a_file_stays_to_the_very_second_in_which_its_last_user_ends():
 
 
 @pytest.mark.parametrize(
-    ("third", "seconds"),
-    [(89, 0), (90, 60), (150, 60), (199, 60), (200, 0), (300, 0)],
+    ("third", "seconds"), [(89, 0), (90, 60), (150, 60), (199, 60), (200, 0), (300, 0)]
 )
 def test_a_file_may_stay_until_the_next_start_on_the_node(third, seconds):
     problem = DataPlacement(

@@ -199,10 +199,7 @@ def test_a_program_that_is_too_large_is_refused():
             {"running": ["1x2x1@1,0,0", "2x1x1@0,1,0", "1x1x1@3,0,0"]},
             ["running[1]: job B in 2x1x1@0,1,0 overlaps job A"],
         ),
-        (
-            {"holes": ["4x1x1@0,2,0"]},
-            ["running[1]: job B in 2x1x1@2,2,0 overlaps a hole"],
-        ),
+        ({"holes": ["4x1x1@0,2,0"]}, ["running[1]: job B in 2x1x1@2,2,0 overlaps a hole"]),
         (
             {"ending": ["1x1x1@0,0,0", "2x1x1@0,1,0"], "holes": ["1x1x1@0,0,0"]},
             [

@@ -26,15 +26,7 @@ EXAMPLE = PartitionMKP(
 )
 """Its first bin goes on across the end of each ring."""
 
-GOOD = (
-    Place(0, 0, 0),
-    Place(0, 1, 1),
-    Place(1, 2, 2),
-    None,
-    Place(0, 1, 5),
-    Place(0, 1, 5),
-    None,
-)
+GOOD = (Place(0, 0, 0), Place(0, 1, 1), Place(1, 2, 2), None, Place(0, 1, 5), Place(0, 1, 5), None)
 """A has two layers; B leads the third, and a shelf in it; E is on the other shelf, that of F."""
 
 
@@ -288,10 +280,7 @@ def test_the_program_is_the_page_of_the_model_in_numbers():
                 "waiting_jobs: 7 values; expected 2, one for each of waiting",
             ],
         ),
-        (
-            {"wrap": [True, True, False]},
-            ["bins[0]: '4x3x4@4,3,5'; ends at z = 8; the last is 5"],
-        ),
+        ({"wrap": [True, True, False]}, ["bins[0]: '4x3x4@4,3,5'; ends at z = 8; the last is 5"]),
         (
             {"torus": [6, 4], "nodes_per_router": 0, "profits": [1]},
             [

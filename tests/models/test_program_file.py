@@ -224,12 +224,7 @@ def test_lp_that_readers_take_differently_is_refused(file_of, text, told):
 
 
 def mps(
-    columns=" x obj 1 c 1",
-    rows=" L c",
-    rhs=" r c 7",
-    ranges=None,
-    bounds=" UP b x 9",
-    sense="MAX",
+    columns=" x obj 1 c 1", rows=" L c", rhs=" r c 7", ranges=None, bounds=" UP b x 9", sense="MAX"
 ):
     spans = "" if ranges is None else f"RANGES\n{ranges}\n"
     return (

@@ -23,10 +23,7 @@ from optsched.models.schema import field
 from optsched.models.snapshot import Snapshot
 from optsched.models.stated import Data, model
 from optsched.models.verification import Numbers as PlainNumbers
-from optsched.testing import (
-    check_problem,
-    window_mkps,
-)
+from optsched.testing import check_problem, window_mkps
 from optsched.testing.contract import _check_program
 
 
@@ -54,10 +51,7 @@ def window(
     m.require("once", x.sum(axis=1) <= 1)
 
 
-STATEMENTS = {
-    "stated-power-cap": power_cap,
-    "stated-window": window,
-}
+STATEMENTS = {"stated-power-cap": power_cap, "stated-window": window}
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -250,11 +250,7 @@ def by_the_second(trace, columns, rows, seconds):
     return start, end
 
 
-@given(
-    rows=traces,
-    mpl=st.integers(1, 4),
-    seconds=st.integers(1, 12),
-)
+@given(rows=traces, mpl=st.integers(1, 4), seconds=st.integers(1, 12))
 def test_turns_are_those_of_a_simulation_second_by_second(rows, mpl, seconds):
     submit, runtime, processors = (np.array(column) for column in zip(*rows))
     trace = clean(

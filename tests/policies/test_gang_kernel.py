@@ -122,11 +122,7 @@ class LikeFirstFit(FirstFit):
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"charge_decisions": True},
-        {"solver": "greedy-colouring"},
-        {"solver": LikeFirstFit()},
-    ],
+    [{"charge_decisions": True}, {"solver": "greedy-colouring"}, {"solver": LikeFirstFit()}],
 )
 def test_in_other_runs_of_gang_scheduling_the_solver_answers_all_problems(other):
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 50)

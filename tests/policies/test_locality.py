@@ -207,10 +207,7 @@ def test_a_plan_is_told_how_long_files_stay(tmp_path):
 @pytest.mark.skipif(not DAY.exists(), reason="needs ../shared/traces/rackham")
 @pytest.mark.parametrize(
     ("rule", "settings", "stretch", "transfer", "reuse"),
-    [
-        ("fcfs", {}, 2.293481, 336704, 788),
-        ("lem", {"stop": "short"}, 2.322831, 259456, 993),
-    ],
+    [("fcfs", {}, 2.293481, 336704, 788), ("lem", {"stop": "short"}, 2.322831, 259456, 993)],
 )
 def test_the_real_day_is_as_its_authors_computed_it(rule, settings, stretch, transfer, reuse):
     # two of the seven that `optsched study gonthier-2024` compares

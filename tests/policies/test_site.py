@@ -237,8 +237,7 @@ def on_nodes(most, cores, times):
 
 @pytest.mark.parametrize("several", [False, True], ids=["one-queue", "several-queues"])
 @pytest.mark.parametrize(
-    ("policy", "backfill"),
-    [("easy", "easy"), pytest.param("sjf", "easy", marks=pytest.mark.long)],
+    ("policy", "backfill"), [("easy", "easy"), pytest.param("sjf", "easy", marks=pytest.mark.long)]
 )
 def test_long_jobs_take_no_more_than_heads_can_spare(policy, backfill, several, site_textbook):
     # the first jobs hold half of the nodes for a while, heads need most of them, and jobs that last
@@ -275,10 +274,7 @@ CONTESTED = replace(
 )
 """Few nodes, so that many jobs wait."""
 
-WINDOWS = (
-    Reservation("early", ("n1", "n2"), 9, 24),
-    Reservation("late", ("n2", "n4"), 30, 50),
-)
+WINDOWS = (Reservation("early", ("n1", "n2"), 9, 24), Reservation("late", ("n2", "n4"), 30, 50))
 """Reservations on these."""
 
 

@@ -276,12 +276,7 @@ PLANNED = dict.fromkeys(
     str(case.command).removeprefix(PLAN) for case in PLANS if PLAN in case.command
 )
 CHECKED = tuple(
-    Case(
-        f"legal {folder}",
-        "Slurm would make each start",
-        f"{PLAN}{folder}",
-        legal(folder),
-    )
+    Case(f"legal {folder}", "Slurm would make each start", f"{PLAN}{folder}", legal(folder))
     for folder in PLANNED
 )
 CASES = PROOFS + PLANS + CHECKED + TRACES + HOSTILE

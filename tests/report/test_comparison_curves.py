@@ -104,11 +104,7 @@ def test_times_to_proof_and_to_the_best_objective():
         columns=["snapshot", "solver", "status", "seconds", "best_objective"],
     ).astype({"best_objective": "Int64"})
     found = pd.DataFrame(
-        [
-            ("p", "zeta", 2.0, 10),
-            ("p", "zeta", 3.0, 10),
-            ("p", "alpha", 1.0, 9),
-        ],
+        [("p", "zeta", 2.0, 10), ("p", "zeta", 3.0, 10), ("p", "alpha", 1.0, 9)],
         columns=["snapshot", "solver", "seconds", "objective"],
     ).astype({"objective": "Int64"})
     proof = curves.seconds_to_proof(results)

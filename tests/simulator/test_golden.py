@@ -65,7 +65,9 @@ def in_both_orders(policies: Iterable[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("policy", "order"), cases)
 
 
-@in_both_orders(sorted(registry.policies))
+@in_both_orders(
+    [one for one in registry.policies if MACHINES.get(one) not in (str(SITE), ONE_QUEUE)]
+)
 def test_the_journal_is_the_one_on_record(policy, order):
     assert journal(policy, MACHINES.get(policy), order) == GOLDEN.get(f"{policy}, {order}")
 

@@ -270,10 +270,7 @@ def test_options_that_mean_nothing_are_refused(options, message, busy_trace):
             r"models of policy 'Poser': \('window-mkp',\); expected a model and its ",
         ),
         ({"window-mkp"}, r"models of policy 'Poser': {'window-mkp'}; expected a model and its"),
-        (
-            {"window-mkp": "highs"},
-            "models of policy 'Poser': 'highs'; expected a model and its",
-        ),
+        ({"window-mkp": "highs"}, "models of policy 'Poser': 'highs'; expected a model and its"),
         ({"window-mkp": ("highs", "greedy")}, r"'Poser': \('highs', 'greedy'\); expected a model"),
         ({7: Answers("highs", "greedy")}, "models of policy 'Poser': 7; expected a model and its"),
         ({"window": Answers("highs", "greedy")}, "unknown model 'window' of policy 'Poser'; did"),

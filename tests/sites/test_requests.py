@@ -234,10 +234,7 @@ def test_jobs_ask_what_they_ask_in_the_queue_of_slurm(
 def test_jobs_of_a_reservation_have_its_nodes_and_its_time():
     site = replace(
         SITE,
-        reservations=(
-            Reservation("course", ("a", "c"), 1000, 1100),
-            Reservation("kept", ("b",)),
-        ),
+        reservations=(Reservation("course", ("a", "c"), 1000, 1100), Reservation("kept", ("b",))),
     )
     columns = {
         "processors": np.array([1, 1, 1, 1, 1, 1, 99]),

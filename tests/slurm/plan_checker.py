@@ -393,8 +393,7 @@ class Division:
                 return f"its nodes lack {lacking} {_name(kind)}"
         wide = [node for node in at if not self.per_node or tasks[node.name] < self.per_node]
         lacking = _fill(
-            *(wide, self.tasks - least * len(at), lambda _: tasks, "", holds),
-            most=self.per_node,
+            *(wide, self.tasks - least * len(at), lambda _: tasks, "", holds), most=self.per_node
         )
         if lacking > 0:
             return f"its nodes lack room for {lacking} tasks"

@@ -272,13 +272,7 @@ class TestLicencesOfReservations:
         )
         assert read_reservations(text)[0].licences == {"lab": 2}
 
-    NODE = {
-        "name": "c1",
-        "cpus": 8,
-        "real_memory": 1000,
-        "state": ["IDLE"],
-        "partitions": ["p"],
-    }
+    NODE = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
 
     def test_those_of_running_jobs_are_not_free_though_slurm_counts_them_later(
         self, write_dump, tmp_path

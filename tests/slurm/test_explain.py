@@ -268,8 +268,7 @@ def test_a_job_that_no_site_can_hold_never_starts(job, supply):
 
 
 @pytest.mark.parametrize(
-    ("label", "tasks"),
-    [("9", (2,)), ("9_4", (4,)), ("9_[2,4]", (2,)), ("12", (2,))],
+    ("label", "tasks"), [("9", (2,)), ("9_4", (4,)), ("9_[2,4]", (2,)), ("12", (2,))]
 )
 def test_tasks_of_arrays_are_found_by_number(job, label, tasks):
     array = job(job_id=12, array_id=9, array_tasks=(2, 4))

@@ -62,8 +62,7 @@ def situations(draw):
     """Cores and ends of running jobs on nodes, jobs of nodes, cores and limits, and drains."""
     runs = draw(
         st.lists(
-            st.tuples(st.sampled_from(NODES[:4]), st.integers(1, 8), st.integers(1, 60)),
-            max_size=6,
+            st.tuples(st.sampled_from(NODES[:4]), st.integers(1, 8), st.integers(1, 60)), max_size=6
         )
     )
     waits = draw(

@@ -86,10 +86,7 @@ def queue_of(*jobs):
             {"qos": "QOS=normal(1) Account Limits= User Limits= ada(7)={MaxJobsPU=2(2)}"},
             "QOS normal for user ada allows 2 running jobs (MaxJobsPU): 2 in use",
         ),
-        (
-            {"qos": "QOS=normal(1) Account Limits= User Limits= bob(8)={MaxJobsPU=2(2)}"},
-            "",
-        ),
+        ({"qos": "QOS=normal(1) Account Limits= User Limits= bob(8)={MaxJobsPU=2(2)}"}, ""),
         (  # one limit for all users, of whom only those are shown who have used the QOS
             {"qos": "QOS=normal(1) Account Limits= User Limits= bob(8)={MaxTRESPU=cpu=7(7)}"},
             "QOS normal for user ada allows 7 cpu (MaxTRESPU): 8 asked, 1 too many",

@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.host_lists import hosts_of
 from optsched.slurm.capture import Output
-from optsched.slurm.pins import (
-    clearing,
-    pinned,
-    pinned_placements,
-    updates_of,
-    without_pins,
-)
+from optsched.slurm.pins import clearing, pinned, pinned_placements, updates_of, without_pins
 from optsched.slurm.plan import carry_out
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem

@@ -108,11 +108,7 @@ FAULTS = {
     "cores of tasks, which 22.05 does not state": (ONE | {"tasks": 3, "cpus": 9}, {}, "1 tasks"),
     "least cores": (ONE | {"tasks": 2, "minimum_cpus_per_node": 9}, {}, "9 cores, 9000 MB"),
     "memory": (ONE | {"memory_per_cpu": 9000}, {}, "n1 has 8 cores, 8000 MB"),
-    "all memory": (
-        ONE | {"memory_per_cpu": 0},
-        {"nodes": {"n1": {"alloc_memory": 10}}},
-        "7990 MB",
-    ),
+    "all memory": (ONE | {"memory_per_cpu": 0}, {"nodes": {"n1": {"alloc_memory": 10}}}, "7990 MB"),
     "mem per node": (ONE | {"memory_per_node": 9000}, {}, "9000 MB needed"),
     "type": (ONE | {"tres_per_node": "gres/gpu:h100:1"}, {}, "1 gpu:h100 needed"),
     "per task": (ONE | {"tasks": 5, "tres_per_task": "gres/gpu=1"}, {}, "1 tasks"),
@@ -140,11 +136,7 @@ FAULTS = {
         {"running": {"shared": ["none"]}, "nodes": {"n1": {"alloc_cpus": 1}}},
         "not shared",
     ),
-    "exclusive": (
-        ONE | {"shared": ["none"]},
-        {"nodes": {"n1": {"alloc_cpus": 1}}},
-        "not shared",
-    ),
+    "exclusive": (ONE | {"shared": ["none"]}, {"nodes": {"n1": {"alloc_cpus": 1}}}, "not shared"),
     "own user alone": (ONE, {"running": {"shared": ["user"], "user_name": "bob"}}, "bob alone"),
     "exclusive user": (
         ONE,

@@ -48,8 +48,7 @@ def test_strict_order_is_the_first_set_of_all(job, running, left_by, situation):
     now = placement_problem(queue, supply)
     found = strict(now, supply, solved)
     order = sorted(
-        range(len(now.rows)),
-        key=lambda at: (-now.rows[at].job.priority, now.rows[at].job.job_id),
+        range(len(now.rows)), key=lambda at: (-now.rows[at].job.priority, now.rows[at].job.job_id)
     )
     chosen: list[int] = []
     for at in order:
@@ -125,6 +124,11 @@ def test_licences_are_kept_too(job, running, left_by):
         assert bool(nodes[1]) == starts
 
 
+@pytest.mark.parametrize(
+    "captured",
+    ["22.05.8", pytest.param("24.11.5", marks=pytest.mark.long), "26.05.5"],
+    indirect=True,
+)
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_captured_queues_have_reservations(captured, number):
     _, queue, supply = captured

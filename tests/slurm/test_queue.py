@@ -287,11 +287,7 @@ BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2
             BY_GPU | {"memory_per_cpu": 700, "flags": ["JOB_MEM_SET"]},
             {"memory_per_node": None, "memory_per_core": 700, "memory_per_gpu": 30000},
         ),
-        (
-            42,
-            {"tres_per_task": "cpu=8,gres/gpu:a100=2"},
-            {"per_task": {"gpu": 2, "gpu:a100": 2}},
-        ),
+        (42, {"tres_per_task": "cpu=8,gres/gpu:a100=2"}, {"per_task": {"gpu": 2, "gpu:a100": 2}}),
         (42, {"tres_per_node": "gres/gpu:2"}, {"per_node": {"gpu": 2}}),
         (38, {"tres_per_node": "gres:gpu:a100:2"}, {"per_node": {"gpu": 2, "gpu:a100": 2}}),
         (42, {"cpus_per_tres": "gres/gpu:4"}, {"cores_per_gpu": 4}),

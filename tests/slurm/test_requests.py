@@ -318,10 +318,7 @@ def test_what_the_model_cannot_state_is_left_to_slurm(job, supply, fields, words
             "it asks for 4 nodes, and partition rest has 3",
         ),
         ({"partitions": ("rest", "own"), "least_nodes": 4}, ""),
-        (
-            {"partitions": ("short",)},
-            "its time limit, 1 h, exceeds the 10 min of partition short",
-        ),
+        ({"partitions": ("short",)}, "its time limit, 1 h, exceeds the 10 min of partition short"),
         ({"partitions": ("short",), "limit": math.inf}, "its time limit, none, exceeds"),
         ({"partitions": ("short",), "limit": None}, ""),
         (

@@ -21,11 +21,7 @@ from optsched.solvers.solving import solve
 
 from .conftest import pairs, text_of
 
-LEFT = {
-    "22.05.8": {"it asks for adjacent nodes": 1},
-    "24.11.5": {},
-    "26.05.5": {},
-}
+LEFT = {"22.05.8": {"it asks for adjacent nodes": 1}, "24.11.5": {}, "26.05.5": {}}
 
 
 def queue_of(*jobs, time=1000):

@@ -75,10 +75,7 @@ def test_waits_and_idle_nodes_of_each_week(history):
         (0, "b", 1, 3600),
     ]
     # the first two hours somebody waits, and 4 of 4 nodes are busy; later 5 hours without a job
-    assert idle_while_waiting(history, 4) == [
-        (begun + 168 * 3600, 5.0, 20.0),
-        (begun, 2.0, 0.0),
-    ]
+    assert idle_while_waiting(history, 4) == [(begun + 168 * 3600, 5.0, 20.0), (begun, 2.0, 0.0)]
 
 
 def test_the_page_of_a_state_escapes_what_users_write(job, supply):

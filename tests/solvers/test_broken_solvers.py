@@ -610,10 +610,7 @@ def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypat
         (tmp_path / "child").write_text(str(child.pid))
         swallowing(None)
 
-    with (
-        SeparateProcess(answer) as ask,
-        pytest.raises(EndedError, match="time limit"),
-    ):
+    with SeparateProcess(answer) as ask, pytest.raises(EndedError, match="time limit"):
         ask()
     child = int((tmp_path / "child").read_text())
     assert wait_for(lambda: not alive(child))

@@ -396,18 +396,8 @@ def test_profiles_have_their_own_name_budget_and_options(tmp_path):
         ([EXAMPLE], ["greedy", "greedy"], InputError, "'greedy' is named twice"),
         ([EXAMPLE], ["gredy"], UnknownNameError, "did you mean greedy"),
         ([EXAMPLE], [], InputError, "nothing to solve; no solver for window-mkp problems"),
-        (
-            [EXAMPLE],
-            ["lea"],
-            InputError,
-            "lea solves no window-mkp problems; expected one of b",
-        ),
-        (
-            [EXAMPLE],
-            ["xpress"],
-            InputError,
-            "unknown solver 'xpress' of window-mkp problems; k",
-        ),
+        ([EXAMPLE], ["lea"], InputError, "lea solves no window-mkp problems; expected one of b"),
+        ([EXAMPLE], ["xpress"], InputError, "unknown solver 'xpress' of window-mkp problems; k"),
         ([EXAMPLE], ["xpress"], InputError, "FILE.py:CLASS, and for another program there is `opt"),
         (
             [OtherKind(weights=[1], capacities=[1])],

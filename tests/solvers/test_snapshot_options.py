@@ -85,10 +85,7 @@ def test_fields_of_earlier_versions_become_options(snapshot):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (
-            {"weigth": 1},
-            "options: unknown option 'weigth'; did you mean weight",
-        ),
+        ({"weigth": 1}, "options: unknown option 'weigth'; did you mean weight"),
         ({"weight": "W"}, "options: weight of solver 'lea': 'W'; expected a whole number"),
         ({"weight": -1}, "options: weight -1; expected a whole number from 0 to 1000000"),
         ({"backfill": "easy"}, "options: backfill of solver '.*': 'easy'; expected one of none, "),

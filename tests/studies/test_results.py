@@ -19,8 +19,7 @@ SLOW = ("guim-2009", "yang-2014")
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in FOLDERS],
+    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in FOLDERS]
 )
 def test_the_page_of_a_folder_agrees_with_its_results(name):
     """Otherwise: optsched study NAME --check."""

@@ -85,12 +85,7 @@ def test_a_product_is_complete_and_each_of_its_runs_is_there_once(tmp_path_facto
     trace = tmp_path_factory.getbasetemp() / "any.swf"
     trace.write_text("; MaxProcs: 4\n1 0 0 5 1 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n")
     sweep_file = read_sweep(
-        {
-            "trace": trace,
-            "policy": "window",
-            "seed": range(seeds),
-            "settings": {"window": windows},
-        }
+        {"trace": trace, "policy": "window", "seed": range(seeds), "settings": {"window": windows}}
     )
     expected = {(seed, window) for seed in range(seeds) for window in windows}
     assert len(sweep_file.runs) == len(expected)

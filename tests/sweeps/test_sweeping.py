@@ -132,7 +132,13 @@ def test_the_bytes_do_not_depend_on_where_the_sweep_file_lies(tiny, work, conten
     assert config["budget"] == {"seconds": None, "work": 7}
 
 
-@pytest.mark.parametrize("machine", ["site:small", "site:small/slurm.conf", "small/site.toml"])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        "site:small/slurm.conf",
+        *(pytest.param(text, marks=pytest.mark.long) for text in ("site:small", "small/site.toml")),
+    ],
+)
 def test_a_site_lies_beside_the_sweep_file(machine, tiny, work, contents, monkeypatch):
     places = tiny / "one", tiny / "two"
     text = f'trace = "tiny.swf"\nmachine = "{machine}"\npolicy = ["easy", "multifactor"]\n'

@@ -111,10 +111,7 @@ def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
             ", line 2, bandwidth: 1000000001; expected a whole number from 0 to 1,000,000,000",
         ),
         (CSV.replace("3,300", "a,300"), ", line 2, job_id: 'a'; expected a whole number from 0"),
-        (
-            CSV.replace("3,300", "9,300"),
-            ", line 2, job_id: 9; the trace has no job with this",
-        ),
+        (CSV.replace("3,300", "9,300"), ", line 2, job_id: 9; the trace has no job with this"),
         (CSV.replace("2,200", "3,200"), ", line 4, job_id: 3; is in line 2 too; expected one line"),
         (CSV.replace("3,300,0\n", ""), ": 1 of 8 jobs are not in it, job 3 first"),
         ("job_id,bandwidth\n", ": 8 of 8 jobs are not in it, job 1 first; expected a line for"),

@@ -243,10 +243,7 @@ def test_a_trace_is_read_as_it_was_written(trace, tmp_path_factory):
     assert copy.read_text() == path.read_text()
 
 
-@given(
-    number=st.integers(0, 23),
-    word=st.text("0123456789-.{}: e\t\0ä", min_size=0, max_size=4),
-)
+@given(number=st.integers(0, 23), word=st.text("0123456789-.{}: e\t\0ä", min_size=0, max_size=4))
 def test_any_other_word_is_read_or_refused(number, word, tmp_path_factory):
     words = FIRST.split()
     words[number] = word

@@ -636,9 +636,7 @@ def test_jobs_that_ask_shares_of_gpus_are_counted(tmp_path):
     what = "jobs that ask for shares of GPUs (mps, shard), which are not read"
     assert lines.oddities[what] == 2
     records = of_json(
-        tmp_path,
-        record(asked=[("gres", "shard", 3)]),
-        record(job_id=8, asked=[("gres", "gpu", 1)]),
+        tmp_path, record(asked=[("gres", "shard", 3)]), record(job_id=8, asked=[("gres", "gpu", 1)])
     )
     assert records.oddities[what] == 1
 

@@ -154,8 +154,7 @@ def test_what_leaves_the_range_of_a_trace_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("name", "processors"),
-    [("ALCF-Mira-2018-AugDec", 49152), ("LANL-Trinity-2017-w3", 301056)],
+    ("name", "processors"), [("ALCF-Mira-2018-AugDec", 49152), ("LANL-Trinity-2017-w3", 301056)]
 )
 def test_real_logs_keep_their_load_on_a_torus(name, processors, shared):
     raw = read_trace(shared(f"traces/{name}.swf.gz"), clean=False)

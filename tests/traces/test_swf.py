@@ -258,10 +258,7 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path, small_swf, column,
 
 # The parser against a plain reading of the format, written without it.
 
-WORD = {
-    False: re.compile(r"-?[0-9]+"),
-    True: re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)"),
-}
+WORD = {False: re.compile(r"-?[0-9]+"), True: re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)")}
 
 
 def plain_reading(text: bytes):

@@ -21,10 +21,7 @@ EXAMPLES = [
 ]
 
 distributions = st.builds(
-    HyperErlang,
-    st.integers(1, 500),
-    st.tuples(*[st.floats(1e-7, 1e3)] * 2),
-    st.floats(0, 1),
+    HyperErlang, st.integers(1, 500), st.tuples(*[st.floats(1e-7, 1e3)] * 2), st.floats(0, 1)
 )
 
 

@@ -145,10 +145,7 @@ def test_a_fit_of_what_was_generated_is_near():
     for one, again, found in zip(FRANKE.classes, fitted.model.classes, fitted.classes):
         assert (again.smallest, again.largest) == (one.smallest, one.largest)
         assert again.share == pytest.approx(100 * found.jobs / 100_000, abs=0.005)
-        for times, refit in (
-            (one.interarrival, again.interarrival),
-            (one.service, again.service),
-        ):
+        for times, refit in ((one.interarrival, again.interarrival), (one.service, again.service)):
             for k in (1, 2, 3):
                 error = math.sqrt((times.moment(2 * k) - times.moment(k) ** 2) / found.jobs)
                 deviations.append((refit.moment(k) - times.moment(k)) / error)

@@ -192,7 +192,9 @@ def test_devices_filled_in_turn_give_contents_and_bounds(problem):
         ).all()
 
 
-@pytest.mark.parametrize("seed", [0, 2, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
+)
 def test_gangs_are_placed_whole_in_the_bound(seed):
     rng = random.Random(seed)
     chunks = [rng.choice([1, 2, 5, 9, 14]) for _ in range(30)]

@@ -152,7 +152,7 @@ def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
         assert found["fragmentation"] == measured["fragmentation"]
 
 
-@pytest.mark.parametrize("jobs", [50, 70])
+@pytest.mark.parametrize("jobs", [50, pytest.param(70, marks=pytest.mark.long)])
 def test_many_nodes_are_left_with_less_fragmentation(jobs):
     problem = packing(1, nodes=90, jobs=jobs)
     weight_only = solve(changed(problem, then=()), SOLVER, budget=Budget(work=1))

@@ -38,9 +38,7 @@ def test_answers_are_feasible_and_no_better_than_the_optimum(name, window):
 
 
 large = st.builds(
-    WindowMKP,
-    st.lists(st.integers(1, 40), max_size=40),
-    st.lists(st.integers(0, 90), max_size=8),
+    WindowMKP, st.lists(st.integers(1, 40), max_size=40), st.lists(st.integers(0, 90), max_size=8)
 )
 
 
