@@ -41,19 +41,17 @@ def new_priority(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[int, str
     lowest = min((each.priority for each in waiting), default=1)
     if supply.settings.get("prioritytype", "").endswith("basic"):
         return max(1, lowest - 1), "below all others, as by priority/basic"
-    like = [
-        each
-        for each in waiting
-        if each.user == job.user != ""
-        and each.partitions == job.partitions
-        and job.account in ("", each.account)
-        and job.qos in ("", each.qos)
-    ]
-    if not like:
-        return lowest, "the lowest of the queue"
-    one = max(like, key=lambda each: (each.submit or 0, each.job_id))
-    own = one.priority + one.nice - job.nice - _of_age(one, supply)
-    return max(1, own), f"that of job {one.label}, of the same kind, without its age"
+    alike = [each for each in waiting if each.partitions == job.partitions]
+    alike = [each for each in alike if job.qos in ("", each.qos)]
+    own = [each for each in alike if each.user == job.user != ""]
+    own = [each for each in own if job.account in ("", each.account)]
+    for kind, jobs in (("user, account, QOS", own), ("QOS", alike if job.qos else ())):
+        if jobs:
+            one = max(jobs, key=lambda each: (each.submit or 0, each.job_id))
+            priority = max(1, one.priority + one.nice - job.nice - _of_age(one, supply))
+            like = f"that of job {one.label}, of the same {kind} and partition, without its age"
+            return priority, like
+    return lowest, "the lowest of the queue"
 
 
 def _of_age(job: QueuedJob, supply: Supply) -> int:

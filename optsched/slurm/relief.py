@@ -81,7 +81,7 @@ class Relief:
             return ()
         found = ["release it"] if explanation.released is not explanation.job else []
         if self._first:
-            found.append(f"raise it above {counted(tasks(explanation.ahead_by_priority), 'job')}")
+            found.append(f"raise it above {counted(tasks(explanation.overtaken), 'job')}")
         return (*found, *("pin it" for _ in self._pins.updates))
 
     @cached_property
@@ -175,7 +175,7 @@ class Relief:
     @property
     def _first(self) -> tuple[str, ...]:
         """The line that puts the job before the others, if there are any."""
-        if not self.explanation.ahead_by_priority:
+        if not self.explanation.overtaken:
             return ()
         return (f"scontrol update JobId={self.explanation.job.label} Nice={self._nice}",)
 
@@ -186,8 +186,8 @@ class Relief:
         It goes twice as far as needed: priorities move until the job starts, and none is shown
         below 1.
         """
-        job = self.explanation.released
-        first = max(other.priority for other in self.explanation.ahead_by_priority)
+        job = self.explanation.job
+        first = max(other.priority for other in self.explanation.overtaken)
         return job.nice - 2 * (first - job.priority + 1)
 
     @property

@@ -446,7 +446,7 @@ class TestWatch:
         slurm.add(1, 2, comment="mine")
         done = optsched(*("slurm", "watch", "--every", 0.2, "--cycles", 2, "--yes"), env=slurm.env)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.count("1 of 1 jobs") == 2
+        assert done.stdout.count("of 1 job start now") == 2
         assert [len(words) for words in slurm.updates] == [5, 5]  # pinned once, cleared once
         assert (slurm.job(1)["required_nodes"], slurm.job(1)["comment"]) == ("", "mine")
 
@@ -480,7 +480,7 @@ class TestWatch:
         slurm.change(calls_left=12)  # more than of one cycle, less than of two
         done = optsched("slurm", "watch", "--every", 0.1, "--cycles", 3, env=slurm.env)
         assert done.returncode == 1
-        assert "1 of 1 jobs" in done.stdout
+        assert "of 1 job start now" in done.stdout
         assert 1 <= done.stderr.count("Unable to contact slurm controller") <= 2
 
     def test_a_slurm_that_never_answers_ends_the_watch(self, optsched, slurm):

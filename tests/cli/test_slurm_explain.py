@@ -142,7 +142,7 @@ def test_what_the_lines_do_is_said_where_no_job_is_stopped(explain):
     assert said in done.stdout
     assert "nothing has to be done" not in done.stdout
     held = explain(149, "--within", 3600).stdout
-    assert "1 h: release it, raise it above 46 jobs and pin it, to start now on" in held
+    assert "1 h: release it, raise it above 50 jobs and pin it, to start now on" in held
 
 
 def test_a_rule_is_told_as_it_is_now(explain):

@@ -151,9 +151,14 @@ def test_a_released_job_has_the_priority_that_slurm_would_give(job, supply):
         1: 436, 2: 940, 3: 2000, 4: 9, 5: 9, 6: 9,
     }  # fmt: skip
     assert found.supply.notes == (
-        "job 1: taken to have priority 436, that of job 2, of the same kind, without its age",
+        "job 1: taken to have priority 436, that of job 2, "
+        "of the same user, account, QOS and partition, without its age",
         "jobs 5, 6: taken to have priority 9, the lowest of the queue",
     )
+    other = job(job_id=7, priority=0, held=True, user="eve", qos="q")
+    found = changed(Present(queue_of(*queue.jobs, other), there), ["release 7"])
+    assert pending(found)[7].priority == 443
+    assert "that of job 2, of the same QOS and partition" in found.supply.notes[0]
     explained = explain(queue, there, "1")
     assert explained.released.priority == 436
     assert [each.job_id for each in explained.ahead] == [3, 2]
