@@ -14,13 +14,9 @@ from optsched.studies.evaluation import Evaluated, check, evaluate, read_results
 from optsched.studies.folder import PLAN, StudyFolder
 
 FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.py"))
-SLOW = ("guim-2009", "yang-2014")
-"""Studies with the most runs; others of the same kit are evaluated in less time."""
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in FOLDERS]
-)
+@pytest.mark.parametrize("name", FOLDERS)
 def test_the_page_of_a_folder_agrees_with_its_results(name):
     """Otherwise: optsched study NAME --check."""
     assert check(StudyFolder(bundled("studies") / name))[0] == []
