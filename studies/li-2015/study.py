@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from optsched.machines.machine import read_machine
 from optsched.markdown import markdown
 from optsched.numbers import written
-from optsched.report.pictures.waits import FILLS
+from optsched.report.pictures.nodes import FILLS
 from optsched.report.style import INK
 from optsched.studies.claims import NotRunError
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
