@@ -14,7 +14,6 @@ import importlib
 import logging
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -220,5 +219,5 @@ def display_of(kind: str) -> Callable[..., Any]:
 
     Objects know it by name alone, since pages are on a floor above them.
     """
-    function: Callable[..., Any] = getattr(import_module("optsched.report.displays"), kind)
+    function: Callable[..., Any] = _named(f"optsched.report.displays:{kind}")
     return function
