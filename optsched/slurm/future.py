@@ -649,7 +649,7 @@ class _Reserving(Conservative):
         assert self.future is not None
         assert isinstance(system.machine, SiteMachine)
         self._on_nodes = NodeReservations(system, system.machine)
-        self._on_nodes.tables.anew[0] = 1  # as Slurm plans anew in each cycle
+        self._on_nodes.tables.replans[0] = 1  # as Slurm does in each cycle
         self._gate = None if self.future.limited is None else _Gate(self.future.limited)
 
     def decide(self, system: System) -> Iterable[Action]:

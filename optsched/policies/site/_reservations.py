@@ -5,9 +5,9 @@ for as long as it may run. After an end, where something has become free, the wa
 placed again one by one, those of a higher tier first, then in order of submission; each starts
 earlier, or stays where it is. A job without any time at which it could start within a reservation
 of the site is placed once there is one. Jobs of the same tier that are submitted at once are placed
-in the order in which the news has them. Where `anew` is set and a job comes while others wait, and
-cannot start at once, all waiting jobs are placed anew in the order of their numbers: others may
-start later than was reserved for them.
+in the order in which the news has them. Where `replans` is set and a job comes while others wait,
+and cannot start at once, all waiting jobs are placed again in the order of their numbers: others
+may start later than was reserved for them.
 
 Only jobs that can move are examined.
 
@@ -120,7 +120,7 @@ class Reservations(NamedTuple):
     waiting: Numbers  # jobs that wait
     is_heard: Numbers  # whether the present submissions are in `entries`
     changes: Numbers  # whether waiting jobs may be able to move
-    anew: Numbers  # whether all are placed anew if one comes late and has to wait
+    replans: Numbers  # whether all are placed again if one comes late and has to wait
     change: Numbers  # for the search, see `earliest_of`; as the next three
     place: Place
     before: Place  # of a job that has just given it up
@@ -367,7 +367,7 @@ def place_all_again(table: Reservations) -> None:
 
 
 @kernel(allocates=False)
-def place_anew(table: Reservations) -> None:
+def replan(table: Reservations) -> None:
     """Place all waiting jobs one by one, as if none had a place."""
     for at in range(table.waiting[0]):
         job = table.order[at]
@@ -464,10 +464,10 @@ def decide(table: Reservations, news: News) -> int:
         for at in range(counts[N_SUBMITTED]):
             if table.tier[news.submitted[at]] == tier:
                 submit(table, news.submitted[at])
-    if table.anew[0] and table.waiting[0] > counts[N_SUBMITTED]:
+    if table.replans[0] and table.waiting[0] > counts[N_SUBMITTED]:
         for at in range(counts[N_SUBMITTED]):
             if table.start[news.submitted[at]] > news.now[0]:
-                place_anew(table)
+                replan(table)
                 break
     start_due(table, news)
     if table.waiting[0] > 0:
@@ -493,7 +493,7 @@ def new_reservations(
     lines = new_lines(asked, free, closed, jobs)
     tiers, rank = np.unique(-tier, return_inverse=True)
     alternative, missing, first, order = np.zeros((4, jobs), dtype=np.int64)
-    spare, room, entries, waiting, is_heard, changes, anew = np.zeros((7, 1), dtype=np.int64)
+    spare, room, entries, waiting, is_heard, changes, replans = np.zeros((7, 1), dtype=np.int64)
     node, chunks, *places = np.zeros((6, nodes), dtype=np.int64)
     following = np.arange(1, nodes + 1)
     peaks = np.zeros((nodes, lines.free.amount.shape[1]), dtype=np.int64)
@@ -505,7 +505,7 @@ def new_reservations(
         np.full(jobs, np.inf),
         np.full(jobs, np.inf),
         *(alternative, missing, first, order, node, chunks, following, spare, room, entries),
-        *(np.array([len(tiers)]), waiting, is_heard, changes, anew),
+        *(np.array([len(tiers)]), waiting, is_heard, changes, replans),
         *(np.zeros(len(lines.instant) + 1, dtype=np.int64), Place(*places[:2]), Place(*places[2:])),
         Free(peaks, np.zeros(nodes, dtype=np.int64), *free[2:]),
     )
