@@ -56,7 +56,7 @@ class Kernel:
         """Return the kernel with its first arguments given, to be called with numbers like some.
 
         The types are looked up now and not at each call, and tuples by reference are read: for one
-        of 32 arrays, that is nearly all of the cost of a call from Python.
+        of 32 arrays, that is most of the cost of a call from Python.
         """
         from numba import typeof
 
