@@ -600,7 +600,7 @@ class Future:
 
 
 def _names(job: QueuedJob, label: str) -> set[str]:
-    """Return what a dependency may call a job, or a task of the label and the array it is of."""
+    """Return the names of a job, or of a task with a label, in dependencies of other jobs."""
     found = {label, str(job.job_id)}
     return found | {str(job.array_id), f"{job.array_id}_*"} if job.array_id else found
 

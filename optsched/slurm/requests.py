@@ -155,7 +155,7 @@ def released(job: QueuedJob, priority: int) -> QueuedJob:
 
 
 def lacking(request: Request, supply: Supply) -> str:
-    """Return what a job is short of even if no other job is placed; empty if it fits."""
+    """Return which resource keeps a job from starting alone, and its amounts; empty if it fits."""
     for name, needed in request.licences.items():
         if needed > supply.licences[name]:
             return f"{supply.licences[name]:,} free of licence {name}, and {needed:,} needed"
