@@ -27,7 +27,6 @@ from optsched.policies.site._heads import (
     Candidates,
     Room,
     Times,
-    forget_failed,
     forget_heads,
     next_beside_heads,
     note_allowed,
@@ -263,7 +262,7 @@ def backfill(queues: Queues, news: News, number: int) -> None:
     the same shadow times.
     """
     room, candidates, at = queues.room, queues.waiting.candidates, 0
-    forget_failed(room, candidates, number)
+    candidates.decision[0] += 1
     while at < number:
         at, one, used = next_beside_heads(
             room, queues.shortages, candidates, at, number, news.now[0]

@@ -37,15 +37,14 @@ from optsched.policies.site._closed import Closed, note_closed
 from optsched.policies.site._running import (
     Running,
     Shortages,
+    are_listed,
     copy,
-    cost,
     is_short,
-    most_beside,
 )
 
 Times = NDArray[np.float64]
 
-NO_HEAD = UNKNOWN = -1
+NO_HEAD = -1
 
 
 @by_reference
@@ -56,14 +55,10 @@ class Heads(NamedTuple):
     estimated ends are not after it. This can be kept up to date as jobs end and are backfilled, so
     that a job that remains a head needs no search from now on. Until it is a head again in the next
     decision, it counts for no other job.
-
-    A node is *open* if a job that runs beyond all shadow times may perhaps have a chunk on it. No
-    node becomes open until a job ends.
     """
 
-    number: Numbers  # one entry, as the next two
+    number: Numbers  # one entry, as the next
     kept: Numbers  # how many of this decision and the last are up to date, with the present ones
-    opened: Numbers  # number of open nodes, or `UNKNOWN`
     job: Numbers
     promised: Times  # earliest shadow time since it is a head and no job has come first
     before: Numbers  # heads of the last decision to which a promise was made
@@ -75,8 +70,6 @@ class Heads(NamedTuple):
     slack: Numbers  # chunks of each head that are over
     left: Numbers  # the same, for the search
     licences: Numbers  # shape (heads, licences), free at the shadow time of each
-    open: Numbers  # ascending nodes
-    least: Numbers  # the least of each resource that any chunk needs
 
 
 @by_reference
@@ -87,12 +80,12 @@ class Room(NamedTuple):
     free: Free
     then: Free  # what is free on each node at the shadow time of its owner, see `owner`
     owner: Numbers  # the head of each node, or another number; entry own * nodes + node
+    chunks: Numbers  # of the owner, which fit there at its shadow time
     heads: Heads
     closed: Closed
     allowed: Flags  # nodes on which the next job may start
     place: Place  # the place that was found
-    on_node: Numbers  # for the search, as the next
-    at_shadow: Free
+    at_shadow: Free  # for the search
 
 
 @by_reference
@@ -103,7 +96,8 @@ class Candidates(NamedTuple):
     requests: Numbers  # of each job of the trace
     requested: Times  # of each job of the trace
     own: Numbers  # of each job of the trace: the number of its reservation, 0 for none
-    failed: Flags  # shape (reservations and none, heads and edges and 1, requests)
+    failed: Numbers  # shape (reservations and none, heads and edges and 1, requests): when last
+    decision: Numbers  # one entry: the number of the present one, from 1
 
 
 def new_room(asked: Asked, free: Free, queues: int, closed: Closed) -> Room:
@@ -112,25 +106,23 @@ def new_room(asked: Asked, free: Free, queues: int, closed: Closed) -> Room:
     at_shadow = Free(*(part.copy() for part in free))
     amount, jobs = np.tile(free.amount, (kinds, 1)), np.zeros(kinds * nodes, dtype=np.int64)
     then = Free(amount, jobs, free.licences, free.total)
-    on_node, *place = np.zeros((3, nodes), dtype=np.int64)
+    place = np.zeros((2, nodes), dtype=np.int64)
     return Room(
-        *(asked, free, then, np.full(kinds * nodes, NO_HEAD), no_heads(asked, queues), closed),
-        *(np.ones(nodes, dtype=bool), Place(*place), on_node, at_shadow),
+        *(asked, free, then, np.full(kinds * nodes, NO_HEAD), np.zeros(kinds * nodes, np.int64)),
+        *(no_heads(asked, queues), closed),
+        *(np.ones(nodes, dtype=bool), Place(*place), at_shadow),
     )
 
 
 def no_heads(asked: Asked, queues: int) -> Heads:
     """Return the table of the heads of so many queues."""
-    number, kept, opened, promises = np.zeros((4, 1), dtype=np.int64)
-    opened[0] = UNKNOWN
+    number, kept, promises = np.zeros((3, 1), dtype=np.int64)
     job, before, alternative, own, slack, left = np.zeros((6, queues), dtype=np.int64)
     promised, promised_before, shadow = np.zeros((3, queues))
     licences = np.zeros((queues, asked.licences.shape[1]), dtype=np.int64)
-    open_nodes = np.zeros(asked.belongs.shape[1], dtype=np.int64)
-    least = asked.demand.min(axis=0) if len(asked.demand) else asked.demand.sum(axis=0)
     return Heads(
-        number, kept, opened, job, promised, before, promised_before, promises,
-        alternative, own, shadow, slack, left, licences, open_nodes, least,
+        number, kept, job, promised, before, promised_before, promises,
+        alternative, own, shadow, slack, left, licences,
     )  # fmt: skip
 
 
@@ -142,7 +134,6 @@ def forget_heads(room: Room) -> None:
         heads.before[head], heads.promised_before[head] = heads.job[head], heads.promised[head]
     heads.promises[0] = heads.number[0]
     heads.number[0] = 0
-    heads.opened[0] = UNKNOWN
     if len(room.closed.start) > 0:
         heads.kept[0] = 0
 
@@ -231,14 +222,15 @@ def count_as_ended(room: Room, head: int, running: Running, at: int, sign: int) 
         node = heads.own[head] * len(room.free.jobs) + held.node[entry]
         if room.owner[node] != head:
             continue
-        heads.slack[head] -= most_on(asked, then, reserved, node)
         for resource in range(then.amount.shape[1]):
             then.amount[node, resource] += sign * held.chunks[entry] * asked.demand[one, resource]
         if asked.exclusive[one]:
             then.jobs[node] = 0 if sign > 0 else -1
         else:
             then.jobs[node] -= sign
-        heads.slack[head] += most_on(asked, then, reserved, node)
+        chunks = most_on(asked, then, reserved, node)
+        heads.slack[head] += chunks - room.chunks[node]
+        room.chunks[node] = chunks
     for licence in range(heads.licences.shape[1]):
         heads.licences[head, licence] += sign * asked.licences[one, licence]
 
@@ -300,6 +292,7 @@ def add_head(room: Room, one: int, own: int, shadow: float, slack: int) -> None:
             then.jobs[there] = at_shadow.jobs[node]
             for resource in range(then.amount.shape[1]):
                 then.amount[there, resource] = at_shadow.amount[node, resource]
+            room.chunks[there] = most_on(asked, then, one, there)
 
 
 @kernel(allocates=False)
@@ -332,8 +325,7 @@ def spare_for_heads(room: Room, one: int, own: int, end: float, place: Place) ->
         node, base = place.node[entry], own * len(room.free.jobs)
         head = room.owner[base + node]
         if is_late(heads, head, end):
-            reserved, chunks = heads.alternative[head], place.chunks[entry]
-            heads.left[head] -= cost(asked, room.then, one, reserved, node, base, chunks)
+            heads.left[head] -= cost(room, one, head, base + node, place.chunks[entry])
             if heads.left[head] < 0:
                 return False
     take_beside(room, one, own, end, place, len(place.node))
@@ -341,25 +333,38 @@ def spare_for_heads(room: Room, one: int, own: int, end: float, place: Place) ->
 
 
 @kernel(allocates=False)
-def note_open(room: Room, own: int) -> None:
-    """Note which nodes are open."""
-    asked, free, then, heads, found = room.asked, room.free, room.then, room.heads, 0
-    for node in range(len(free.jobs)):
-        there = own * len(free.jobs) + node
-        head, kept, one = room.owner[there], 0, 0
-        if 0 <= head < heads.number[0]:  # chunks of the head that no slack makes up for
-            one = heads.alternative[head]
-            kept = max(0, most_on(asked, then, one, there) - heads.slack[head])
-        is_open = free.jobs[node] >= 0 and not (kept > 0 and asked.exclusive[one])
-        for resource in range(len(free.total)):
-            least = heads.least[resource]
-            left = then.amount[there, resource] - kept * asked.demand[one, resource]
-            if free.amount[node, resource] < least or (kept > 0 and left < least):
-                is_open = False
-        if is_open:
-            heads.open[found] = node
-            found += 1
-    heads.opened[0] = found
+def most_beside(room: Room, one: int, head: int, there: int, slack: int) -> int:
+    """Return the most chunks of a job on a node of a head at a cost of at most `slack` chunks.
+
+    It may be more than the node holds.
+    """
+    asked, then, most = room.asked, room.then, room.asked.chunks[one]
+    reserved, keeps = room.heads.alternative[head], room.chunks[there] - slack
+    if keeps <= 0:
+        return int(most)
+    if asked.exclusive[one] or asked.exclusive[reserved]:
+        return 0
+    for resource in range(then.amount.shape[1]):
+        needs = asked.demand[one, resource]
+        left = then.amount[there, resource] - keeps * asked.demand[reserved, resource]
+        if most * needs > left:
+            most = left // needs
+    return int(most)
+
+
+@kernel(allocates=False)
+def cost(room: Room, one: int, head: int, there: int, chunks: int) -> int:
+    """Return how many chunks of its head less a node has room for beside chunks of a job."""
+    asked, then, before = room.asked, room.then, room.chunks[there]
+    reserved = room.heads.alternative[head]
+    if asked.exclusive[one] or asked.exclusive[reserved]:
+        return int(before)
+    most = before
+    for resource in range(then.amount.shape[1]):
+        left = then.amount[there, resource] - chunks * asked.demand[one, resource]
+        if most * asked.demand[reserved, resource] > left:
+            most = left // asked.demand[reserved, resource]
+    return int(before - most)
 
 
 @kernel(allocates=False)
@@ -371,53 +376,46 @@ def place_beside_heads(room: Room, one: int, own: int, end: float, late: int) ->
     it takes beyond the shadow time of a head is taken from what is free then, and its cost from the
     slack.
     """
-    asked, free, then, heads = room.asked, room.free, room.then, room.heads
+    asked, free, heads = room.asked, room.free, room.heads
     if late == 0:
         return first_fit(asked, free, one, room.allowed, room.place)
     if not may_fit(asked, free, one) or not licensed_beside_heads(asked, heads, one, end):
         return 0
-    on_node, allowed, owner = room.on_node, room.allowed, room.owner
+    allowed, owner, place, found = room.allowed, room.owner, room.place, 0
     group, missing, base = asked.nodes[one], asked.chunks[one], own * len(free.jobs)
-    nodes, first, stop = asked.member, asked.first_member[group], asked.first_member[group + 1]
-    if late == heads.number[0]:
-        if heads.opened[0] == UNKNOWN or len(owner) > len(free.jobs):
-            note_open(room, own)
-        nodes, first, stop = heads.open, 0, heads.opened[0]
-    for entry in range(first, stop):
-        on_node[nodes[entry]] = 0
-    for within_slack in range(2):
-        for entry in range(first, stop):
-            node = nodes[entry]
-            if is_full(asked, free, one, node) or not allowed[node]:
-                continue
-            if not asked.belongs[group, node]:
-                continue
-            most = most_on(asked, free, one, node)
-            if most <= on_node[node]:
-                continue
-            most = min(most, on_node[node] + missing)
-            head = owner[base + node]
+    for member in range(asked.first_member[group], asked.first_member[group + 1]):
+        node = asked.member[member]
+        if is_full(asked, free, one, node) or not allowed[node]:
+            continue
+        most, head = min(most_on(asked, free, one, node), missing), owner[base + node]
+        if most > 0:
+            place.node[found], place.chunks[found] = node, most
             if is_late(heads, head, end):
-                reserved, slack = heads.alternative[head], within_slack * heads.left[head]
-                most = min(most, most_beside(asked, then, one, reserved, node, base, slack))
-                if within_slack and most > on_node[node]:
-                    heads.left[head] -= cost(asked, then, one, reserved, node, base, most)
-            if most > on_node[node]:
-                missing -= most - on_node[node]
-                on_node[node] = most
-                if missing == 0:
-                    break
+                place.chunks[found] = min(most, most_beside(room, one, head, base + node, 0))
+            missing -= place.chunks[found]
+            found += 1
+            if missing == 0:
+                break
+    for entry in range(found):
         if missing == 0:
             break
+        node, before = place.node[entry], place.chunks[entry]
+        head = owner[base + node]
+        if is_late(heads, head, end) and heads.left[head] > 0:
+            most = min(most_on(asked, free, one, node), before + missing)
+            most = min(most, most_beside(room, one, head, base + node, heads.left[head]))
+            if most > before:
+                heads.left[head] -= cost(room, one, head, base + node, most)
+                missing -= most - before
+                place.chunks[entry] = most
     if missing > 0:
         return 0
     used = 0
-    for entry in range(first, stop):
-        node = nodes[entry]
-        if on_node[node] > 0:
-            room.place.node[used], room.place.chunks[used] = node, on_node[node]
+    for entry in range(found):
+        if place.chunks[entry] > 0:
+            place.node[used], place.chunks[used] = place.node[entry], place.chunks[entry]
             used += 1
-    take_beside(room, one, own, end, room.place, used)
+    take_beside(room, one, own, end, place, used)
     return used
 
 
@@ -447,16 +445,20 @@ def next_beside_heads(
     Returns the number of the candidate, its alternative or `NOWHERE`, and the number of nodes.
     """
     asked, free, edges = room.asked, room.free, room.closed.edges
+    decision = candidates.decision[0]
     for at in range(first, stop):
         if free.total[0] == 0:
             break
         job = candidates.job[at]
-        request, end = candidates.requests[job], now + candidates.requested[job]
-        own, late = candidates.own[job], count_late(room.heads, end)
+        request = candidates.requests[job]
+        if are_listed(shortages, asked, request):
+            continue
+        own, end = candidates.own[job], now + candidates.requested[job]
+        late = count_late(room.heads, end)
         failed, beyond = candidates.failed[own], late
         for edge in range(len(edges)):
             beyond += end > edges[edge]
-        if failed[0, request] or failed[beyond, request]:
+        if failed[0, request] == decision or failed[beyond, request] == decision:
             continue
         note_allowed(room, own, now, end)
         for one in range(asked.first[request], asked.first[request + 1]):
@@ -465,17 +467,8 @@ def next_beside_heads(
             used = place_beside_heads(room, one, own, end, late)
             if used > 0:
                 return at, one, used
-        failed[beyond, request] = True
+        failed[beyond, request] = decision
     return stop, NOWHERE, 0
-
-
-@kernel(allocates=False)
-def forget_failed(room: Room, candidates: Candidates, number: int) -> None:
-    """Forget which requests of the first candidates did not fit."""
-    for at in range(number):
-        job = candidates.job[at]
-        for beyond in range(room.heads.number[0] + len(room.closed.edges) + 1):
-            candidates.failed[candidates.own[job], beyond, candidates.requests[job]] = False
 
 
 @kernel(allocates=False)
@@ -526,3 +519,5 @@ def take_beside(room: Room, one: int, own: int, end: float, place: Place, used: 
                 amount = place.chunks[entry] * asked.demand[one, resource]
                 then.amount[node, resource] -= amount
             then.jobs[node] = -1 if asked.exclusive[one] else then.jobs[node] + 1
+            reserved = heads.alternative[room.owner[node]]
+            room.chunks[node] = most_on(asked, then, reserved, node)

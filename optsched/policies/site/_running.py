@@ -1,7 +1,4 @@
-"""Tables of EASY backfilling on a site, compiled: running jobs, and what there is no room for.
-
-And what a job that runs at the shadow time of a blocked job costs that job, in chunks on a node.
-"""
+"""Tables of EASY backfilling on a site, compiled: running jobs, and what there is no room for."""
 
 from __future__ import annotations
 
@@ -78,9 +75,9 @@ def ease(
     begin, stop, held, most_cores = running.begin[at], running.stop[at], running.held, 0
     for entry in range(begin, stop):
         most_cores = max(most_cores, free.amount[held.node[entry], 0])
-    for listed in range(shortages.number[0]):
+    for listed in range(shortages.number[0] - 1, -1, -1):
         one = shortages.short[listed]
-        if asked.demand[one, 0] > most_cores or shortages.room[one] >= asked.chunks[one]:
+        if asked.demand[one, 0] > most_cores:
             continue
         group, room = asked.nodes[one], 0
         for entry in range(begin, stop):
@@ -88,37 +85,37 @@ def ease(
             if not is_full(asked, free, one, node) and asked.belongs[group, node]:
                 room += most_on(asked, free, one, node)
         shortages.room[one] += sign * room
+        if shortages.room[one] >= asked.chunks[one]:
+            shortages.number[0] -= 1
+            last = shortages.short[shortages.number[0]]
+            shortages.short[listed], shortages.position[last] = last, listed
+            shortages.position[one] = -1
 
 
 @kernel(allocates=False)
-def unlist(shortages: Shortages, one: int) -> None:
-    """Forget the shortage of an alternative, if there is one."""
-    position = shortages.position[one]
-    if position >= 0:
-        shortages.number[0] -= 1
-        last = shortages.short[shortages.number[0]]
-        shortages.short[position], shortages.position[last] = last, position
-        shortages.position[one] = -1
+def are_listed(shortages: Shortages, asked: Asked, request: int) -> bool:
+    """Return whether no alternative of a request fits, as far as is known."""
+    for one in range(asked.first[request], asked.first[request + 1]):
+        if shortages.position[one] < 0:
+            return False
+    return True
 
 
 @kernel(allocates=False)
 def is_short(shortages: Shortages, asked: Asked, free: Free, one: int) -> bool:
     """Return whether an alternative does not fit, at once if that is known; note a new shortage."""
-    position = shortages.position[one]
-    if position >= 0 and shortages.room[one] < asked.chunks[one]:
+    if shortages.position[one] >= 0:
         return True
     if not may_fit(asked, free, one):
         return True
     room = room_for(asked, free, one, asked.chunks[one])
+    if room >= asked.chunks[one]:
+        return False
     shortages.room[one] = room
-    if room < asked.chunks[one]:
-        if position < 0:
-            shortages.position[one] = shortages.number[0]
-            shortages.short[shortages.number[0]] = one
-            shortages.number[0] += 1
-        return True
-    unlist(shortages, one)
-    return False
+    shortages.position[one] = shortages.number[0]
+    shortages.short[shortages.number[0]] = one
+    shortages.number[0] += 1
+    return True
 
 
 def nothing_runs(jobs: int, cores: int) -> Running:
@@ -221,43 +218,3 @@ def copy(free: Free, to: Free) -> None:
         to.total[resource] = free.total[resource]
     for licence in range(len(free.licences)):
         to.licences[licence] = free.licences[licence]
-
-
-@kernel(allocates=False)
-def most_beside(
-    asked: Asked, then: Free, one: int, head: int, node: int, base: int, slack: int
-) -> int:
-    """Return the most chunks of a job on a node at a cost of at most `slack` chunks of `head`.
-
-    It may be more than the node holds. What is free there is in the entry `base` + `node`.
-    """
-    most = asked.chunks[one]
-    if not asked.belongs[asked.nodes[head], node]:
-        return int(most)
-    keeps = most_on(asked, then, head, base + node) - slack
-    if keeps <= 0:
-        return int(most)
-    if asked.exclusive[one] or asked.exclusive[head]:
-        return 0
-    for resource in range(then.amount.shape[1]):
-        needs = asked.demand[one, resource]
-        left = then.amount[base + node, resource] - keeps * asked.demand[head, resource]
-        if most * needs > left:
-            most = left // needs
-    return int(most)
-
-
-@kernel(allocates=False)
-def cost(asked: Asked, then: Free, one: int, head: int, node: int, base: int, chunks: int) -> int:
-    """Return how many chunks of `head` less a node has room for beside chunks of a job."""
-    if not asked.belongs[asked.nodes[head], node]:
-        return 0
-    before = most_on(asked, then, head, base + node)
-    if asked.exclusive[one] or asked.exclusive[head]:
-        return before
-    most = before
-    for resource in range(then.amount.shape[1]):
-        left = then.amount[base + node, resource] - chunks * asked.demand[one, resource]
-        if most * asked.demand[head, resource] > left:
-            most = left // asked.demand[head, resource]
-    return before - most

@@ -59,7 +59,7 @@ class PartitionQueues(CompiledDecisions):
         room = _heads.new_room(machine.asked, free, len(cells), closed)
         kinds = len(closed.first) - 1, len(cells) + len(closed.edges) + 1
         order, behind, new, candidates = np.zeros((4, jobs), dtype=np.int64)
-        number, gone, come = np.zeros((3, 1), dtype=np.int64)
+        number, gone, come, decision = np.zeros((4, 1), dtype=np.int64)
         of_job = np.array(self._queues.of_job)
         rank = _rank(np.arange(jobs), -np.array(self._queues.tier))
         waiting = _decisions.Waiting(
@@ -68,7 +68,8 @@ class PartitionQueues(CompiledDecisions):
             candidates=_heads.Candidates(
                 *(candidates, np.array(system.demands, dtype=np.int64)),
                 *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[of_job]),
-                failed=np.zeros((*kinds, len(machine.requests.first)), dtype=bool),
+                failed=np.zeros((*kinds, len(machine.requests.first)), dtype=np.int64),
+                decision=decision,
             ),
         )
         opened, stopped = np.ones(cells.shape[1], dtype=bool), np.zeros(len(cells), dtype=bool)
