@@ -425,12 +425,11 @@ class Engine:
     def _hear(self) -> None:
         """Catch up with the events since the last decision."""
         news = self._news
-        if ended := news.counts.item(_core.N_ENDED):
-            for job in news.ended[:ended].tolist():
-                self._end(job)
-        if submitted := news.counts.item(_core.N_SUBMITTED):
-            for job in news.submitted[:submitted].tolist():
-                self._submit(job)
+        ended, submitted = news.counts.item(_core.N_ENDED), news.counts.item(_core.N_SUBMITTED)
+        for at in range(ended):
+            self._end(news.ended.item(at))
+        for at in range(submitted):
+            self._submit(news.submitted.item(at))
 
     def _execute(self, action: Action) -> None:
         if isinstance(action, Start):

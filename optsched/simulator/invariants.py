@@ -47,7 +47,7 @@ class InvariantChecker:
         self._last = system.now
         if sorted(system.running) != sorted(engine.held):
             found.append("the running jobs are not those that hold processors")
-        if list(system.queue) != sorted(set(system.queue)):
+        if system.queue != sorted(set(system.queue)):
             found.append("the queue is out of order or holds a job twice")
         both = set(system.queue) & set(engine.held)
         found += [f"job row {job} waits and runs" for job in both]

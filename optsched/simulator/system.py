@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,43 +16,27 @@ from optsched.traces.requests import OWNERS, columns_of
 from optsched.traces.trace import UNKNOWN, Trace
 
 
-class Queue(Sequence[int]):
-    """The waiting jobs in order of submission; a job is its row in the trace.
+class Queue(list[int]):
+    """The waiting jobs in order of submission; a job is its row in the trace. Policies read it.
 
     Rows are in order of submission, so a job is found by bisection.
     """
 
-    __slots__ = ("_jobs",)
-
-    def __init__(self) -> None:
-        self._jobs: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._jobs)
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[int]: ...
-    def __getitem__(self, index: int | slice) -> int | list[int]:
-        return self._jobs[index]
+    __slots__ = ()
 
     def append(self, job: int) -> None:
         """Add a job; one that was held may come before others."""
-        if self._jobs and job < self._jobs[-1]:
-            insort(self._jobs, job)
+        if self and job < self[-1]:
+            insort(self, job)
         else:
-            self._jobs.append(job)
+            super().append(job)
 
     def remove(self, job: int) -> None:
         """Remove a job that starts, which must wait."""
-        position = bisect_left(self._jobs, job)
-        if position == len(self._jobs) or self._jobs[position] != job:
+        position = bisect_left(self, job)
+        if position == len(self) or self[position] != job:
             raise ValueError(f"job row {job} does not wait")
-        del self._jobs[position]
+        del self[position]
 
 
 class RunningJobs:
