@@ -79,8 +79,9 @@ class GangDecisions(CompiledDecisions):
         )
         rows = (*packing.rows_of_running, *packing.rows_of_waiting)
         state.answer[: len(rows)] = rows
-        columns = words_of(packing.columns_of_waiting, state.columns.shape[1])
-        state.columns[candidates] = columns
+        if len(candidates):
+            columns = words_of(packing.columns_of_waiting, state.columns.shape[1])
+            state.columns[candidates] = columns
         self._recorded = at + 1
 
     def record(self, problem_solver: ProblemSolver) -> None:

@@ -6,7 +6,7 @@ Model page: ``models/gang-packing/README.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from types import NoneType
 from typing import Any, Literal, NamedTuple
 
@@ -166,6 +166,16 @@ class GangPacking(Problem[Packing]):
                 held[row] |= mask
         return held
 
+    @cached_property
+    def held(self) -> list[int]:
+        """The columns that running jobs hold in each row now, as masks."""
+        return self.occupied(self.rows_of_running)
+
+    @cached_property
+    def columns_of_running(self) -> int:
+        """The number of columns that running jobs hold in all rows."""
+        return sum(map(int.bit_count, self.running))
+
     def packing(self, rows_of_running: Sequence[int], rows_of_waiting: Sequence[int]) -> Packing:
         """Return the solution with jobs in given rows and the columns of `columns_for`."""
         chosen = (0,) * len(self.waiting)
@@ -176,7 +186,7 @@ class GangPacking(Problem[Packing]):
 
     def objective(self, solution: Packing) -> int:
         """Return (rows + 1) times the columns used in all rows, minus the rows in use."""
-        served = sum(map(int.bit_count, self.running))
+        served = self.columns_of_running
         for size, row in zip(self.waiting, solution.rows_of_waiting, strict=True):
             if row >= 0:
                 served += size

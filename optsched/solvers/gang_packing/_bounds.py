@@ -18,7 +18,7 @@ class FreeColumns:
     """
 
     def __init__(self, problem: GangPacking) -> None:
-        held = problem.occupied(problem.rows_of_running)
+        held = problem.held
         self._columns = problem.columns
         self._free: list[int] = []
         self._taken: list[int] = []

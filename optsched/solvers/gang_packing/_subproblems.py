@@ -205,7 +205,7 @@ class Subproblems:
         self._free = FreeColumns(problem)
         self._in_order = problem.admission == "fcfs"
         self._served = list(accumulate(problem.waiting, initial=0))
-        self._running = sum(map(int.bit_count, problem.running))
+        self._running = problem.columns_of_running
         self._job_sets: dict[int, tuple[list[int], JobSets]] = {}
         self._take(best)
         self._most = len(problem.waiting) if self._in_order else self._served[-1]
@@ -364,7 +364,7 @@ def place_waiting(
     Jobs of a total size of at most `spare` columns may be left out. `step` is called for each
     search node.
     """
-    held = problem.occupied(problem.rows_of_running)
+    held = problem.held
     names = sorted(range(problem.rows), key=lambda row: (not held[row], row))[:rows]
     free = [problem.columns - held[row].bit_count() for row in names]
     items = sorted(jobs, key=lambda job: -problem.waiting[job])

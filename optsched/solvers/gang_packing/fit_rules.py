@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -109,6 +110,7 @@ def compacted_and_fitted(problem: GangPacking, *, tightest: bool) -> Packing:
     return problem.packing(rows, fitted(problem, rows, tightest=tightest))
 
 
+@lru_cache(maxsize=1)
 def compacted(problem: GangPacking) -> Sequence[int]:
     """Return the row of each running job after compaction, see `_fits.compact`.
 
@@ -117,7 +119,7 @@ def compacted(problem: GangPacking) -> Sequence[int]:
     if not problem.rerow:
         return problem.rows_of_running
     jobs, width = len(problem.running), -(-problem.columns // WORD)
-    held, rows = problem.occupied(problem.rows_of_running), empty_rows(problem.rows, jobs, width)
+    held, rows = problem.held, empty_rows(problem.rows, jobs, width)
     rows.held[:], rows.number[:] = words_of(held, width), [mask.bit_count() for mask in held]
     size = np.array([mask.bit_count() for mask in problem.running], dtype=np.int64)
     row = np.array(problem.rows_of_running, dtype=np.int64)
@@ -138,13 +140,15 @@ def fitted(
 
     Jobs are placed in `order` or that of the queue. Those whose row in `placed` is not -1 keep it.
     """
-    used = np.array([mask.bit_count() for mask in problem.occupied(rows_of_running)])
     waiting, skips = problem.waiting, problem.admission == "skip"
     rows = list(placed or (NOT_PLACED,) * len(waiting))
-    for job, row in enumerate(placed or ()):
+    jobs = [job for job in order or range(len(rows)) if rows[job] == NOT_PLACED]
+    if not jobs:
+        return rows
+    used = np.array([mask.bit_count() for mask in problem.occupied(rows_of_running)])
+    for job, row in enumerate(rows):
         if row != NOT_PLACED:
             used[row] += waiting[job]
-    jobs = [job for job in order or range(len(rows)) if rows[job] == NOT_PLACED]
     size = np.array([waiting[job] for job in jobs], dtype=np.int64)
     found = np.empty_like(size)
     fit(used, problem.columns, skips, tightest, size, len(jobs), found)

@@ -56,7 +56,7 @@ class RowSearch(AnytimeSolver):
             found.append(problem.packing(rows, fitted(problem, rows, tightest=True)))
         if hint is not None:
             found.append(hint)
-        best = max(found, key=problem.objective)
+        best = found[0] if len(found) == 1 else max(found, key=problem.objective)
 
         def step() -> None:
             if progress.work % TURN == 0:
