@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.compiled import Kernel
 from optsched.machines.site import Held, SiteMachine
@@ -206,6 +207,16 @@ class NodeReservations(CompiledDecisions):
         while self.decide() != DONE:
             self.answer()
         yield from stated(self._news, self.place)
+
+    def order_by(self, rank: NDArray[np.float64]) -> None:
+        """Let jobs be in another order from the next decision on, the lowest rank first."""
+        table = self.tables
+        table.rank[:] = rank
+        waiting = table.order[: table.waiting[0]]
+        ordered = waiting[np.argsort(rank[waiting], kind="stable")]
+        if (ordered != waiting).any():
+            waiting[:] = ordered
+            table.replans[0] = self._kernels.NOW
 
     def compiled(self, run: CompiledRun) -> NodeReservations:
         """Return the decisions of a run."""

@@ -79,6 +79,8 @@ class Forecast:
         if not future.policy and future.chosen == "easy":
             waits = counted(len(future.waiting), "pending job")
             found.append(f"{waits}: of each queue only the first blocked one has a reservation")
+        if future.unheeded and future.chosen != "none":
+            found.append(f"SchedulerParameters that are not heeded: {', '.join(future.unheeded)}")
         if not len(self.drawn):
             found.append("no sacct output: no run times to draw, so all jobs run to their limits")
         return tuple(found)

@@ -17,7 +17,7 @@ from optsched.machines.site import SiteMachine
 from optsched.numbers import counted
 from optsched.policies.conservative import Conservative, NodeReservations
 from optsched.policies.priority import Column, PriorityOrder
-from optsched.policies.site import _limited
+from optsched.policies.site import _limited, _reservations
 from optsched.simulator.actions import Action
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.engine import Engine
@@ -32,6 +32,7 @@ from optsched.sites.site import Site
 from optsched.slurm.access import open_partitions, own_qos_of
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
+from optsched.slurm.order import Aging, aging
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     OF_LIMITS,
@@ -44,6 +45,7 @@ from optsched.slurm.requests import (
 from optsched.slurm.running import Held, end_of, held_alone, hidden_licences, is_alone, supply_at
 from optsched.slurm.snapshot import columns_of
 from optsched.slurm.supply import Flags, Supply
+from optsched.slurm.unseen import may_preempt
 from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
 from optsched.traces.trace import UNKNOWN, Header, Trace
@@ -63,7 +65,16 @@ MOST_TASKS = 1000
 """Most tasks of a job array that are played; the others are left out."""
 
 MOST_RESERVED = 300
-"""Most waiting jobs of which each has a reservation by default; it takes long for more."""
+"""Most waiting jobs of which each has a reservation by default, else ``easy``; more take long."""
+
+OF_BACKFILL = frozenset(
+    (
+        *("bf_max_job_test", "bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part"),
+        *("bf_max_job_assoc", "bf_max_job_array_resv", "bf_min_age_reserve"),
+        *("bf_min_prio_reserve", "bf_one_resv_per_job", "bf_window", "bf_job_part_count_reserve"),
+    )
+)
+"""SchedulerParameters that say for which jobs Slurm's backfill scheduler reserves."""
 
 WITHOUT_END = "what it needs is in use, closed or limited without an end that is known"
 """Why a job does not start that is not rejected."""
@@ -121,9 +132,16 @@ class Future:
 
     @property
     def chosen(self) -> str:
-        """The policy: ``conservative``, or ``easy`` where more than `MOST_RESERVED` jobs wait."""
-        few = len(self.waiting) <= MOST_RESERVED
-        return self.policy or ("conservative" if few else "easy")
+        """The policy: by default ``none`` with sched/builtin, else see `MOST_RESERVED`."""
+        if self.policy or self.supply.settings.get("schedulertype", "").endswith("builtin"):
+            return self.policy or "none"
+        return "conservative" if len(self.waiting) <= MOST_RESERVED else "easy"
+
+    @property
+    def unheeded(self) -> tuple[str, ...]:
+        """The settings of Slurm's backfill scheduler that are not played."""
+        stated = self.supply.settings.get("schedulerparameters", "").split(",")
+        return tuple(each for each in stated if each.partition("=")[0].strip() in OF_BACKFILL)
 
     @cached_property
     def now(self) -> Supply:
@@ -187,6 +205,22 @@ class Future:
         engine.run()
         starts: Floats = engine.core.start[self.waiting]
         return np.where(starts < HORIZON, starts, np.nan), engine.reasons
+
+    def by_age(self) -> _ByAge | None:
+        """Return the order of the rows as priorities grow with age; None if it stays."""
+        grows = aging(self.supply.settings)
+        rows = [self.rows[at] for at in self.waiting.tolist()]
+        if not grows.weight or math.isinf(grows.longest) or not rows:
+            return None
+        accrued = [grows.accrued(row.job, self.supply.time) if row.job else 0 for row in rows]
+        ages = np.array(accrued, dtype=np.float64)
+        priority = np.array([row.priority for row in rows], dtype=np.float64)
+        most = priority + grows.weight - grows.of(ages)
+        are_late = any(row.begin or (row.job and row.job.dependency) for row in rows)
+        # a priority is a whole number, so a difference of less than 1 may be none
+        if not are_late and (most[1:] <= np.minimum.accumulate(most)[:-1] + 1).all():
+            return None
+        return _ByAge(grows, self.waiting, priority, ages, len(self.rows))
 
     @cached_property
     def trace(self) -> Trace:
@@ -454,6 +488,19 @@ class Future:
             yield "it may join jobs of its user on their nodes, but is taken not to"
         if any({*each.licences} - {*self.supply.site.licences} for each in requests):
             yield "what a reservation keeps of its licences is not heeded"
+        if preempted := self._preempted(job):
+            yield f"it may preempt {counted(preempted, 'running job')}, but waits for their end"
+
+    def _preempted(self, job: QueuedJob) -> int:
+        """Return how many running jobs one of its partitions and QOS may preempt."""
+        kind = job.partitions, job.qos
+        if kind not in self._preempting:
+            self._preempting[kind] = len(may_preempt(job, self.queue, self.supply))
+        return self._preempting[kind]
+
+    @cached_property
+    def _preempting(self) -> dict[tuple[tuple[str, ...], str], int]:
+        return {}
 
     def _over_limit(self, job: QueuedJob) -> str:
         """Return the limit that a job exceeds whatever runs; empty if there is none."""
@@ -629,6 +676,27 @@ class _Gate:
         return found
 
 
+class _ByAge:
+    """The order of the rows by priorities that grow with age: those that run, then the others."""
+
+    def __init__(
+        self, grows: Aging, waiting: Ints, priority: Floats, ages: Floats, rows: int
+    ) -> None:
+        self._grows, self._waiting, self._ages = grows, waiting, ages
+        self._fixed = priority - grows.of(ages)
+        self._since = np.zeros(rows)  # when each came into the queue
+        self._rank = np.arange(rows, dtype=np.float64)
+
+    def rank(self, now: float, submitted: Sequence[int]) -> Floats:
+        """Return the place of each row at a time at which some come into the queue."""
+        if not self._grows.always:
+            self._since[submitted] = now
+        ages = self._ages + now - self._since[self._waiting]
+        order = np.argsort(-np.floor(self._fixed + self._grows.of(ages)), kind="stable")
+        self._rank[self._waiting[order]] = self._waiting
+        return self._rank
+
+
 class _News(NamedTuple):
     """What a policy hears of at a decision."""
 
@@ -649,20 +717,24 @@ class _Reserving(Conservative):
         assert self.future is not None
         assert isinstance(system.machine, SiteMachine)
         self._on_nodes = NodeReservations(system, system.machine)
-        self._on_nodes.tables.replans[0] = 1  # as Slurm does in each cycle
+        self._on_nodes.tables.replans[0] = _reservations.IF_LATE  # as Slurm does in each cycle
         self._gate = None if self.future.limited is None else _Gate(self.future.limited)
+        self._by_age = self.future.by_age()
 
     def decide(self, system: System) -> Iterable[Action]:
         """Reserve for the jobs that limits admit, and start those whose time has come."""
         assert self._on_nodes is not None
+        if self._by_age is not None:
+            self._on_nodes.order_by(self._by_age.rank(system.now, system.submitted))
         submitted = system.submitted if self._gate is None else self._gate.admit(system)
         news = _News(system.now, submitted, system.ended, system.rejected)
         return self._on_nodes.actions(news)  # type: ignore[arg-type]
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel, unless limits admit jobs later."""
+        """Bind the decision kernel, unless limits admit jobs later, or their order changes."""
         assert self._on_nodes is not None
-        return self._on_nodes.compiled(run) if self._gate is None else None
+        is_fixed = self._gate is None and self._by_age is None
+        return self._on_nodes.compiled(run) if is_fixed else None
 
 
 @dataclass
@@ -676,6 +748,7 @@ class _Backfilling(PriorityOrder):
         super().begin(system)
         assert self.future is not None
         self._gate = None if self.future.limited is None else _Gate(self.future.limited)
+        self._by_age = self.future.by_age()
         self._admitted = np.zeros(len(system.submit), dtype=bool)
 
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
@@ -687,12 +760,15 @@ class _Backfilling(PriorityOrder):
         queues = self._queues
         assert queues is not None
         self._admitted[system.submitted if self._gate is None else self._gate.admit(system)] = True
-        return queues.actions(system, [job for job in system.queue if self._admitted[job]])
+        jobs = [job for job in system.queue if self._admitted[job]]
+        if self._by_age is not None:
+            jobs.sort(key=self._by_age.rank(system.now, system.submitted).__getitem__)
+        return queues.actions(system, jobs)
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel, unless limits admit jobs later."""
-        queues = self._queues
-        return queues.compiled(run) if queues is not None and self._gate is None else None
+        """Bind the decision kernel, unless limits admit jobs later, or their order changes."""
+        queues, is_fixed = self._queues, self._gate is None and self._by_age is None
+        return queues.compiled(run) if queues is not None and is_fixed else None
 
 
 class _Machine(SiteMachine):

@@ -10,6 +10,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optsched.errors import InputError
 from optsched.sites.slurm_amounts import seconds
 from optsched.slurm.access import open_partitions, partitions_of
@@ -17,6 +20,8 @@ from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import blocked_by_rule
 from optsched.slurm.running import started_of
 from optsched.slurm.supply import Supply
+
+Floats = NDArray[np.float64]
 
 
 def rank(job: QueuedJob, supply: Supply) -> tuple[int, int, int]:
@@ -54,17 +59,42 @@ def new_priority(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[int, str
     return lowest, "the lowest of the queue"
 
 
+class Aging(NamedTuple):
+    """How the priority of a pending job grows with its age, as Slurm's settings have it."""
+
+    weight: int  # what it has for its age at most
+    longest: float  # age in seconds at which it has that
+    always: bool  # whether its age counts from submission, or only while it may start
+
+    def of(self, seconds: Floats) -> Floats:
+        """Return what priorities have for ages in seconds."""
+        return self.weight * np.minimum(1.0, seconds / self.longest)
+
+    def accrued(self, job: QueuedJob, now: int) -> int:
+        """Return the age of a job that counts now, in seconds."""
+        if self.always:
+            return max(0, now - (job.submit or now))
+        return 0 if job.dependency and job.eligible is None else age(job, now)
+
+
+def aging(settings: Mapping[str, str]) -> Aging:
+    """Return how priorities grow by the settings of a cluster."""
+    weight = settings.get("priorityweightage", "")
+    is_known = weight.isdecimal() and len(weight) <= 15
+    if not is_known or settings.get("prioritytype", "").endswith("basic"):
+        weight = "0"
+    try:
+        longest = seconds(settings.get("prioritymaxage", "")) or math.inf
+    except InputError:
+        longest = math.inf
+    flags = settings.get("priorityflags", "").upper().split(",")
+    return Aging(int(weight), longest, "ACCRUE_ALWAYS" in flags)
+
+
 def _of_age(job: QueuedJob, supply: Supply) -> int:
     """Return how much of the priority of a pending job is for its age."""
-    weight, longest = (
-        supply.settings.get(name, "") for name in ("priorityweightage", "prioritymaxage")
-    )
-    try:
-        most = seconds(longest) or math.inf
-    except InputError:
-        most = math.inf
-    share = min(1.0, age(job, supply.time) / most)
-    return round(share * int(weight)) if weight.isdecimal() and len(weight) <= 15 else 0
+    grows = aging(supply.settings)
+    return round(grows.of(np.array([grows.accrued(job, supply.time)], dtype=np.float64)).item())
 
 
 def tasks(jobs: Iterable[QueuedJob]) -> int:

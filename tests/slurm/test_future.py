@@ -264,43 +264,88 @@ def test_a_job_that_begins_later_is_where_its_priority_is(job, running, left_by)
         assert found == {"1": 40, "2": 0, "3": 0, "4": 0}, policy
 
 
+class Plan:
+    """The places of jobs on the nodes c1 to c4 in seconds, beside those that run."""
+
+    def __init__(self, queue, supply):
+        self.free = np.repeat(supply.site.capacity[None, :4, 0].astype(int), LAST, axis=0)
+        for each in queue.running:
+            for at in each.allocations:
+                self.free[: each.end - NOW, supply.site.index[at.node]] -= at.cores
+        self.places: dict[str, tuple[int, list[int]]] = {}
+
+    def take(self, job, sign):
+        start, nodes = self.places[job.label]
+        self.free[start : start + int(job.limit), nodes] -= sign * job.cores_per_task
+
+    def place(self, job, now):
+        self.places.pop(job.label, None)
+        for time in range(now, LAST - int(job.limit)):
+            room = self.free[time : time + int(job.limit)].min(axis=0)
+            nodes = np.flatnonzero(room >= job.cores_per_task).tolist()
+            if len(nodes) >= job.least_nodes:
+                self.places[job.label] = time, nodes[: job.least_nodes]
+                return self.take(job, 1)
+        return None
+
+    def place_again(self, jobs, now):
+        for job in jobs:
+            self.take(job, -1)
+        for job in jobs:
+            self.place(job, now)
+
+    def waiting(self, jobs, now):
+        placed = (job for job in jobs if job.label in self.places)
+        return [job for job in placed if self.places[job.label][0] >= now]
+
+    @property
+    def starts(self):
+        return {label: start for label, (start, _) in self.places.items()}
+
+
 def planned_anew(queue, supply, begins) -> dict[str, float]:
     """Place all jobs that wait in order at each begin time that lets a job in that has to wait.
 
     Others keep what they had; a job that can start at once delays none of them.
     """
-    free = np.repeat(supply.site.capacity[None, :4, 0].astype(int), LAST, axis=0)
-    for each in queue.running:
-        for at in each.allocations:
-            free[: each.end - NOW, supply.site.index[at.node]] -= at.cores
+    plan = Plan(queue, supply)
     order = sorted(queue.pending, key=lambda job: (-job.priority, job.job_id))
-    places: dict[str, tuple[int, list[int]]] = {}
-
-    def take(job, sign):
-        start, nodes = places[job.label]
-        free[start : start + int(job.limit), nodes] -= sign * job.cores_per_task
-
-    def place(job, now):
-        for time in range(now, LAST - int(job.limit)):
-            room = free[time : time + int(job.limit)].min(axis=0)
-            nodes = np.flatnonzero(room >= job.cores_per_task).tolist()
-            if len(nodes) >= job.least_nodes:
-                places[job.label] = time, nodes[: job.least_nodes]
-                return take(job, 1)
-        return None
-
     for now in sorted({*begins.values()}):
         new = [job for job in order if begins[job.label] == now]
         for job in new:
-            place(job, now)
-        if any(places[job.label][0] > now for job in new):
-            waiting = [job for job in order if job.label in places]
-            waiting = [job for job in waiting if job in new or places[job.label][0] >= now]
-            for job in waiting:
-                take(job, -1)
-            for job in waiting:
-                place(job, now)
-    return {label: start for label, (start, _) in places.items()}
+            plan.place(job, now)
+        if any(plan.places[job.label][0] > now for job in new):
+            plan.place_again(plan.waiting(order, now), now)
+    return plan.starts
+
+
+def planned_by_age(queue, supply) -> dict[str, float]:
+    """Place all jobs that wait at each end of a job at which their order has changed."""
+
+    def in_order(now):
+        def grown(job):
+            ages = (min(1000, NOW + at - job.submit) for at in (now, 0))
+            return job.priority + next(ages) - next(ages)
+
+        return sorted(queue.pending, key=lambda job: (-grown(job), job.job_id))
+
+    plan, before = Plan(queue, supply), in_order(0)
+    for job in before:
+        plan.place(job, 0)
+    for now in range(1, LAST):
+        ends = {each.end - NOW for each in queue.running}
+        ends |= {
+            plan.places[job.label][0] + int(job.limit)
+            for job in queue.pending
+            if job.label in plan.places and plan.places[job.label][0] < now
+        }
+        if now in ends:
+            order = in_order(now)
+            waiting = plan.waiting(order, now)
+            if waiting != plan.waiting(before, now):
+                plan.place_again(waiting, now)
+            before = order
+    return plan.starts
 
 
 @settings(max_examples=60, deadline=None)
@@ -332,6 +377,78 @@ def test_a_job_that_comes_late_takes_its_place_before_those_that_have_one(job, r
     for policy in ("conservative", "easy"):
         found = started(Future(queue, left_by(runs), policy))
         assert found == {"1_0": 50, "1_1": 60, "3": 70, "2": 80}, policy
+
+
+AGED = {
+    "prioritytype": "priority/multifactor",
+    "priorityweightage": "1000",
+    "prioritymaxage": "00:16:40",
+}
+"""A job has a further point of priority for each second, up to 1,000."""
+
+
+def with_settings(supply, **settings):
+    return replace(supply, settings={**supply.settings, **settings})
+
+
+def test_a_job_overtakes_another_as_it_ages(job, running, left_by):
+    runs = running(99, *NODES[:4], end=NOW + 50)
+    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
+    old = job(job_id=1, priority=1200, submit=0, eligible=0, **whole)  # all for its age already
+    young = job(job_id=2, priority=1190, submit=NOW - 20, eligible=NOW - 20, **whole)
+    queue, supply = queue_of(runs, old, young), with_settings(left_by(runs), **AGED)
+    for policy in ("conservative", "easy", "none"):
+        assert started(Future(queue, supply, policy)) == {"1": 60, "2": 50}, policy
+        unaged = with_settings(supply, priorityweightage="0")
+        assert started(Future(queue, unaged, policy)) == {"1": 50, "2": 60}, policy
+        basic = with_settings(supply, prioritytype="priority/basic")
+        assert started(Future(queue, basic, policy)) == {"1": 50, "2": 60}, policy
+
+
+def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts(job, running, left_by):
+    """Of two jobs that wait for the one that runs, the second has the higher priority by 30."""
+    runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
+    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
+    ages = {"submit": NOW - 10, "eligible": NOW - 10}
+    waits = job(job_id=1, priority=500, **ages, **whole)
+    held = {"submit": NOW - 10, "eligible": None, "dependency": "afterany:99(unfulfilled)"}
+    late = job(job_id=2, priority=530, **held, **whole)
+    queue, supply = queue_of(runs, waits, late), with_settings(left_by(runs), **AGED)
+    always = with_settings(supply, priorityflags="ACCRUE_ALWAYS")
+    for policy in ("conservative", "easy", "none"):
+        assert started(Future(queue, supply, policy)) == {"1": 50, "2": 60}, policy
+        assert started(Future(queue, always, policy)) == {"1": 60, "2": 50}, policy
+
+
+@settings(max_examples=60, deadline=None)
+@given(situations(), st.lists(st.sampled_from([950, 970, 1000]), min_size=6, max_size=6))
+def test_jobs_are_planned_again_where_they_overtake_others(job, running, left_by, situation, ages):
+    queue, supply = posed((*situation[:2], {}), job, running, left_by)
+    at = {one.label: NOW - age for one, age in zip(queue.pending, ages)}
+    jobs = tuple(
+        replace(one, submit=at[one.label], eligible=at[one.label], priority=5 * one.priority)
+        if one.label in at
+        else one
+        for one in queue.jobs
+    )
+    queue, supply = replace(queue, jobs=jobs), with_settings(supply, **AGED)
+    assert started(Future(queue, supply, "conservative")) == planned_by_age(queue, supply)
+
+
+def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job, running, left_by):
+    runs = running(99, *NODES[:4], end=NOW + 50, partitions=("own",), qos="low")
+    waits = job(job_id=1, least_nodes=4, most_nodes=4, partitions=("own",), qos="high")
+    preempts = {"preempttype": "preempt/qos", "preemptmode": "REQUEUE"}
+    parameters = {"schedulerparameters": "bf_window=60,bf_interval=5,bf_max_job_test=9"}
+    supply = replace(left_by(runs), qos_preempts={"high": ("low",)})
+    supply = with_settings(supply, **preempts, **parameters)
+    found = forecast(Future(queue_of(runs, waits), supply), None, draws=0)
+    assert found.future.doubts == {"1": ("it may preempt 1 running job, but waits for their end",)}
+    assert found.notes[1] == (
+        "SchedulerParameters that are not heeded: bf_window=60, bf_max_job_test=9"
+    )
+    builtin = with_settings(supply, schedulertype="sched/builtin")
+    assert Future(queue_of(runs, waits), builtin).chosen == "none"
 
 
 def test_jobs_start_again_after_a_reservation_that_comes(job, running, left_by):

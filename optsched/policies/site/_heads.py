@@ -106,11 +106,14 @@ def new_room(asked: Asked, free: Free, queues: int, closed: Closed) -> Room:
     at_shadow = Free(*(part.copy() for part in free))
     amount, jobs = np.tile(free.amount, (kinds, 1)), np.zeros(kinds * nodes, dtype=np.int64)
     then = Free(amount, jobs, free.licences, free.total)
-    place = np.zeros((2, nodes), dtype=np.int64)
+    node, chunks = np.zeros((2, nodes), dtype=np.int64)
     return Room(
-        *(asked, free, then, np.full(kinds * nodes, NO_HEAD), np.zeros(kinds * nodes, np.int64)),
+        *(asked, free, then),
+        np.full(kinds * nodes, NO_HEAD),
+        np.zeros(kinds * nodes, dtype=np.int64),
         *(no_heads(asked, queues), closed),
-        *(np.ones(nodes, dtype=bool), Place(*place), at_shadow),
+        np.ones(nodes, dtype=bool),
+        *(Place(node, chunks), at_shadow),
     )
 
 

@@ -2,12 +2,12 @@
 
 At a submission a job gets the earliest place that delays no other: the first nodes that have room
 for as long as it may run. After an end, where something has become free, the waiting jobs are
-placed again one by one, those of a higher tier first, then in order of submission; each starts
-earlier, or stays where it is. A job without any time at which it could start within a reservation
-of the site is placed once there is one. Jobs of the same tier that are submitted at once are placed
-in the order in which the news has them. Where `replans` is set and a job comes while others wait,
-and cannot start at once, all waiting jobs are placed again in the order of their numbers: others
-may start later than was reserved for them.
+placed again one by one, those of a higher tier first, then by rank, which is the order of
+submission; each starts earlier, or stays where it is. A job without any time at which it could
+start within a reservation of the site is placed once there is one. Jobs of the same tier that are
+submitted at once are placed in the order in which the news has them. Where `replans` says so, all
+waiting jobs are placed again as if none had a place: others may start later than was reserved for
+them.
 
 Only jobs that can move are examined.
 
@@ -87,6 +87,10 @@ from optsched.simulator._core import (
 
 Times = NDArray[np.float64]
 
+NEVER, IF_LATE, NOW = range(3)
+"""When all waiting jobs are placed as if none had a place: never, where one comes late and has to
+wait, or at the next decision, and after that where one comes late."""
+
 
 @by_reference
 class Reservations(NamedTuple):
@@ -99,17 +103,18 @@ class Reservations(NamedTuple):
     free: Free  # now, without the jobs that run
     closed: Closed
     log: Log
-    requests: Numbers  # of each job, as the next nine
+    requests: Numbers  # of each job, as the next ten
     requested: Times
     own: Numbers  # number of its reservation of the site, 0 for none
     tier: Numbers  # 0 for the highest
+    rank: Times  # the lowest is first in its tier
     most: Numbers  # entries that it can have
     start: Times  # infinite for a job that waits and has no place
     end: Times
     alternative: Numbers
     missing: Numbers
     first: Numbers  # its first entry
-    order: Numbers  # the waiting jobs, in order of submission
+    order: Numbers  # the waiting jobs by rank
     node: Numbers  # of each entry, as the next two
     chunks: Numbers
     next: Numbers
@@ -120,7 +125,7 @@ class Reservations(NamedTuple):
     waiting: Numbers  # jobs that wait
     is_heard: Numbers  # whether the present submissions are in `entries`
     changes: Numbers  # whether waiting jobs may be able to move
-    replans: Numbers  # whether all are placed again if one comes late and has to wait
+    replans: Numbers  # `NEVER`, `IF_LATE` or `NOW`
     change: Numbers  # for the search, see `earliest_of`; as the next three
     place: Place
     before: Place  # of a job that has just given it up
@@ -315,7 +320,7 @@ def submit(table: Reservations, job: int) -> None:
     """Reserve for a submitted job at the earliest time."""
     place_first(table, job)
     at = table.waiting[0]
-    while at > 0 and table.order[at - 1] > job:  # that job was held
+    while at > 0 and table.rank[table.order[at - 1]] > table.rank[job]:  # it was held
         table.order[at] = table.order[at - 1]
         at -= 1
     table.order[at] = job
@@ -464,11 +469,13 @@ def decide(table: Reservations, news: News) -> int:
         for at in range(counts[N_SUBMITTED]):
             if table.tier[news.submitted[at]] == tier:
                 submit(table, news.submitted[at])
-    if table.replans[0] and table.waiting[0] > counts[N_SUBMITTED]:
+    is_late = table.replans[0] == NOW
+    if table.replans[0] == IF_LATE and table.waiting[0] > counts[N_SUBMITTED]:
         for at in range(counts[N_SUBMITTED]):
-            if table.start[news.submitted[at]] > news.now[0]:
-                replan(table)
-                break
+            is_late |= table.start[news.submitted[at]] > news.now[0]
+    if is_late:
+        replan(table)
+        table.replans[0] = IF_LATE
     start_due(table, news)
     if table.waiting[0] > 0:
         ask_again(table.closed, news)
@@ -491,7 +498,7 @@ def new_reservations(
     # of a job that can never start, any
     of_request = np.append(np.maximum.reduceat(np.append(most, 0), asked.first[:-1]), 0)
     lines = new_lines(asked, free, closed, jobs)
-    tiers, rank = np.unique(-tier, return_inverse=True)
+    different, tiers = np.unique(-tier, return_inverse=True)
     alternative, missing, first, order = np.zeros((4, jobs), dtype=np.int64)
     spare, room, entries, waiting, is_heard, changes, replans = np.zeros((7, 1), dtype=np.int64)
     node, chunks, *places = np.zeros((6, nodes), dtype=np.int64)
@@ -501,11 +508,11 @@ def new_reservations(
         *(lines, Free(*(part.copy() for part in free)), closed, new_log(jobs)),
         requests,
         requested,
-        *(own, rank, of_request[np.maximum(requests, -1)]),
+        *(own, tiers, np.arange(jobs, dtype=np.float64), of_request[np.maximum(requests, -1)]),
         np.full(jobs, np.inf),
         np.full(jobs, np.inf),
         *(alternative, missing, first, order, node, chunks, following, spare, room, entries),
-        *(np.array([len(tiers)]), waiting, is_heard, changes, replans),
+        *(np.array([len(different)]), waiting, is_heard, changes, replans),
         *(np.zeros(len(lines.instant) + 1, dtype=np.int64), Place(*places[:2]), Place(*places[2:])),
         Free(peaks, np.zeros(nodes, dtype=np.int64), *free[2:]),
     )
