@@ -45,6 +45,12 @@ class _State:
         self.is_closed = np.zeros(len(weights), dtype=bool)  # as its job shares it with none
         self.exclusive = {*problem.exclusive}
         self.order = np.argsort(weights, kind="stable")
+        groups = {"switch": problem.switches, "block": problem.blocks}
+        self.group = {name: _numbered(names) for name, names in groups.items() if names is not None}
+        self.pools = {
+            name: [self.order[of[self.order] == one] for one in range(of.max(initial=-1) + 1)]
+            for name, of in self.group.items()
+        }
         self.kinds = np.array(problem.kinds if problem.kinds is not None else [""] * len(weights))
         for job, at in enumerate(self.at):
             self._take(job, at, 1)
@@ -97,18 +103,16 @@ class _State:
 
     def _pools(self, job: int) -> Iterator[Ints]:
         """Yield sets of nodes, the lightest first, in which a job spans no more groups than now."""
-        problem, order = self.problem, self.order
-        at = list(self.at[job])
-        groups = problem.blocks if problem.span[job] == "block" else problem.switches
-        if groups is None:
-            yield order
+        name = "block" if self.problem.span[job] == "block" else "switch"
+        if name not in self.group:
+            yield self.order
             return
-        names = np.array(groups)
-        own = np.unique(names[at])
-        yield order[np.isin(names[order], own)]
-        if len(own) == 1 and len(np.unique(np.array(problem.switches or groups)[at])) == 1:
-            for name in np.unique(names):
-                yield order[names[order] == name]
+        at, group = list(self.at[job]), self.group[name]
+        own = np.unique(group[at])
+        yield self.order[np.isin(group[self.order], own)]
+        leaf = self.group.get("switch", group)
+        if len(own) == 1 and len(np.unique(leaf[at])) == 1:
+            yield from self.pools[name]
 
     def _filled(self, job: int, nodes: Ints, room: Ints) -> list[int]:
         """Return the first nodes that hold the chunks of a job; none if there is no room."""
@@ -120,3 +124,9 @@ class _State:
             if not left:
                 return found
         return []
+
+
+def _numbered(groups: Sequence[str]) -> Ints:
+    """Return the number of the group of each node, in the order of their names."""
+    numbers: Ints = np.unique(np.array(groups), return_inverse=True)[1].ravel()
+    return numbers

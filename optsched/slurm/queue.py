@@ -216,7 +216,7 @@ class QueuedJob:
         return f"{self.array_id}_[{_ranges(self.array_tasks)}]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Queue:
     """The jobs of a cluster at one time."""
 

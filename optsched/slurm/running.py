@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -160,40 +161,62 @@ def hidden_licences(queue: Queue, supply: Supply) -> dict[str, int]:
     return {name: max(0, count) for name, count in found.items()}
 
 
+class _Running(NamedTuple):
+    """A running job."""
+
+    job: QueuedJob
+    held: Held
+    end: float  # see `end_of`
+    owns: bool  # whether only jobs of its user may be on its nodes
+    alone: bool  # whether no other job may
+
+
+@lru_cache(maxsize=4)
+def _running(supply: Supply, queue: Queue) -> tuple[_Running, ...]:
+    return tuple(
+        _Running(
+            job,
+            held_by(job, supply),
+            end_of(job, supply.time),
+            shares_with_own(job, supply),
+            is_alone(job, supply),
+        )
+        for job in queue.running
+    )
+
+
+@lru_cache(maxsize=32)
 def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     """Return the free amounts at a time, when the running jobs end at their time limits.
 
     What the jobs that then run forbid to others is obeyed. Jobs that start meanwhile are not
     counted, nodes keep their states; jobs that are being completed now are so no more.
     """
-    time = max(time, supply.time)
+    time, jobs = max(time, supply.time), _running(supply, queue)
     if (closed := supply.closing <= time).any():
         supply = supply.with_states(closed & supply.site.is_usable, "drained")
     site = supply.site
     cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
     limits = supply.limits
-    stay: list[tuple[QueuedJob, Held]] = []
-    ended: list[tuple[QueuedJob, Held]] = []
-    for job in queue.running:
-        there = stay if end_of(job, supply.time) > time else ended
-        there.append((job, held_by(job, supply)))
-    staying, gone = [job for job, _ in stay], [job for job, _ in ended]
+    stay = [each for each in jobs if each.end > time]
+    ended = [each for each in jobs if each.end <= time]
     free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
-    for job, held in ended:
+    for job, held, end, *_ in ended:
         free[held.nodes] += held.amounts
         licences.update(held.licences)
         for name in {*job.partitions} & cores_left.keys():
             cores_left[name][held.nodes] += held.amounts[:, 0]
-        rest = max(0, end_of(job, supply.time) - supply.time)
+        rest = max(0, end - supply.time)
         limits = with_started(limits, job, supply, job.tres, rest, ends=True)
     if ended:
-        shared = _shared_gpus(gone, supply).keys() - _shared_gpus(staying, supply).keys()
+        users = (_shared_gpus((one.job for one in each), supply) for each in (ended, stay))
+        shared = next(users).keys() - next(users).keys()
         free = np.minimum(free + _amounts_of(shared, supply), site.capacity)
         busy = free[:, 0] < site.capacity[:, 0]
-        for job, held in stay:
+        for job, held, *_ in stay:
             if not job.is_suspended:
                 busy[held.nodes] = True
-    owners, taken = _closed(staying, gone, supply)
+    owners, taken = _closed(stay, ended, supply)
     return replace(
         supply,
         free=free,
@@ -265,28 +288,26 @@ def is_alone(job: QueuedJob, supply: Supply) -> bool:
 
 
 def _closed(
-    stay: Sequence[QueuedJob], ended: Sequence[QueuedJob], supply: Supply
+    stay: Sequence[_Running], ended: Sequence[_Running], supply: Supply
 ) -> tuple[tuple[str, ...], Flags]:
     """Return the owner of each node while some jobs stay, and the nodes that are taken whole."""
-    owners, index = list(supply.owners), supply.site.index
+    owners = list(supply.owners)
     taken = np.zeros(len(owners), dtype=bool)
     for jobs, is_gone in ((ended, True), (stay, False)):
-        for job in jobs:
-            owns, alone = shares_with_own(job, supply), is_alone(job, supply)
-            for each in job.allocations if owns or alone else ():
-                if (node := index.get(each.node)) is None:
-                    continue
-                taken[node] |= alone and not is_gone
-                if owns and (not is_gone or owners[node] == job.user):
+        for job, held, _, owns, alone in jobs:
+            if alone and not is_gone:
+                taken[held.nodes] = True
+            for node in held.nodes.tolist() if owns else ():
+                if not is_gone or owners[node] == job.user:
                     owners[node] = "" if is_gone else job.user
     return tuple(owners), taken
 
 
-def _users(jobs: Iterable[tuple[QueuedJob, Held]], in_use: Ints) -> tuple[str, ...]:
+def _users(jobs: Iterable[_Running], in_use: Ints) -> tuple[str, ...]:
     """Return the only user on each node; none where cores are in use by jobs that are not shown."""
     users: list[set[str]] = [set() for _ in in_use]
     hidden = in_use.copy()
-    for job, held in jobs:
+    for job, held, *_ in jobs:
         hidden[held.nodes] -= held.amounts[:, 0]
         for node in held.nodes.tolist():
             users[node].add(job.user)

@@ -59,8 +59,8 @@ def test_clearing_restores_what_was_pinned(supply, job, comment):
     updates = updates_of(before, posed(before, supply), at((0, 1), (2, 3))).updates
     its = followed(before, updates)
     assert [each.required for each in its.jobs] == [("c1", "c2"), ("c3", "c4")]
-    assert without_pins(its) == before
-    assert followed(its, clearing(its)) == before
+    assert without_pins(its).jobs == before.jobs
+    assert followed(its, clearing(its)).jobs == before.jobs
     assert {update.what for update in clearing(its)} == {"clear"}
 
 
@@ -126,7 +126,7 @@ def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypat
 @pytest.mark.parametrize("comment", ["optsched:", "optsched:0123abc", "Optsched:01234567", "a"])
 def test_comments_without_a_mark_are_nobodys_pins(job, comment):
     queue = queue_of(whole_nodes(job, 1, 2, comment=comment, required=("c1", "c2")))
-    assert without_pins(queue) == queue
+    assert without_pins(queue).jobs == queue.jobs
     assert clearing(queue) == ()
 
 
