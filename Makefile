@@ -5,6 +5,7 @@ OPTSCHED := $(BIN)/optsched
 BENCH := $(BIN)/python benchmarks
 TRACES ?= ../shared/traces
 INSTANCES ?= ../shared/instances/mkp
+CAPTURE ?= ../shared/slurm/fixtures/24.11.5
 RESULTS ?= benchmarks/results
 STUDIES ?= studies-in-full
 
@@ -121,6 +122,7 @@ benchmark: .venv/ready .venv-mtm/ready
 	$(BENCH)/shared_leaves.py --traces $(TRACES) -o $(RESULTS)
 	$(BENCH)/sharing_decisions.py $(SHARING) -o $(RESULTS)
 	$(BENCH)/site.py -o $(RESULTS)
+	$(BENCH)/slurm_size.py --capture $(CAPTURE) -o $(RESULTS)
 	$(BENCH)/switch_groups.py --traces $(TRACES) -o $(RESULTS)
 	$(BENCH)/torus_decisions.py $(TORUS) -o $(RESULTS)
 	$(BENCH)/window_mkp.py windows $(WINDOWS) -o $(RESULTS)

@@ -107,6 +107,21 @@ def test_gang_scheduling_is_measured_by_strategy(tmp_path):
 
 
 @pytest.mark.long
+def test_slurm_commands_are_measured_on_a_larger_cluster(tmp_path, shared):
+    told = run(
+        "slurm_size.py", "--capture", shared("slurm/fixtures/24.11.5"), "--nodes", 128,
+        "--pending", 20, "--repeats", 1, "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "slurm-size.txt").read_text()
+    assert "128 nodes, 68 running and 20 pending jobs" in told
+    rows = rows_of(tmp_path / "slurm-size.csv")
+    assert {row["command"].partition(" ")[0] for row in rows} == {
+        *("plan", "explain", "forecast", "report")
+    }
+    assert all(float(row["seconds"]) > 0 for row in rows)
+
+
+@pytest.mark.long
 def test_detection_is_measured_by_occupancy(tmp_path):
     told = run(
         "detection.py", "--side", 6, "--busy", "0.3,0.9", "--tori", 2, "--repeats", 1,
