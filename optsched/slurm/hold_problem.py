@@ -168,7 +168,7 @@ def _running_claim(
     # of its cores too, which a suspended job has given back
     all_of_it = held_by(replace(job, state="RUNNING"), supply)
     lost = _node_time(all_of_it, supply, job.has_run(by))
-    requeues = _is_stoppable(job) and job.requeues and "requeue" in actions
+    requeues = is_stoppable(job) and job.requeues and "requeue" in actions
     moved_to = None
     if "migrate" in actions and (not requeues or lost > _node_time(held, supply, MIGRATION)):
         moved_to = _other_nodes(job, held, supply)
@@ -177,7 +177,7 @@ def _running_claim(
     return Claim(lost, held, job, liftable=requeues, moved_to=moved_to)
 
 
-def _is_stoppable(job: QueuedJob) -> bool:
+def is_stoppable(job: QueuedJob) -> bool:
     """Return whether a running job can be stopped alone, and has not ended."""
     # of a heterogeneous job, Slurm stops all parts or none
     return job.state in STOPPABLE and ENDING.isdisjoint(job.flags) and not job.part_of
@@ -266,7 +266,7 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     of the same number of cores.
     """
     site = supply.site
-    if job.state != "RUNNING" or not _is_stoppable(job):
+    if job.state != "RUNNING" or not is_stoppable(job):
         return None
     try:
         found = alternatives(job, supply)

@@ -27,6 +27,8 @@ from optsched.report.page import (
 )
 from optsched.simulator.provenance import versions
 from optsched.sites.host_lists import host_list
+from optsched.sites.site import some
+from optsched.slurm.defragmentation import Defragmentation
 from optsched.slurm.state import (
     WEEK,
     Group,
@@ -41,6 +43,9 @@ from optsched.traces.trace import Trace
 MOST_BARS = 40
 """Most groups of nodes in a picture."""
 
+MOST_MOVES = 20
+"""Most moves of running jobs that are listed one by one."""
+
 WEEKS = 12
 """Most weeks of a table."""
 
@@ -50,6 +55,7 @@ def page(state: State, history: Trace | None) -> Page:
     sections = [
         Section("What is free", list(_free(state))),
         Section("What could start now", list(_largest(state))),
+        Section("What a defragmentation would win", list(_defragmentation(state))),
         Section("Reservations", list(_reservations(state))),
         Section("Who waits", list(_waits(state))),
     ]
@@ -82,6 +88,8 @@ def _lead(state: State) -> str:
         total = sum(state.stranded.values())
         what = " and ".join(state.stranded)
         words.append(f"Of {counted(total, 'free GPU')}, nodes lack {what} for any job.")
+    if state.defragmentation.won:
+        words.append(_won(state.defragmentation))
     return " ".join(words)
 
 
@@ -140,6 +148,79 @@ def _largest(state: State) -> Iterator[Part]:
         yield (
             f"Stranded GPUs: {', '.join(words)}. Their nodes have less for each free GPU than the "
             "least that any job of the queue asks for one."
+        )
+
+
+def _won(found: Defragmentation) -> str:
+    """Return how many nodes moves of running jobs would win."""
+    more = f"{found.won:,} more whole {'node' if found.won == 1 else 'nodes'}"
+    return f"{more} would be idle if {counted(found.jobs, 'running job')} could be moved."
+
+
+def _defragmentation(state: State) -> Iterator[Part]:
+    """Yield what moves of running jobs would win, what of that is proven, and the moves."""
+    found = state.defragmentation
+    yield " ".join(_proven(found))
+    if found.moves:
+        place = state.supply.site.index
+        moves = sorted(found.moves, key=lambda move: place[move.source])
+        left = len(moves) - MOST_MOVES
+        rest = f" {counted(left, 'more move')} {'is' if left == 1 else 'are'} not listed."
+        rows: list[list[Value]] = [
+            [move.job.label, move.job.user, ",".join(move.job.partitions), move.source, move.target]
+            for move in moves[:MOST_MOVES]
+        ]
+        yield Table(
+            f"Moves of what a job has on a node, by the node that it leaves.{rest * (left > 0)}",
+            ["job", "user", "partition", "from", "to"],
+            rows,
+        )
+    if found.stay:
+        yield Table(
+            "Running jobs that are taken to stay where they are, by the reason.",
+            ["reason", "jobs"],
+            [[reason, count] for reason, count in found.stay.items()],
+        )
+    if found.unclear:
+        yield (
+            f"On {counted(found.unclear, 'node')} more or less is in use than the jobs there hold "
+            "that are shown: nothing is moved from there or to there."
+        )
+
+
+def _proven(found: Defragmentation) -> Iterator[str]:
+    """Yield what moves would win, in sentences, each of them with what is proven."""
+    if found.too_large:
+        yield (
+            f"This is not computed: {counted(found.movable, 'running job')} of too many different "
+            "sizes could be moved."
+        )
+    elif not found.movable:
+        yield "No running job could be moved."
+    elif not found.most:
+        yield "Moving running jobs would not win a whole node: that is proven."
+    elif not found.won:
+        yield (
+            "No moves of running jobs were found that win a whole node; it is proven that no more "
+            f"than {counted(found.most, 'node')} could be won."
+        )
+    else:
+        more = len(found.emptied) - found.won
+        then = f", and takes {counted(more, 'node')} that {'is' if more == 1 else 'are'} idle now"
+        yield f"{_won(found)} That empties {some(found.emptied)}{then * (more > 0)}."
+        if found.won < found.most:
+            yield f"It is proven that no more than {counted(found.most, 'node')} could be won."
+        elif found.jobs > found.fewest:
+            yield (
+                "It is proven that no moves win more, and that as much takes moves of at least "
+                f"{counted(found.fewest, 'job')}."
+            )
+        else:
+            yield "It is proven that no moves win more, and that no fewer jobs win as much."
+        yield (
+            "This is advice: nothing is done, and Slurm itself moves no running job. All moves "
+            "together fit; jobs keep their amounts on each node, and go where partition, features "
+            "and the states of nodes allow it."
         )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from optsched.sites.records import Ints
 from optsched.slurm.access import open_partitions
+from optsched.slurm.defragmentation import Defragmentation, defragment
 from optsched.slurm.order import age
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives
@@ -136,6 +137,11 @@ class State:
                 )
             )
         return tuple(found)
+
+    @cached_property
+    def defragmentation(self) -> Defragmentation:
+        """What moving running jobs would win."""
+        return defragment(self.queue, self.now, self.supply.site.is_up & ~self._reserved)
 
     @cached_property
     def stranded(self) -> Mapping[str, int]:
