@@ -421,6 +421,21 @@ def test_a_head_stops_only_the_partitions_that_share_nodes_with_its_own(make_tra
         assert [*run.resources] == nodes
 
 
+def test_a_job_of_two_partitions_is_backfilled_where_there_is_room_again(make_trace):
+    site = replace(
+        plain_site(4, 1),
+        partitions=(Partition("left", np.array([0, 1])), Partition("right", np.array([2, 3]))),
+    )
+    names = ["left", "right", "right", "right", "left,right"]
+    # the fourth is the head; both partitions are full until the second ends
+    rows = (0, 200, 200, 2), (0, 50, 50, 1), (0, 100, 100, 1), (1, 10, 10, 2), (2, 40, 40, 1)
+    trace = make_trace(*rows).changed(texts={"partition_name": np.array(names, dtype=object)})
+    for check in (False, True):
+        run = simulate(trace, SiteMachine(site), "easy", check=check, compiled_from=0)
+        assert run.start.tolist() == [0, 0, 0, 100, 50]
+        assert run.resources[4] == "2"
+
+
 def test_jobs_in_reservations_that_the_site_has_not_are_in_none(make_trace):
     trace = make_trace((0, 9, 9, 2))
     trace = trace.changed(texts={"reservation": np.array(["gone"], dtype=object)})
