@@ -423,7 +423,7 @@ def test_a_head_stops_only_the_partitions_that_share_nodes_with_its_own(make_tra
 
 def test_a_job_of_two_partitions_is_backfilled_where_there_is_room_again(make_trace):
     site = replace(
-        plain_site(4, 1),
+        plain_site(5, 1),  # of which the last stays idle
         partitions=(Partition("left", np.array([0, 1])), Partition("right", np.array([2, 3]))),
     )
     names = ["left", "right", "right", "right", "left,right"]
