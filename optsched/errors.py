@@ -114,6 +114,10 @@ class StatementError(InputError):
     """Mistake in a function that states a model or a rule; a solver that meets it has failed."""
 
 
+class NoJobsError(InputError):
+    """A file that is right but for having no jobs, as accounting has at first."""
+
+
 class UnknownNameError(InputError):
     """Name of some kind, a solver for instance, that is not among the known ones.
 

@@ -35,8 +35,9 @@ from optsched.numbers import LONGEST, counted
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import captured
-from optsched.slurm.explain import DEFAULT, Explanation, read_factors
+from optsched.slurm.explain import DEFAULT, Explanation
 from optsched.slurm.explain import explain as explained
+from optsched.slurm.factors import read_factors
 from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
 from optsched.slurm.order import tasks
 from optsched.slurm.pins import without_pins
@@ -150,7 +151,8 @@ def explain(
             print_lines([("rule of the site", kept_by)])
         print_lines([("" if place else "what if", text) for place, text in enumerate(changes)])
         if before is not None:
-            print_lines([("without it", f"earliest start {_earliest(before)}")])
+            found_before = before.rule or before.left or f"earliest start {_earliest(before)}"
+            print_lines([("without it", found_before)])
         _print(found, answer, is_real=not changes)
     is_open = answer.result is not None and answer.relief is None and not answer.proven
     return NO_SOLUTION if is_open else DONE
@@ -321,6 +323,8 @@ def _priority(found: Explanation) -> list[str]:
     own = found.factors.get(found.job.job_id)
     if own is None:
         return []
+    if found.job.priority_by_operator:
+        return [f"{found.job.priority:,}, which an operator has set: it does not grow with age"]
     parts = [f"{name} {weighted:,}" for name, weighted in own.items() if weighted]
     lines = [f"{found.job.priority:,}: {', '.join(parts) or 'all factors are 0'}"]
     if found.behind:

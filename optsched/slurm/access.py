@@ -22,6 +22,13 @@ FIRST_WITH_SUBACCOUNTS = (23, 2)
 
 NO_RULES = Access()
 
+PASSED = "Resources"
+"""Reason that Slurm gives once a job is within the limits of its partition, or is let pass them.
+
+What an operator has set, and jobs of a QOS with certain flags, may be beyond them; neither is
+shown. With the reason ``Priority`` a job may not have been looked at.
+"""
+
 
 def partitions_of(job: QueuedJob, supply: Supply) -> list[Partition]:
     """Return the partitions of a job that the site has, in the order of the job."""
@@ -214,7 +221,9 @@ def _limited(job: QueuedJob, partition: Partition, access: Access) -> str:
     name = partition.name
     if not partition.up:
         return f"partition {name} is down"
-    if job.limit is not None and job.limit > partition.max_time:
+    is_let = len(job.partitions) == 1 and job.reason == PASSED
+    is_free = is_let or job.limit_by_operator
+    if job.limit is not None and job.limit > partition.max_time and not is_free:
         limit = short(job.limit) if job.limit < math.inf else "none"
         return (
             f"its time limit, {limit}, exceeds the {short(partition.max_time)} of partition {name}"
@@ -223,13 +232,13 @@ def _limited(job: QueuedJob, partition: Partition, access: Access) -> str:
     if job.most_nodes and least > job.most_nodes:
         return f"its tasks need {least:,} nodes, and it may have {job.most_nodes:,}"
     for nodes in (least, job.most_nodes):
-        if nodes > partition.max_nodes:
+        if nodes > partition.max_nodes and not is_let:
             most = f"{partition.max_nodes:,.0f} of partition {name}"
             return f"its {nodes:,} nodes are more than the {most}"
     if least > len(partition.nodes):
         asked = counted(least, "node")
         return f"it asks for {asked}, and partition {name} has {len(partition.nodes):,}"
-    if least < access.least_nodes:
+    if least < access.least_nodes and not is_let:
         asked = counted(least, "node")
         return f"it asks for {asked}, and partition {name} wants {access.least_nodes:,} or more"
     return ""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TypeAlias
 
 from optsched.durations import moment, short
 from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.room import Shortage, shortage
-from optsched.sites.slurm_json import captured_file
-from optsched.sites.slurm_lines import read_text
 from optsched.slurm.access import users_of_limit
+from optsched.slurm.factors import Factors, behind_by
 from optsched.slurm.hold_problem import (
     ACTIONS,
     Question,
@@ -38,70 +34,6 @@ from optsched.slurm.reserved import changes, earliest_start
 from optsched.slurm.running import end_of, held_by, started_of, supply_at
 from optsched.slurm.supply import Supply
 from optsched.slurm.unseen import unseen
-
-FACTORS = {
-    "SITE": "site",
-    "AGE": "age",
-    "ASSOC": "association",
-    "FAIRSHARE": "fair share",
-    "JOBSIZE": "job size",
-    "PARTITION": "partition",
-    "QOS": "QOS",
-    "NICE": "nice",
-    "TRES": "TRES",
-}
-"""Words for the columns of ``sprio``, all of which are weighted."""
-
-Factors: TypeAlias = Mapping[int, Mapping[str, int]]
-"""The weighted factors of each pending job by its number."""
-
-
-def read_factors(folder: Path) -> Factors:
-    """Return the factors in a folder with captured output of Slurm; none without ``sprio.txt``."""
-    path = captured_file(folder, "sprio.txt")
-    if path is None:
-        return {}
-    header, *lines = read_text(path).splitlines() or [""]
-    names = header.split()
-    if "JOBID" not in names or "PRIORITY" not in names:
-        raise InputError("no JOBID and PRIORITY; expected what sprio -l writes", file=path, line=1)
-    # the partition has a name and a factor, and the last columns may be empty
-    numbers = [place for place, name in enumerate(names) if name in FACTORS]
-    first = names.index("PRIORITY")
-    found: dict[int, Mapping[str, int]] = {}
-    for number, line in enumerate(lines, 2):
-        words = line.split()
-        if not words:
-            continue
-        if not words[0].isdecimal():
-            raise InputError(
-                f"{words[0]!r}; expected the number of a job", file=path, line=number, field="JOBID"
-            )
-        factors: dict[str, int] = {}
-        for place in numbers:
-            word = words[place] if first < place < len(words) else ""
-            if word.lstrip("-").isdecimal():
-                sign = -1 if names[place] == "NICE" else 1
-                factors[FACTORS[names[place]]] = sign * int(word)
-        found[int(words[0])] = factors
-    return found
-
-
-def behind_by(
-    job: QueuedJob, others: Iterable[QueuedJob], factors: Factors
-) -> list[tuple[str, int]]:
-    """Return by how much jobs before another are ahead in each factor on average, most first."""
-    own = factors.get(job.job_id)
-    there = [factors[each.job_id] for each in others if each.job_id in factors]
-    if own is None or not there:
-        return []
-    mean = {
-        name: sum(each.get(name, 0) for each in there) / len(there) - own.get(name, 0)
-        for name in FACTORS.values()
-    }
-    found = [(name, round(ahead)) for name, ahead in mean.items() if round(ahead) > 0]
-    return sorted(found, key=lambda pair: -pair[1])
-
 
 DEFAULT = ("requeue",)
 """What may be done by default."""

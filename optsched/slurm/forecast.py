@@ -82,7 +82,7 @@ class Forecast:
         if future.unheeded and future.chosen != "none":
             found.append(f"SchedulerParameters that are not heeded: {', '.join(future.unheeded)}")
         if not len(self.drawn):
-            found.append("no sacct output: no run times to draw, so all jobs run to their limits")
+            found.append("no sacct output of ended jobs, so all jobs run to their limits")
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:

@@ -215,12 +215,13 @@ class Future:
         accrued = [grows.accrued(row.job, self.supply.time) if row.job else 0 for row in rows]
         ages = np.array(accrued, dtype=np.float64)
         priority = np.array([row.priority for row in rows], dtype=np.float64)
-        most = priority + grows.weight - grows.of(ages)
+        are_set = np.array([bool(row.job and row.job.priority_by_operator) for row in rows])
+        most = priority + np.where(are_set, 0, grows.weight - grows.of(ages))
         are_late = any(row.begin or (row.job and row.job.dependency) for row in rows)
         # a priority is a whole number, so a difference of less than 1 may be none
         if not are_late and (most[1:] <= np.minimum.accumulate(most)[:-1] + 1).all():
             return None
-        return _ByAge(grows, self.waiting, priority, ages, len(self.rows))
+        return _ByAge(grows, self.waiting, priority, ages, are_set, len(self.rows))
 
     @cached_property
     def trace(self) -> Trace:
@@ -492,14 +493,14 @@ class Future:
             yield f"it may preempt {counted(preempted, 'running job')}, but waits for their end"
 
     def _preempted(self, job: QueuedJob) -> int:
-        """Return how many running jobs one of its partitions and QOS may preempt."""
-        kind = job.partitions, job.qos
+        """Return how many running jobs one of its partitions, QOS and priority may preempt."""
+        kind = job.partitions, job.qos, job.priority
         if kind not in self._preempting:
             self._preempting[kind] = len(may_preempt(job, self.queue, self.supply))
         return self._preempting[kind]
 
     @cached_property
-    def _preempting(self) -> dict[tuple[tuple[str, ...], str], int]:
+    def _preempting(self) -> dict[tuple[tuple[str, ...], str, int], int]:
         return {}
 
     def _over_limit(self, job: QueuedJob) -> str:
@@ -680,10 +681,16 @@ class _ByAge:
     """The order of the rows by priorities that grow with age: those that run, then the others."""
 
     def __init__(
-        self, grows: Aging, waiting: Ints, priority: Floats, ages: Floats, rows: int
+        self,
+        grows: Aging,
+        waiting: Ints,
+        priority: Floats,
+        ages: Floats,
+        are_set: Flags,  # whether operators have set the priorities, which do not grow then
+        rows: int,
     ) -> None:
-        self._grows, self._waiting, self._ages = grows, waiting, ages
-        self._fixed = priority - grows.of(ages)
+        self._grows, self._waiting, self._ages, self._are_set = grows, waiting, ages, are_set
+        self._fixed = priority - self._of(ages)
         self._since = np.zeros(rows)  # when each came into the queue
         self._rank = np.arange(rows, dtype=np.float64)
 
@@ -692,9 +699,12 @@ class _ByAge:
         if not self._grows.always:
             self._since[submitted] = now
         ages = self._ages + now - self._since[self._waiting]
-        order = np.argsort(-np.floor(self._fixed + self._grows.of(ages)), kind="stable")
+        order = np.argsort(-np.floor(self._fixed + self._of(ages)), kind="stable")
         self._rank[self._waiting[order]] = self._waiting
         return self._rank
+
+    def _of(self, ages: Floats) -> Floats:
+        return np.where(self._are_set, 0.0, self._grows.of(ages))
 
 
 class _News(NamedTuple):

@@ -237,6 +237,8 @@ def _exceeded(limit: Limit, job: QueuedJob, amounts: Mapping[str, int], safe: bo
         asked = many * minutes if safe else min(many, 1)
     elif kind == "time used":
         asked = minutes if safe else 1
+    elif kind == "time" and job.limit_by_operator:
+        return ""
     else:
         per_node = max(1, amounts.get("node", 1))
         each = {"time": minutes, "of a job": many, "of a node": many // per_node}

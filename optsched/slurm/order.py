@@ -47,6 +47,7 @@ def new_priority(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[int, str
     if supply.settings.get("prioritytype", "").endswith("basic"):
         return max(1, lowest - 1), "below all others, as by priority/basic"
     alike = [each for each in waiting if each.partitions == job.partitions]
+    alike = [each for each in alike if not each.priority_by_operator]
     alike = [each for each in alike if job.qos in ("", each.qos)]
     own = [each for each in alike if each.user == job.user != ""]
     own = [each for each in own if job.account in ("", each.account)]

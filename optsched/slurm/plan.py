@@ -213,9 +213,9 @@ class Plan:
         found = Counter[str]()
         for job in {row.job.job_id: row.job for row in self.situation.posed.rows}.values():
             found.update(unseen_rules(job, queue, supply))
-        alike: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
+        alike: dict[tuple[tuple[str, ...], str, int], tuple[str, ...]] = {}
         for row, _ in self.not_placed:
-            key = row.job.partitions, row.job.qos
+            key = row.job.partitions, row.job.qos, row.job.priority
             if key not in alike:
                 alike[key] = unseen_preemption(row.job, queue, supply)
             found.update(alike[key])
@@ -305,7 +305,7 @@ FRESH = 1.0
 CHANGING = frozenset(
     (
         *("job_id", "array_tasks", "flags", "reason", "eligible", "start", "end"),
-        *("priority", "planned_nodes", "allocations", "tres"),
+        *("priority", "priority_by_operator", "planned_nodes", "allocations", "tres"),
     )
 )
 """Fields that change while a job waits, or that tasks of one array do not share."""

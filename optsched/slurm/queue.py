@@ -168,6 +168,10 @@ class QueuedJob:
     # ``cpu``, ``mem`` in MB, ``node``, ``gres/gpu`` and others
     tres: Mapping[str, int] = field(default_factory=dict)
     priority: int = 0
+    # Whether an operator has set the priority, which then grows with no age and heeds no nice,
+    # or the time limit, which is then bound by none of its partition
+    priority_by_operator: bool = False
+    limit_by_operator: bool = False
     nice: int = 0  # what the user takes off the priority
     comment: str = ""
     # Whether Slurm can requeue the job: a batch job of a user who does not mind
@@ -372,7 +376,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         other=_other(record),
         tres=record.parsed("tres_alloc_str", tres) or asked,
         priority=priority,
-        nice=record.integer("nice"),
+        nice=_signed(record.integer("nice")),
         comment=record.text("comment"),
         requeues=record.flag("requeue") and record.flag("batch_flag"),
         planned_nodes=planned,
@@ -402,6 +406,11 @@ def _stated(
         missing["planned_nodes"] += 1
         return exclusive, 0, 0, ()
     return exclusive, text.switches, text.switches_wait, text.planned_nodes
+
+
+def _signed(number: int) -> int:
+    """Return a number of 32 bits with its sign, which version 38 writes without."""
+    return number - 2**32 if 2**31 <= number < 2**32 else number
 
 
 def _exclusive(word: str) -> str:

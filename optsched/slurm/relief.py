@@ -177,18 +177,28 @@ class Relief:
         """The line that puts the job before the others, if there are any."""
         if not self.explanation.overtaken:
             return ()
-        return (f"scontrol update JobId={self.explanation.job.label} Nice={self._nice}",)
+        return (self._put(self._ahead_by),)
 
     @property
-    def _nice(self) -> int:
-        """The value that puts the job before the others.
+    def _ahead_by(self) -> int:
+        """How far the job is raised to be before the others.
 
         It goes twice as far as needed: priorities move until the job starts, and none is shown
         below 1.
         """
-        job = self.explanation.job
         first = max(other.priority for other in self.explanation.overtaken)
-        return job.nice - 2 * (first - job.priority + 1)
+        return 2 * (first - self.explanation.job.priority + 1)
+
+    def _put(self, higher: int) -> str:
+        """Return the line that raises the job from what it is now; 0 takes that back.
+
+        Slurm ignores the nice of a job of which an operator has set the priority.
+        """
+        job = self.explanation.job
+        value = f"Nice={job.nice - higher}"
+        if job.priority_by_operator:
+            value = f"Priority={job.priority + higher}"
+        return f"scontrol update JobId={job.label} {value}"
 
     @property
     def is_pinned(self) -> bool:
@@ -206,13 +216,12 @@ class Relief:
 
         Slurm refuses to clear the nodes of a running job.
         """
-        job = self.explanation.job
         if self.withheld or self._comes_next:
             return ()
         lifted = [claim.job.label for claim in self.lifted if claim.job is not None]
         found = [shlex.join(("scontrol", "release", label)) for label in lifted]
         if self._first:
-            found.append(f"scontrol update JobId={job.label} Nice={job.nice}")
+            found.append(self._put(0))
         return tuple(found)
 
     @cached_property

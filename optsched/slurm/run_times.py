@@ -18,8 +18,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.errors import NoJobsError
 from optsched.sites.slurm_json import captured_file
 from optsched.slurm.queue import QueuedJob
+from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
@@ -117,6 +119,12 @@ def run_times(trace: Trace) -> RunTimes:
 
 
 def read_history(folder: Path) -> Trace | None:
-    """Return the jobs in the output of ``sacct`` in a folder; None without one."""
+    """Return the jobs in the output of ``sacct`` in a folder that have ended; None without any."""
     path = captured_file(folder, *FILES)
-    return None if path is None else read_trace(path)
+    if path is None:
+        return None
+    try:
+        trace = read_trace(path, clean=False)
+    except NoJobsError:
+        return None
+    return clean(trace) if (trace.runtime >= 1).any() else None

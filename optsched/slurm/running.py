@@ -19,6 +19,7 @@ from optsched.sites.slurm_amounts import SHARED
 from optsched.sites.slurm_json import captured_folder
 from optsched.sites.slurm_site import unit_of
 from optsched.slurm.access import with_started
+from optsched.slurm.factors import read_factors, set_by_operator
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
 from optsched.slurm.supply import Flags, Supply, beside, read_supply
@@ -108,6 +109,9 @@ def _amounts_of(gpus: Iterable[tuple[int, str, int]], supply: Supply) -> Ints:
 def read_captured(folder: Path) -> tuple[Queue, Supply]:
     """Return the queue and what is free, from a folder with captured output of Slurm."""
     queue = read_queue(captured_folder(folder))
+    factors = read_factors(folder)
+    jobs = (replace(one, priority_by_operator=set_by_operator(one, factors)) for one in queue.jobs)
+    queue = replace(queue, jobs=tuple(jobs)) if factors else queue
     supply = read_supply(folder, queue.time)
     used = {
         name: np.zeros(len(supply.site.nodes), dtype=np.int64)

@@ -56,7 +56,8 @@ class Supply:
     # still have on each node, shape (nodes,)
     cores_left: Mapping[str, Ints] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)  # the limits of QOS and associations
-    # By QOS, those whose jobs its own may preempt; None where that is not known
+    # By QOS, those whose jobs its own may preempt, itself if it is one of PreemptMode=WITHIN;
+    # None where that is not known
     qos_preempts: Mapping[str, tuple[str, ...]] | None = None
     # Settings of slurm.conf, by names in small letters
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -308,6 +309,7 @@ def _qos_preempts(folder: Path) -> Mapping[str, tuple[str, ...]] | None:
         expected = "expected what sacctmgr -P show qos writes, with its line of names"
         raise InputError(f"no Name and Preempt; {expected}", file=path, line=1)
     name, preempt = names.index("Name"), names.index("Preempt")
+    mode = names.index("PreemptMode") if "PreemptMode" in names else None
     found = {}
     for number, line in enumerate(lines, 2):
         words = line.split("|")
@@ -315,6 +317,8 @@ def _qos_preempts(folder: Path) -> Mapping[str, tuple[str, ...]] | None:
             expected = f"expected {len(names)}, as in line 1"
             raise InputError(f"{len(words)} fields; {expected}", file=path, line=number)
         found[words[name]] = tuple(filter(None, words[preempt].split(",")))
+        if mode is not None and "within" in words[mode].lower().split(","):
+            found[words[name]] += (words[name],)
     return found
 
 

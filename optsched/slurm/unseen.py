@@ -125,19 +125,22 @@ def may_preempt(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[QueuedJob
     """Return the running jobs on its nodes that a job may preempt, by partition or by QOS.
 
     Those of a partition of a lower tier with a `PreemptMode`; with ``preempt/qos`` those of a QOS
-    that its own may preempt, or of all others if ``qos.txt`` is not there.
+    that its own may preempt, or of all others if ``qos.txt`` is not there; those of its own QOS,
+    if that is one of ``WITHIN``, only of a lower priority.
     """
     kind = supply.settings.get("preempttype", "").rpartition("/")[2]
     if kind not in ("partition_prio", "qos"):
         return ()
     there = _nodes_of(job, supply)
-    tiers = supply.tiers
+    tiers, rules = supply.tiers, supply.qos_preempts or {}
+    within = "WITHIN" in supply.settings.get("preemptmode", "").upper().split(",")
     own = max((tiers[each.name] for each in open_partitions(job, supply)), default=0)
     index, found = supply.site.index, []
     for each in queue.running:
-        if kind == "qos":
-            rules = supply.qos_preempts
-            may = each.qos != job.qos if rules is None else each.qos in rules.get(job.qos, ())
+        if kind == "qos" and each.qos == job.qos:
+            may = (within or job.qos in rules.get(job.qos, ())) and each.priority < job.priority
+        elif kind == "qos":
+            may = supply.qos_preempts is None or each.qos in rules.get(job.qos, ())
         else:
             may = any(
                 tiers.get(name, own) < own and supply.access.get(name, NO_RULES).preempted

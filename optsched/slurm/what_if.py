@@ -43,7 +43,7 @@ from optsched.slurm.forecast import SUBMITTED, named
 from optsched.slurm.hold_problem import in_service
 from optsched.slurm.order import new_priority
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import released
+from optsched.slurm.requests import OF_PARTITION, released
 from optsched.slurm.running import held_by
 from optsched.slurm.supply import Flags, Supply
 from optsched.text_files import lines_of
@@ -53,6 +53,9 @@ POLICIES = ("conservative", "easy", "none")
 
 OWNERS = {"user": "user", "account": "account", "qos": "qos", "partition": "partitions"}
 """Whose jobs can be held, with the field of `QueuedJob`."""
+
+OF_TIME = ("TimeLimit", "Wall", "Minutes")
+"""Parts of the reasons that a time limit is too long, which are over with another one."""
 
 MOST_ADDED = 100_000
 """Most nodes that can be added."""
@@ -186,8 +189,12 @@ def _add(present: Present, number: str, like: str) -> Present:
     idle = np.repeat(site.capacity[place : place + 1], count, axis=0)
     no_one = np.zeros(count, dtype=bool)
     most = {n: supply.idle.cores_left[n][place] for n in supply.cores_left}
+    # what Slurm says of the size of a partition is over, and it is looked at anew
+    asked = present.jobs(
+        lambda one: replace(one, reason="") if one.reason.startswith(OF_PARTITION) else one
+    )
     return replace(
-        present,
+        asked,
         supply=replace(
             supply,
             site=larger,
@@ -211,7 +218,11 @@ def _add(present: Present, number: str, like: str) -> Present:
 
 def _priority(present: Present, label: str, number: str) -> Present:
     job = pending_job(present.queue, label)
-    return _one(present, job, priority=int(number))
+    if not int(number):  # as Slurm reads it
+        return _hold(present, "hold", None, label)
+    if job.held:
+        raise InputError(f"{label} is held, so Slurm refuses it; expected it to be released first")
+    return _one(present, job, priority=int(number), priority_by_operator=True)
 
 
 def _limit(present: Present, label: str, time: str) -> Present:
@@ -220,7 +231,9 @@ def _limit(present: Present, label: str, time: str) -> Present:
         raise InputError(f"{time}; expected a time above 0")
     running = [each for each in present.queue.running if label in (each.label, str(each.job_id))]
     if not running:
-        return _one(present, pending_job(present.queue, label), limit=limit)
+        job = pending_job(present.queue, label)
+        reason = "" if any(text in job.reason for text in OF_TIME) else job.reason
+        return _one(present, job, limit=limit, limit_by_operator=True, reason=reason)
     [job] = running
     end = None if job.start is None or math.isinf(limit) else job.start + round(limit)
     return _one(present, job, limit=limit, end=end)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.binary_files import sha256_of
-from optsched.errors import InputError
+from optsched.errors import InputError, NoJobsError
 from optsched.numbers import LARGEST
 from optsched.registry import readers
 from optsched.sites.slurm_amounts import SHARED
@@ -72,7 +72,7 @@ def trace_of_records(
 ) -> Trace:
     """Return the raw trace of accounted jobs, in the order of their records."""
     if not ids:
-        raise InputError("no jobs; expected a record of each", file=path)
+        raise NoJobsError("no jobs; expected a record of each", file=path)
     if len(clusters) > 1:
         named = ", ".join(sorted(clusters)[:3])
         raise InputError(f"jobs of clusters {named}; expected those of one", file=path)

@@ -130,6 +130,12 @@ def test_rules_are_told(explain, job, text):
     assert text in done.stdout
 
 
+def test_a_job_that_something_lets_start_is_told_with_the_rule_without_it(explain):
+    done = explain(2, "--what-if", "limit 2 = 60")
+    assert done.returncode == 0
+    assert "without it  its time limit, 12 h, exceeds the 4 h of partition" in done.stdout
+
+
 def test_a_closed_partition_is_told_once(explain):
     answer = json.loads(explain(2, "--json").stdout)
     assert answer["rule"].startswith("its time limit, 12 h, exceeds")

@@ -6,6 +6,8 @@ whose daemons need not run, and root.
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 import socket
@@ -14,7 +16,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from optsched.sites.host_lists import hosts_of
 
@@ -134,6 +138,7 @@ class RealSlurm:
             *(f"--log-file={named['log']}", f"--seed-file={named['seed']}"),
         )
         self._wait(named["socket"].exists, "munged")
+        self.prepare()
         self._run(self._daemon("slurmctld"), "-D", "-c")
         self._wait(lambda: "UP" in self.call("scontrol", "ping", check=False), "slurmctld")
         slurmd = self._daemon("slurmd")
@@ -144,6 +149,9 @@ class RealSlurm:
             lambda: len({*self.call("sinfo", "-hN", "-t", "idle", "-o", "%N").split()}) == NODES,
             "slurmd",
         )
+
+    def prepare(self) -> None:
+        """Start what the controller needs; for subclasses."""
 
     def stop(self) -> None:
         """Cancel all jobs, whose steps would outlive the daemons, and end the daemons."""
@@ -252,6 +260,34 @@ def optsched(slurm: RealSlurm, *words: str) -> subprocess.CompletedProcess[str]:
     )
     assert done.returncode == 0, done.stderr
     return done
+
+
+def asked(slurm: RealSlurm, *words: str) -> dict[str, Any]:
+    """Return what a command says as JSON."""
+    found: dict[str, Any] = json.loads(optsched(slurm, *words, "--json").stdout)
+    return found
+
+
+def forecast(slurm: RealSlurm, *changes: str) -> dict[str, Any]:
+    """Return the forecast by the limits, and with changes."""
+    words = [word for text in changes for word in ("--what-if", text)]
+    return asked(slurm, "forecast", "--draws", "0", *words)
+
+
+def starts(found: dict[str, Any]) -> dict[str, float]:
+    """Return the start of each job of a forecast; infinity for those that have none."""
+    listed = {one["job"]: one["by_limits"] or math.inf for one in found["jobs"]}
+    return listed | dict.fromkeys(found["left"], math.inf)
+
+
+def real_starts(slurm: RealSlurm) -> dict[str, float]:
+    """Return the starts of the jobs that run or have ended."""
+    listed = slurm.call("squeue", "-h", "-t", "all", "-o", "%i|%T|%S").splitlines()
+    return {
+        job: datetime.fromisoformat(start).timestamp()
+        for job, state, start in (line.split("|") for line in listed)
+        if state in ("RUNNING", "COMPLETING", "COMPLETED", "TIMEOUT")
+    }
 
 
 def _free_ports() -> int:

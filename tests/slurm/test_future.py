@@ -17,7 +17,8 @@ from optsched.slurm.forecast import forecast, shifts
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits
 from optsched.slurm.reserved import earliest_start
-from optsched.slurm.run_times import GROUPS, RunTimes, run_times
+from optsched.slurm.run_times import GROUPS, RunTimes, read_history, run_times
+from optsched.slurm.what_if import Present, changed
 from optsched.traces.trace import Trace
 
 from .conftest import NODES, NOW, queue_of
@@ -405,6 +406,21 @@ def test_a_job_overtakes_another_as_it_ages(job, running, left_by):
         assert started(Future(queue, basic, policy)) == {"1": 50, "2": 60}, policy
 
 
+def test_a_priority_that_an_operator_has_set_does_not_grow(job, running, left_by):
+    runs = running(99, *NODES[:4], end=NOW + 50)
+    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
+    ages = {"submit": NOW, "eligible": NOW}
+    queue = queue_of(
+        runs, *(job(job_id=n, priority=p, **ages, **whole) for n, p in ((1, 1000), (2, 900)))
+    )
+    present = Present(queue, with_settings(left_by(runs), **AGED))
+    for priority, first in ((1040, 1), (1060, 2)):  # the other one has 1,050 when it ends
+        found = changed(present, [f"priority 2 = {priority}"])
+        for policy in ("conservative", "easy", "none"):
+            at = started(Future(found.queue, found.supply, policy))
+            assert sorted(at, key=at.__getitem__)[0] == str(first), (priority, policy)
+
+
 def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts(job, running, left_by):
     """Of two jobs that wait for the one that runs, the second has the higher priority by 30."""
     runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
@@ -622,6 +638,18 @@ def test_run_times_are_those_of_the_closest_jobs(job):
     assert set(times.draw(ada, 100.0, 60.0, rng, 5)) == {40.0}  # none has run for longer
     assert set(times.draw(bob, 100.0, 60.0, rng, 5)) == {40.0}
     assert run_times(history(("x", "y", "z", 0, 1))).shares.size == 0
+
+
+def test_jobs_that_have_not_ended_are_no_history(tmp_path):
+    header = "JobID|Submit|Start|End|Timelimit|AllocCPUS|State"
+    times = "2026-11-01T10:00:00|2026-11-01T10:00:00"
+    runs, ended = f"1|{times}|Unknown|00:10:00|1|RUNNING", f"2|{times[:20]}2026-11-01T10:00:00"
+    path = tmp_path / "sacct.sacct"
+    for rows in ("", f"{runs}\n"):
+        path.write_text(f"{header}\n{rows}")
+        assert read_history(tmp_path) is None
+    path.write_text(f"{header}\n{runs}\n{ended}|2026-11-01T10:05:00|00:10:00|1|COMPLETED\n")
+    assert run_times(read_history(tmp_path)).shares.tolist() == [0.5]
 
 
 def test_a_forecast_has_medians_and_intervals_of_its_draws(job, running, left_by):

@@ -8,12 +8,14 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.slurm.access import users_of_limit
-from optsched.slurm.explain import behind_by, explain, read_factors
+from optsched.slurm.explain import explain
+from optsched.slurm.factors import behind_by, read_factors, set_by_operator
 from optsched.slurm.limits import Limit, Limits
 from optsched.slurm.supply import read_supply
 from optsched.slurm.unseen import may_preempt
 
 from .conftest import NOW, queue_of
+from .test_explain import answer
 
 
 def test_captured_factors_add_up_to_the_priorities(captured):
@@ -39,6 +41,32 @@ def test_what_puts_a_job_behind_others_is_the_mean_difference(job, supply):
     assert behind_by(jobs[0], jobs[1:], {}) == []
     found = explain(queue_of(*jobs), supply(), "1", factors=factors)
     assert found.behind == [("QOS", 500), ("fair share", 75)]
+
+
+def test_a_priority_without_factors_is_set_by_an_operator(tmp_path, job, supply, captured):
+    header = "JOBID PARTITION USER PRIORITY AGE PARTITION QOS NICE TRES"
+    rows = ("1 p ada 1007 0 0 0 0", "2 p ada 1000 0 1000 0 0", "3 p ada 900 0 0 0 0 cpu=900")
+    (tmp_path / "sprio.txt").write_text("\n".join((header, *rows, "4 p ada 1 0 0 0 0")) + "\n")
+    factors = read_factors(tmp_path)
+    assert factors[3]["TRES"] == 900
+    found = {
+        n: set_by_operator(job(job_id=n, priority=p), factors)
+        for n, p in ((1, 1007), (2, 1000), (3, 900), (4, 1), (5, 7))
+    }
+    assert found == {1: True, 2: False, 3: False, 4: False, 5: False}
+    folder, queue, _ = captured
+    assert not any(set_by_operator(one, read_factors(folder)) for one in queue.pending)
+
+
+def test_a_job_whose_priority_is_set_is_raised_by_it_and_not_by_its_nice(job, running, left_by):
+    runs = running(9, "c1", "c2", "c3", "c4", end=NOW + 900)
+    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",)}
+    first = job(job_id=2, priority=30, **whole)
+    for is_set, line, back in ((True, "Priority=52", "Priority=10"), (False, "Nice=-42", "Nice=0")):
+        asks = job(job_id=1, priority=10, priority_by_operator=is_set, **whole)
+        found = answer(explain(queue_of(asks, first, runs), left_by(runs), "1"))
+        assert found.lines[0] == f"scontrol update JobId=1 {line}"
+        assert found.afterwards[-1] == f"scontrol update JobId=1 {back}"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +115,24 @@ def test_only_the_qos_that_its_own_may_preempt_counts(job, running, left_by):
     assert labels({"high": ("low",)}) == ["10"]
     assert labels({"high": ()}) == []
     assert labels(None) == ["10", "11"]  # not known: any other
+    assert labels({"high": ("high",)}) == []
+
+
+def test_jobs_of_a_qos_preempt_each_other_within_it_by_priority(job, running, left_by):
+    """With PreemptMode=WITHIN of the QOS, or of all, only those of a lower priority."""
+    runs = [running(10 + n, f"c{n}", qos="self", cores=16, priority=n) for n in (1, 2, 3)]
+    waits = job(job_id=1, qos="self", priority=2)
+    supply = replace(left_by(*runs), settings={"preempttype": "preempt/qos"})
+    within = {**supply.settings, "preemptmode": "REQUEUE,WITHIN"}
+    for rules, settings, expected in (
+        ({"self": ()}, supply.settings, []),
+        ({"self": ("self",)}, supply.settings, ["11"]),
+        ({"self": ()}, within, ["11"]),
+        (None, within, ["11"]),
+    ):
+        there = replace(supply, qos_preempts=rules, settings=settings)
+        found = may_preempt(waits, queue_of(*runs, waits), there)
+        assert [each.label for each in found] == expected
 
 
 def test_which_qos_may_preempt_is_read_and_wrong_lines_are_refused(shared, tmp_path):
@@ -97,6 +143,8 @@ def test_which_qos_may_preempt_is_read_and_wrong_lines_are_refused(shared, tmp_p
     assert read_supply(folder).qos_preempts is None
     (folder / "qos.txt").write_text("Name|Preempt|PreemptMode\nhigh|low,normal|requeue\nlow||\n")
     assert read_supply(folder).qos_preempts == {"high": ("low", "normal"), "low": ()}
+    (folder / "qos.txt").write_text("Name|Preempt|PreemptMode\nself||requeue,within\n")
+    assert read_supply(folder).qos_preempts == {"self": ("self",)}
     (folder / "qos.txt").write_text("Name|Preempt\nhigh|low|x\n")
     with pytest.raises(InputError, match=r"qos.txt, line 2: 3 fields; expected 2, as in line 1"):
         read_supply(folder)

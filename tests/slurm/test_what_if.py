@@ -12,6 +12,7 @@ from optsched.sites.records import Notes
 from optsched.sites.slurm_partitions import Access, shown_partitions
 from optsched.slurm.explain import explain
 from optsched.slurm.future import Future
+from optsched.slurm.limits import Limit, Limits
 from optsched.slurm.reserved import earliest_start
 from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.what_if import Present, changed, read_changes
@@ -89,6 +90,48 @@ def test_priorities_limits_and_holds_of_jobs(present):
     ):
         jobs = pending(changed(present, [line]))
         assert {number: one.held for number, one in jobs.items()} == held, line
+
+
+def test_a_priority_of_0_holds_a_job_and_that_of_a_held_job_stays(present):
+    assert pending(changed(present, ["priority 1 = 0"]))[1].held
+    with pytest.raises(InputError, match="2 is held, so Slurm refuses it; expected it to be rel"):
+        changed(present, ["priority 2 = 7"])
+    assert pending(changed(present, ["release 2", "priority 2 = 7"]))[2].priority == 7
+
+
+def test_a_limit_that_an_operator_sets_is_bound_by_no_partition_or_qos(job, supply, tmp_path):
+    """Of a partition of 10 minutes and a QOS of 5; what Slurm says of the old limit is over."""
+    for reason in ("PartitionTimeLimit", "QOSMaxWallDurationPerJobLimit", ""):
+        asks = job(partitions=("short",), limit=900.0, reason=reason, qos="q", user="ada")
+        limit = Limit("QOS q", "MaxWallPJ", "", 5, 0)
+        there = supply(limits=Limits({"q": (limit,)}))
+        present = Present(queue_of(asks), there)
+        assert "exceeds the 10 min of partition short" in Future(queue_of(asks), there).left["1"]
+        for time in ("4", "30"):
+            found = changed(present, [f"limit 1 = {time}"])
+            future = Future(found.queue, found.supply)
+            assert (future.by_limits.tolist(), dict(future.left)) == ([0], {})
+            assert explain(found.queue, found.supply, "1").rule == ""
+    for reason in ("Priority", ""):
+        behind = job(partitions=("short",), limit=900.0, reason=reason)
+        assert "exceeds the 10 min" in explain(queue_of(behind), supply(), "1").rule
+    # Slurm looks at the limits before it says that a job waits for resources
+    passed = job(partitions=("short",), limit=900.0, reason="Resources", least_nodes=3)
+    assert explain(queue_of(passed), supply(), "1").rule == (
+        "it asks for 3 nodes, and partition short has 2"
+    )
+    passed = replace(passed, least_nodes=1)
+    assert explain(queue_of(passed), supply(), "1").rule == ""
+
+
+def test_what_slurm_says_of_the_size_of_a_partition_is_over_with_more_nodes(job, supply):
+    asks = job(partitions=("rest",), least_nodes=4, most_nodes=4, reason="PartitionNodeLimit")
+    present = Present(queue_of(asks), supply())
+    assert Future(present.queue, present.supply).left["1"] == (
+        "it asks for 4 nodes, and partition rest has 3"
+    )
+    found = changed(present, ["add 1 like c3"])
+    assert Future(found.queue, found.supply).by_limits.tolist() == [0]
 
 
 def test_a_job_is_submitted_with_options_of_sbatch(present):
