@@ -31,6 +31,7 @@ from .real_slurm import (
 )
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
     pytest.mark.long,
 ]
