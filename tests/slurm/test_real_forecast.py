@@ -31,7 +31,6 @@ from .real_slurm import (
 )
 
 pytestmark = [
-    pytest.mark.long,
     pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
     pytest.mark.long,
 ]

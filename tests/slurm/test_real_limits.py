@@ -21,7 +21,6 @@ from .real_slurm import (
 LACKS = why_not() or lacks_accounting()
 
 pytestmark = [
-    pytest.mark.long,
     pytest.mark.skipif(bool(LACKS), reason=f"no real Slurm with accounting: {LACKS}"),
     pytest.mark.long,
 ]
