@@ -63,12 +63,12 @@ def new_priority(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[int, str
 class Aging(NamedTuple):
     """How the priority of a pending job grows with its age, as Slurm's settings have it."""
 
-    weight: int  # what it has for its age at most
-    longest: float  # age in seconds at which it has that
+    weight: int  # most points of priority for the age
+    longest: float  # age in seconds from which a job has all of them
     always: bool  # whether its age counts from submission, or only while it may start
 
     def of(self, seconds: Floats) -> Floats:
-        """Return what priorities have for ages in seconds."""
+        """Return the points of priority for ages in seconds."""
         return self.weight * np.minimum(1.0, seconds / self.longest)
 
     def accrued(self, job: QueuedJob, now: int) -> int:

@@ -55,7 +55,7 @@ OWNERS = {"user": "user", "account": "account", "qos": "qos", "partition": "part
 """Whose jobs can be held, with the field of `QueuedJob`."""
 
 OF_TIME = ("TimeLimit", "Wall", "Minutes")
-"""Parts of the reasons that a time limit is too long, which are over with another one."""
+"""Parts of the reasons that a time limit is too long; another limit ends them."""
 
 MOST_ADDED = 100_000
 """Most nodes that can be added."""
@@ -189,7 +189,7 @@ def _add(present: Present, number: str, like: str) -> Present:
     idle = np.repeat(site.capacity[place : place + 1], count, axis=0)
     no_one = np.zeros(count, dtype=bool)
     most = {n: supply.idle.cores_left[n][place] for n in supply.cores_left}
-    # what Slurm says of the size of a partition is over, and it is looked at anew
+    # the reason was given for the smaller partition, and is checked again for the larger one
     asked = present.jobs(
         lambda one: replace(one, reason="") if one.reason.startswith(OF_PARTITION) else one
     )

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from optsched.sites.host_lists import hosts_of
 
@@ -112,6 +112,17 @@ class RealSlurm:
         self.configured = 0.0
         # jobs of all users run their scripts from there, and tests have folders of root alone
         self.spool = Path(tempfile.mkdtemp(prefix="optsched-slurm-"))
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         """Start all daemons, and wait until all nodes are idle."""
@@ -263,7 +274,7 @@ def optsched(slurm: RealSlurm, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def asked(slurm: RealSlurm, *words: str) -> dict[str, Any]:
-    """Return what a command says as JSON."""
+    """Return the JSON output of a command."""
     found: dict[str, Any] = json.loads(optsched(slurm, *words, "--json").stdout)
     return found
 

@@ -139,11 +139,8 @@ def running(tmp_path_factory) -> Iterator[RealSlurm]:
     own = "".join(f"PartitionName={one.partition} Nodes={one.nodes} {one.rules}\n" for one in CASES)
     folder = tmp_path_factory.mktemp("real") / "slurm"
     slurm = RealSlurm(folder, settings=SETTINGS + OTHERS + own)
-    try:
-        slurm.start()
+    with slurm:
         yield slurm
-    finally:
-        slurm.stop()
 
 
 @pytest.fixture

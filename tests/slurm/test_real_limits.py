@@ -90,11 +90,8 @@ BLOCKED = (
 def running(tmp_path_factory) -> Iterator[AccountedSlurm]:
     folder = tmp_path_factory.mktemp("real") / "slurm"
     slurm = AccountedSlurm(folder, OF_ACCOUNTS, settings=SETTINGS + OF_QOS)
-    try:
-        slurm.start()
+    with slurm:
         yield slurm
-    finally:
-        slurm.stop()
 
 
 @pytest.fixture

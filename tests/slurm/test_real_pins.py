@@ -43,11 +43,8 @@ def slurm(tmp_path_factory) -> Iterator[RealSlurm]:
     slurm = RealSlurm(
         tmp_path_factory.mktemp("real") / "slurm", settings=settings, nodes=NODES, gres=GRES
     )
-    try:
-        slurm.start()
+    with slurm:
         yield slurm
-    finally:
-        slurm.stop()
 
 
 def _asked(draw: random.Random) -> list[str]:

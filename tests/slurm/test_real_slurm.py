@@ -27,12 +27,8 @@ SIZES = (2, 2, 3, 4)
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[RealSlurm]:
-    slurm = RealSlurm(tmp_path_factory.mktemp("real") / "slurm")
-    try:
-        slurm.start()
+    with RealSlurm(tmp_path_factory.mktemp("real") / "slurm") as slurm:
         yield slurm
-    finally:
-        slurm.stop()
 
 
 @pytest.fixture

@@ -167,9 +167,9 @@ class GangPacking(Problem[Packing]):
         return held
 
     @cached_property
-    def held(self) -> list[int]:
+    def held(self) -> tuple[int, ...]:
         """The columns that running jobs hold in each row now, as masks."""
-        return self.occupied(self.rows_of_running)
+        return tuple(self.occupied(self.rows_of_running))
 
     @cached_property
     def columns_of_running(self) -> int:

@@ -110,7 +110,7 @@ def compacted_and_fitted(problem: GangPacking, *, tightest: bool) -> Packing:
     return problem.packing(rows, fitted(problem, rows, tightest=tightest))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # a solver and then its fallback compact the same problem
 def compacted(problem: GangPacking) -> Sequence[int]:
     """Return the row of each running job after compaction, see `_fits.compact`.
 
