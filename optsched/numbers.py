@@ -51,6 +51,11 @@ def parse_integer(text: str) -> int:
     return int(text)
 
 
+def whole_number(text: str) -> int | None:
+    """Return the number of a text of at most 15 decimal digits, and of any other text None."""
+    return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
+
+
 def parse_number(text: str) -> float:
     """Return the number of a text of decimal digits, with an optional exponent."""
     if not _NUMBER.fullmatch(text):

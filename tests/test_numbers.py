@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
-from optsched.numbers import MOST_PROCESSORS, on_file, parse_integer, parse_number, parse_span
+from optsched.numbers import (
+    MOST_PROCESSORS,
+    on_file,
+    parse_integer,
+    parse_number,
+    parse_span,
+    whole_number,
+)
 
 NOT_DIGITS = [
     "",
@@ -48,6 +55,13 @@ def test_nothing_else_is_a_number():
             parse_integer(text)
     with pytest.raises(ValueError, match=r"expected a number of at most 2\^53"):
         parse_number("1e999")
+
+
+def test_a_whole_number_is_of_few_digits():
+    assert [whole_number(text) for text in ("0", "0123", "9" * 15)] == [0, 123, 10**15 - 1]
+    # Python refuses to read more than 4,300 digits
+    for text in ("", "-1", "1.0", "1\n", "\u0663", "9" * 16, "9" * 5000):
+        assert whole_number(text) is None
 
 
 def test_a_span_has_two_ends():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
-from optsched.numbers import counted
+from optsched.numbers import counted, whole_number
 from optsched.sites.host_lists import hosts, read_together
 from optsched.sites.records import repeated
 from optsched.sites.slurm_amounts import licences
@@ -180,8 +180,7 @@ def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
         said = dict(reversed(_PAIRS.findall(line)))
         listed = {key: _listed(said.get(shown, "")) for key, shown in ADMITS.items()}
         admits = {key: names for key, names in listed.items() if names}
-        count = said.get("CoreCnt", "")
-        cores = int(count) if count.isdecimal() and len(count) < 10 else 0
+        cores = whole_number(said.get("CoreCnt", "")) or 0
         has_parts = "CoreIDs" in said or "gres/" in said.get("TRES", "")
         flags = _listed(said.get("Flags", ""))
         rest = flags, admits, cores, has_parts

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from optsched.durations import short
-from optsched.numbers import counted
+from optsched.numbers import counted, whole_number
 from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_partitions import Access, of_gpu
@@ -248,8 +248,7 @@ def _memory_limit(access: Access, supply: Supply, key: str) -> int:
     """Return the limit on memory of a partition, or of the site; 0 for none."""
     if access.memory_per_node or access.memory_per_core:
         return access.memory_per_node if key == "maxmempernode" else access.memory_per_core
-    text = supply.settings.get(key, "")
-    return int(text) if text.isdecimal() and len(text) <= 15 else 0
+    return whole_number(supply.settings.get(key, "")) or 0
 
 
 def _memory(job: QueuedJob, partition: Partition, access: Access, supply: Supply) -> str:
@@ -361,8 +360,8 @@ def _obeys_accounts(supply: Supply) -> bool:
 
 def _version(supply: Supply) -> tuple[int, ...]:
     """Return the first two numbers of the version of Slurm; a high one if it is not known."""
-    parts = supply.settings.get("slurm_version", "").split(".")[:2]
-    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else (99,)
+    parts = map(whole_number, supply.settings.get("slurm_version", "").split(".")[:2])
+    return tuple(99 if part is None else part for part in parts)
 
 
 def _slurm_user(supply: Supply) -> str:

@@ -9,6 +9,7 @@ from functools import cached_property
 from optsched.durations import moment, short
 from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.room import Shortage, shortage
+from optsched.numbers import whole_number
 from optsched.slurm.access import users_of_limit
 from optsched.slurm.factors import Factors, behind_by
 from optsched.slurm.hold_problem import (
@@ -272,7 +273,7 @@ def explain(
 def pending_job(queue: Queue, label: str) -> QueuedJob:
     """Return a pending job by its number; of a job array, one task."""
     array, _, task = label.partition("_")
-    number = int(task) if task.isdecimal() and len(task) < 10 else -1
+    number = whole_number(task)
     for job in queue.pending:
         if array == str(job.array_id) and number in job.array_tasks:
             return replace(job, array_tasks=(number,))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from optsched.errors import InputError
+from optsched.numbers import whole_number
 from optsched.sites.slurm_json import captured_file
 from optsched.sites.slurm_lines import read_text
 from optsched.slurm.queue import QueuedJob
@@ -48,19 +49,20 @@ def read_factors(folder: Path) -> Factors:
         words = line.split()
         if not words:
             continue
-        if not words[0].isdecimal():
+        job = whole_number(words[0])
+        if job is None:
             raise InputError(
                 f"{words[0]!r}; expected the number of a job", file=path, line=number, field="JOBID"
             )
         factors: dict[str, int] = {}
         for place in numbers:
             word = words[place] if first < place < len(words) else ""
-            if word.lstrip("-").isdecimal():
+            if (value := whole_number(word.lstrip("-"))) is not None:
                 sign = -1 if names[place] == "NICE" else 1
-                factors[FACTORS[names[place]]] = sign * int(word)
+                factors[FACTORS[names[place]]] = sign * value
             elif each := _OF_TRES.findall(word):
                 factors[FACTORS[names[place]]] = round(sum(map(float, each)))
-        found[int(words[0])] = factors
+        found[job] = factors
     return found
 
 

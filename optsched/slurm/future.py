@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.site import SiteMachine
-from optsched.numbers import counted
+from optsched.numbers import counted, whole_number
 from optsched.policies.conservative import Conservative, NodeReservations
 from optsched.policies.priority import Column, PriorityOrder
 from optsched.policies.site import _limited, _reservations
@@ -302,7 +302,8 @@ class Future:
     def _overrun(self) -> float:
         """For how long jobs go on after the end of their reservation, in seconds."""
         text = self.supply.settings.get("resvoverrun", "").partition(" ")[0]
-        return 60 * int(text) if text.isdecimal() else math.inf if text else 0
+        minutes = whole_number(text)
+        return 60 * minutes if minutes is not None else math.inf if text else 0
 
     @cached_property
     def _reservations(self) -> Mapping[str, Reservation]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from optsched.errors import InputError
+from optsched.numbers import whole_number
 from optsched.sites.slurm_lines import read_text
 from optsched.slurm.queue import QueuedJob
 
@@ -301,8 +302,8 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
                 owner = f"user {user} in account {account}" if user else f"account {account}"
                 key = account, user, values.get("Partition", "")
                 associations[key] = tuple(_limits(owner, values))
-                if (its := values.get("ID", "")).isdecimal() and len(its) < 12:
-                    numbers[int(its)] = key
+                if (its := whole_number(values.get("ID", ""))) is not None:
+                    numbers[its] = key
                 if not user:
                     parents[account] = _name(values.get("ParentAccount", ""))
         except InputError as error:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import whole_number
 from optsched.sites.slurm_amounts import seconds
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.queue import Queue, QueuedJob
@@ -80,16 +81,15 @@ class Aging(NamedTuple):
 
 def aging(settings: Mapping[str, str]) -> Aging:
     """Return how priorities grow by the settings of a cluster."""
-    weight = settings.get("priorityweightage", "")
-    is_known = weight.isdecimal() and len(weight) <= 15
-    if not is_known or settings.get("prioritytype", "").endswith("basic"):
-        weight = "0"
+    weight = whole_number(settings.get("priorityweightage", ""))
+    if settings.get("prioritytype", "").endswith("basic"):
+        weight = 0
     try:
         longest = seconds(settings.get("prioritymaxage", "")) or math.inf
     except InputError:
         longest = math.inf
     flags = settings.get("priorityflags", "").upper().split(",")
-    return Aging(int(weight), longest, "ACCRUE_ALWAYS" in flags)
+    return Aging(weight or 0, longest, "ACCRUE_ALWAYS" in flags)
 
 
 def _of_age(job: QueuedJob, supply: Supply) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from datetime import date
@@ -227,7 +228,7 @@ def _damaged_line(rng: Random, line: str) -> str:
         words[at] = word(rng)
     elif mistake == 3:
         words[at] = number_text(rng)
-    elif mistake in (6, 7, 8) and words[at].lstrip("-").isdecimal():
+    elif mistake in (6, 7, 8) and re.fullmatch(r"-?[0-9]{1,100}", words[at]):
         old = int(words[at])
         words[at] = str(
             rng.choice((old + 1, old - 1, -1, 0, 1, old * 10, old * 10**6, old * 10**12))

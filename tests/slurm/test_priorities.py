@@ -74,6 +74,7 @@ def test_a_job_whose_priority_is_set_is_raised_by_it_and_not_by_its_nice(job, ru
     [
         ("A B\n1 2\n", "line 1: no JOBID and PRIORITY; expected what sprio -l writes"),
         ("JOBID PRIORITY AGE\nx 1 2\n", "line 2, JOBID: 'x'; expected the number of a job"),
+        (f"JOBID PRIORITY AGE\n{'9' * 5000} 1 2\n", "expected the number of a job"),
     ],
 )
 def test_wrong_factors_are_refused_with_their_line(tmp_path, text, message):
