@@ -470,11 +470,11 @@ class LocalityDecisions(CompiledDecisions):
         if not self._answered:
             return
         nodes, cores = self._state.holder.shape
-        own_time, (times, decisions, counts, objectives) = self._run.own_time, zip(*self._answered)
+        times, decisions, counts, objectives = zip(*self._answered)
         problem_solver.record(
             "data-placement",
             {
-                "time": [own_time.get(time, time) for time in times],
+                "time": times,
                 "decision": decisions,
                 "size": [f"{count}x{nodes}x{cores}" for count in counts],
                 "status": [Status.FEASIBLE.value] * len(times),

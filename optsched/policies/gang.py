@@ -90,7 +90,7 @@ class GangDecisions(CompiledDecisions):
         self._recorded = last
         if not self.answers or first >= last:
             return
-        rows, own_time = self._rule.rows, self._run.own_time
+        rows = self._rule.rows
         proven = self._quick is QuickAnswer.PROVEN_FIT
         status = Status.OPTIMAL if proven else Status.FEASIBLE
         columns = (column[first:last].tolist() for column in self._state.problems)
@@ -99,7 +99,7 @@ class GangDecisions(CompiledDecisions):
         problem_solver.record(
             "gang-packing",
             {
-                "time": [own_time.get(time, time) for time in times],
+                "time": times,
                 "decision": decisions,
                 "size": [f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
                 "status": [status.value] * len(times),

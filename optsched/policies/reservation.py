@@ -69,4 +69,4 @@ def backfill(
         yield Start(job)
         if not free:
             break
-    return Reservation(reservation.shadow, extra)
+    return reservation if extra == reservation.extra else reservation._replace(extra=extra)

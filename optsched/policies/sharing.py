@@ -178,7 +178,7 @@ class SharingDecisions(CompiledDecisions):
         number, self._counts.problems = int(self._counts.problems), 0
         if not number:
             return
-        given, chosen, own_time = self._given, self._chosen, self._run.own_time
+        given, chosen = self._given, self._chosen
         found, missing = Status.FEASIBLE.value, Status.NO_SOLUTION.value
         if chosen.is_compared:
             found, missing = Status.OPTIMAL.value, Status.INFEASIBLE.value
@@ -191,7 +191,7 @@ class SharingDecisions(CompiledDecisions):
         problem_solver.record(
             "threshold-allocation",
             {
-                "time": [own_time.get(time, time) for time in times],
+                "time": times,
                 "decision": decisions,
                 "size": [f"{asked[job]} on {on}" for job in jobs],
                 "status": [found if there else missing for there in has],

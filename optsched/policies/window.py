@@ -72,14 +72,13 @@ class WindowDecisions(CompiledDecisions):
         number, self._counts.problems = int(self._counts.problems), 0
         if not number:
             return
-        own_time = self._run.own_time
         columns = (column[:number].tolist() for column in self._state.problems)
         times, decisions, jobs, slots, totals, objectives, by_greedy, works = columns
         status = Status.OPTIMAL if self._searches else Status.FEASIBLE
         problem_solver.record(
             "window-mkp",
             {
-                "time": [own_time.get(time, time) for time in times],
+                "time": times,
                 "decision": decisions,
                 "size": [f"{j}x{s}" for j, s in zip(jobs, slots)],
                 "choice": [*map(choice_among, jobs, objectives, totals)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,8 +40,6 @@ class CompiledRun(NamedTuple):
     core: Core
     way: Way
     news: News
-    own_time: Mapping[float, float]
-    """The trace's own number for a time of the core that is not the same number."""
     execution: ExecutionModel | None
     is_alone: bool
     """Whether nothing but the policy hears of events and decisions."""

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 NEVER = math.inf
 
+# The attributes of an enumeration are slow.
+WAITING, RUNNING = State.WAITING, State.RUNNING
+FINISHED, KILLED = State.FINISHED, State.KILLED
+
 PROGRESS_EVERY = 1000
 """Decisions between two calls of the progress callback."""
 
@@ -111,10 +115,11 @@ class Engine:
         )
         admitted = np.ones(jobs, dtype=np.bool_)
         self.core = core = _core.new_core(submit, runtime, requested, admitted)
-        self._news = _core.new_news(jobs)
-        self._submitted_at: dict[float, float] = {}  # the trace's own numbers
-        if trace.submit.dtype.kind != "f":
-            self._submitted_at = dict(zip(core.submit.tolist(), self.system.submit))
+        self._news = news = _core.new_news(jobs)
+        # a number of a view takes half as long to read as one of an array
+        self._counts, self._ended, self._submitted, self._overruns = (
+            column.data for column in (news.counts, news.ended, news.submitted, core.overruns)
+        )
         self.resources = [""] * jobs
         self.held = self.system.held
         self.migrations: list[Migration] = []
@@ -152,7 +157,6 @@ class Engine:
             self.core,
             self._way,
             self._news,
-            self._submitted_at,
             execution,
             is_alone=execution is None and not self._is_seen(),
             may_compile=self.may_compile,
@@ -206,18 +210,15 @@ class Engine:
         self._report_progress()
 
     def _handle_events(self, handlers: Mapping[int, Callable[[], object]]) -> None:
-        system, clock, own = self.system, self.core.clock, self._submitted_at
-        is_followed, advance = self._is_followed, self._kernels.advance
+        system, clock, advance = self.system, self.core.clock.data, self._kernels.advance
         while event := advance():
-            if is_followed:
-                now = clock.item(_core.NOW)
-                system.now = own.get(now, now)
+            system.now = clock[_core.NOW]
             handlers[event]()
 
     def _run_loop(self, loop: Callable[[int], int]) -> None:
         """Have the kernel process all events, but for the problems that it leaves open."""
         while (outcome := loop(PROGRESS_EVERY - self.decisions % PROGRESS_EVERY)) != _core.LAST:
-            self._keep_time()
+            self.system.now = self.core.clock.item(_core.NOW)
             if outcome == _core.DONE:
                 self._report_progress()
             else:
@@ -380,7 +381,6 @@ class Engine:
     def _decide_unseen(self) -> None:
         """Have the kernel decide; the core carries out what it states."""
         if self.progress is not None and self.decisions % PROGRESS_EVERY == 1:
-            self._keep_time()
             self._report_progress()
         assert self._decisions is not None
         if outcome := self._decisions.decide():
@@ -389,13 +389,8 @@ class Engine:
     def _complete_unseen(self, outcome: int) -> None:
         """Have the problems answered that a decision which is not `DONE` has left open."""
         assert self._decisions is not None
-        self._keep_time()
         self.problem_solver.begin_decision(self.system.now, self.decisions)
         self._complete(self._decisions, outcome)
-
-    def _keep_time(self) -> None:
-        now = self.core.clock.item(_core.NOW)
-        self.system.now = self._submitted_at.get(now, now)
 
     def _start_unseen(self) -> None:
         """Have the execution model set speeds after a start that the core carries out."""
@@ -403,7 +398,6 @@ class Engine:
         assert self.execution is not None
         tally = self.core.tally
         job, value = tally.item(_core.CHANGED), self._news.value.item(tally.item(_core.ACTED))
-        self._keep_time()
         self.held[job] = self._decisions.place(job, value)
         self._change_speeds(self.execution.started(job, self.held[job], self.system))
 
@@ -411,7 +405,6 @@ class Engine:
         """Have the execution model set speeds after an end."""
         assert self.execution is not None
         job = self.core.tally.item(_core.CHANGED)
-        self._keep_time()
         self._change_speeds(self.execution.ended(job, self.held.pop(job), self.system))
 
     def _reject_too_large(self) -> None:
@@ -424,12 +417,10 @@ class Engine:
 
     def _hear(self) -> None:
         """Catch up with the events since the last decision."""
-        news = self._news
-        ended, submitted = news.counts.item(_core.N_ENDED), news.counts.item(_core.N_SUBMITTED)
-        for at in range(ended):
-            self._end(news.ended.item(at))
-        for at in range(submitted):
-            self._submit(news.submitted.item(at))
+        for at in range(self._counts[_core.N_ENDED]):
+            self._end(self._ended[at])
+        for at in range(self._counts[_core.N_SUBMITTED]):
+            self._submit(self._submitted[at])
 
     def _execute(self, action: Action) -> None:
         if isinstance(action, Start):
@@ -447,7 +438,7 @@ class Engine:
 
     def _wake_at(self, time: float) -> None:
         if not time > self.system.now:
-            raise ValueError(f"wake at {time} requested at {self.system.now}")
+            raise ValueError(f"wake at {time:.15g} requested at {self.system.now:.15g}")
         heappush(self._wakes, time)
         self.core.clock[_core.WAKES_AT] = self._wakes[0]
 
@@ -482,7 +473,7 @@ class Engine:
                 return
             heappush(self._expiring, (last.at, job))
             self.core.clock[_core.EXPIRES] = self._expiring[0][0]
-        self.state[job] = State.WAITING
+        self.state[job] = WAITING
         self.system.queue.append(job)
         self.system.submitted.append(job)
         if self.journal is not None:
@@ -507,7 +498,7 @@ class Engine:
             self._reject(job, "a job that it depends on has ended otherwise")
             return
         if job not in self._held_back:
-            self.state[job] = State.WAITING
+            self.state[job] = WAITING
             self._held_back.add(job)
             if self.journal is not None:
                 self.journal.record(self.system.now, "held", job)
@@ -543,7 +534,7 @@ class Engine:
             self.core.clock[_core.CHARGED] = charged
         self.held[job] = allocation
         self.start[job] = begins
-        self.state[job] = State.RUNNING
+        self.state[job] = RUNNING
         seconds = system.requested_time[job] if limit is None else limit
         system.running.add(job, begins + seconds)
         if self.journal is not None:
@@ -614,13 +605,12 @@ class Engine:
             system.running.put_off(job, added)
 
     def _end(self, job: int) -> None:
-        system, core = self.system, self.core
-        allocation = self.held.pop(job)
+        system, allocation = self.system, self.held.pop(job)
         system.machine.release(allocation)
         system.running.remove(job)
         system.ended.append(job)
         self.resources[job] = system.machine.resources(allocation)
-        self.state[job] = State.KILLED if core.overruns[job] else State.FINISHED
+        self.state[job] = KILLED if self._overruns[job] else FINISHED
         if self.journal is not None:
             self.journal.record(system.now, self.state[job].name.lower(), job)
         if self.holds:

@@ -43,7 +43,7 @@ class InvariantChecker:
         system = engine.system
         found = system.machine.violations(engine.held)
         if system.now < self._last:
-            found.append(f"time runs backwards, from {self._last} to {system.now}")
+            found.append(f"time runs backwards, from {self._last:.15g} to {system.now:.15g}")
         self._last = system.now
         if sorted(system.running) != sorted(engine.held):
             found.append("the running jobs are not those that hold processors")
@@ -58,7 +58,7 @@ class InvariantChecker:
         ]
         found += self._broken_promises(engine)
         if found:
-            raise InvariantError(f"at {system.now} s: " + "; ".join(found))
+            raise InvariantError(f"at {system.now:.15g} s: " + "; ".join(found))
 
     def _broken_promises(self, engine: Engine) -> list[str]:
         system, policy, found = engine.system, engine.policy, []
@@ -73,10 +73,10 @@ class InvariantChecker:
             if job in self._void:
                 continue
             if start is not None and start > at + policy.interval:
-                found.append(f"job row {job} started at {start}, but was promised {at}")
+                found.append(f"job row {job} started at {start:.15g}, but was promised {at:.15g}")
             is_waiting = engine.state[job] is State.WAITING and job in promised
             if is_waiting and at <= system.now and engine.core.clock[DUE] == math.inf:
-                found.append(f"job row {job} waits, but was promised to start by {at}")
+                found.append(f"job row {job} waits, but was promised to start by {at:.15g}")
         self._promised = {job: at for job, at in promised.items() if system.start[job] is None}
         return found
 
