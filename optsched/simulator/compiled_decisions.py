@@ -31,6 +31,23 @@ PATIENCE = 20.0
 """Seconds of a processor that a kernel may take in plain Python before it is compiled."""
 
 
+COMPILED_FROM = 20_000
+"""Number of jobs from which compiling the event core takes less time than running it in Python."""
+
+_jobs_of_runs: list[int] = []  # of this process
+
+
+def worth_compiling(jobs: int, compiled_from: int | None = None) -> bool:
+    """Return whether kernels that are not on disk are worth compiling for a run of so many jobs.
+
+    By default, the earlier runs of the process count too.
+    """
+    _jobs_of_runs[:] = [sum(_jobs_of_runs) + jobs]
+    if compiled_from is not None:
+        return jobs >= compiled_from
+    return sum(_jobs_of_runs) >= COMPILED_FROM
+
+
 class CompiledRun(NamedTuple):
     """What the kernels of a policy or an execution model are bound to in a run."""
 

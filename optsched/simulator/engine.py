@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched import registry
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator import _core
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, hear
+from optsched.simulator.compiled_decisions import (
+    CompiledDecisions,
+    CompiledRun,
+    hear,
+    worth_compiling,
+)
 from optsched.simulator.execution import ExecutionModel, Speeds
 from optsched.simulator.holds import Holds
 from optsched.simulator.policy import Policy, is_extended
@@ -100,7 +106,7 @@ class Engine:
     observe: Callable[[Engine], None] | None = None  # called at the end of each instant
     # called with the jobs that have left the queue and the time
     progress: Callable[[int, float], None] | None = None
-    may_compile: bool = True  # the kernels of the core that are not on disk
+    compiled_from: int | None = 0  # number of jobs, see `worth_compiling`
 
     def __post_init__(self) -> None:
         trace, jobs = self.trace, len(self.trace)
@@ -159,7 +165,7 @@ class Engine:
             self._news,
             execution,
             is_alone=execution is None and not self._is_seen(),
-            may_compile=self.may_compile,
+            may_compile=worth_compiling(len(self.trace), self.compiled_from),
         )
         self._decisions = None if policy.compiled is None else policy.compiled(run)
         if self._decisions is None or not self._decisions.answers:
@@ -253,12 +259,18 @@ class Engine:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings about what the trace asks and the run cannot follow."""
-        absent = self.holds.absent if self.holds is not None else 0
-        if not absent:
-            return ()
-        where = f"{counted(absent, 'condition')} on jobs that are not in the trace"
-        return (f"dependencies: {where}, taken as fulfilled",)
+        """Warnings about what the policy assumes or the trace asks, and the run cannot follow."""
+        found = []
+        execution, assumed = self.execution, self.policy.execution
+        if execution and assumed and not isinstance(execution, registry.executions[assumed]):
+            found.append(
+                f"policy {self.policy.name!r} decides for execution model {assumed!r}; the jobs "
+                f"run under {execution.name!r}, so its estimates do not hold"
+            )
+        if absent := self.holds.absent if self.holds is not None else 0:
+            where = f"{counted(absent, 'condition')} on jobs that are not in the trace"
+            found.append(f"dependencies: {where}, taken as fulfilled")
+        return tuple(found)
 
     def schedule(self) -> Schedule:
         """Return the schedule so far."""

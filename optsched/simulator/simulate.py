@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import Engine
-from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
@@ -39,13 +37,6 @@ from optsched.workloads.spec_file import generate_workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-_simulated: Counter[type[Policy]] = Counter()
-"""Number of jobs that the engine has simulated in this process under each policy."""
-
-CORE_FROM = 20_000
-"""Number of jobs from which compiling the event core takes less time than running it in Python."""
 
 
 def run_scenario(scenario: Scenario) -> Run:
@@ -85,7 +76,7 @@ def run_scenario(scenario: Scenario) -> Run:
         journal=journal,
         observe=None if checker is None else checker.check,
         progress=scenario.progress,
-        may_compile=_may_compile(scenario, len(trace)),
+        compiled_from=scenario.compiled_from,
     )
     with explaining(policy, execution, engine.system):
         engine.prepare()
@@ -95,7 +86,6 @@ def run_scenario(scenario: Scenario) -> Run:
         engine.run()
     with explaining(policy, None):
         figures, notes = policy_report(policy, engine.system)
-    _simulated[type(policy)] += len(trace)
     if checker is not None:
         checker.check_end(engine)
     schedule = engine.schedule()
@@ -117,7 +107,6 @@ def run_scenario(scenario: Scenario) -> Run:
         notes=(
             *config.get("ignored", ()),
             *machine.notes,
-            *_odd_pair(policy, execution),
             *engine.notes,
             *notes,
             *(() if report is None else report.notes),
@@ -240,17 +229,6 @@ def _check_times(trace: Trace) -> None:
         )
 
 
-def _odd_pair(policy: Policy, execution: ExecutionModel | None) -> tuple[str, ...]:
-    """Return a note if the policy assumes another execution model than that of the run."""
-    assumed = policy.execution
-    if assumed is None or execution is None:
-        return ()
-    if isinstance(execution, registry.executions[assumed]):
-        return ()
-    policy_model = f"policy {policy.name!r} decides for execution model {assumed!r}"
-    return (f"{policy_model}; the jobs run under {execution.name!r}, so its estimates do not hold",)
-
-
 def _machine(scenario: Scenario, trace: Trace, policy: Policy) -> Machine:
     """Return the empty machine, after checking that `policy` runs on it."""
     stated = scenario.machine
@@ -286,13 +264,6 @@ def _large_from(scenario: Scenario, machine: Machine, policy: Policy) -> int | N
         expected = f"expected at most the {machine.size:,} processors of the machine"
         raise InputError(f"{stated:,}; {expected}", field="large from")
     return stated
-
-
-def _may_compile(scenario: Scenario, jobs: int) -> bool:
-    """Return whether kernels that are not on disk are worth compiling for so many jobs."""
-    if scenario.compiled_from is not None:
-        return jobs >= scenario.compiled_from
-    return jobs + _simulated.total() >= CORE_FROM
 
 
 def _problem_solver(

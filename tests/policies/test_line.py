@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,8 +21,8 @@ from optsched.policies import _line
 from optsched.policies._line_decisions import is_line
 from optsched.policies.easy import Easy
 from optsched.policies.priority import FixedOrder
+from optsched.simulator import compiled_decisions
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.simulate import run_scenario
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
@@ -335,9 +334,8 @@ def test_the_jobs_of_all_runs_decide_whether_kernels_are_compiled(monkeypatch):
         def compiled(self, run):
             asked.append(run.may_compile)
 
-    module = sys.modules[run_scenario.__module__]
-    monkeypatch.setattr(module, "CORE_FROM", 250)
-    monkeypatch.setattr(module, "_simulated", Counter())
+    monkeypatch.setattr(compiled_decisions, "COMPILED_FROM", 250)
+    monkeypatch.setattr(compiled_decisions, "_jobs_of_runs", [])
     trace = Trace(*[np.arange(1, 101)] * 5)
     for _ in range(3):
         simulate(trace, "nodes:100", Own())
