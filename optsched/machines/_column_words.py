@@ -33,6 +33,28 @@ def masks_of(columns: Words) -> list[int]:
     return [int.from_bytes(every[at : at + width], "little") for at in range(0, len(every), width)]
 
 
+def runs_of(columns: Words) -> tuple[Numbers, Numbers, Numbers]:
+    """Return first, last and runs of `interval_text` for sets of columns, one in a row."""
+    before, after = np.zeros_like(columns), np.zeros_like(columns)
+    before[:, 1:], after[:, :-1] = columns[:, :-1] >> LAST, columns[:, 1:] << LAST
+    starts = _places(columns & ~(columns << ONE | before))
+    stops = _places(columns & ~(columns >> ONE | after)) + 1
+    row = starts // (WORD * columns.shape[1])
+    runs = np.column_stack((starts, stops)) - (WORD * columns.shape[1] * row)[:, np.newaxis]
+    number = np.bincount(row, minlength=len(columns))
+    last = number.cumsum()
+    return last - number, last, runs
+
+
+def _places(columns: Words) -> Numbers:
+    """Return the places of all bits of an array, in order."""
+    every = columns.astype("<u8").view(np.uint8).ravel()
+    there = np.flatnonzero(every)
+    byte, bit = np.nonzero(np.unpackbits(every[there, np.newaxis], axis=1, bitorder="little"))
+    found: Numbers = 8 * there[byte] + bit
+    return found
+
+
 @kernel(allocates=False)
 def size(columns: Words) -> int:
     """Return the number of columns of a set."""
@@ -85,45 +107,3 @@ def move_lowest(left: Words, number: int, taken: Words) -> None:
             left[word] ^= lowest
             taken[word] |= lowest
             number -= 1
-
-
-@kernel(allocates=False)
-def total_runs(columns: Words) -> int:
-    """Return the number of maximal runs of columns, summed over the jobs."""
-    total = NONE
-    for job in range(len(columns)):
-        carried = NONE
-        for word in range(columns.shape[1]):
-            bits = columns[job, word]
-            starts = bits & ~((bits << ONE) | carried)
-            carried = bits >> LAST
-            while starts:
-                starts &= starts - ONE
-                total += ONE
-    return int(total)
-
-
-@kernel
-def runs_of(columns: Words) -> tuple[Numbers, Numbers, Numbers]:
-    """Return first, last and runs of `interval_text` for the columns of each job."""
-    jobs, words = columns.shape
-    first = np.zeros(jobs, dtype=np.int64)
-    last = np.zeros(jobs, dtype=np.int64)
-    runs = np.empty((total_runs(columns), 2), dtype=np.int64)
-    found = 0
-    for job in range(jobs):
-        first[job] = found
-        held = False
-        for word in range(words):
-            bits = columns[job, word]
-            if bits or held:
-                for bit in range(WORD):
-                    before, held = held, (bits >> np.uint64(bit)) & ONE == ONE
-                    if held != before:
-                        runs[found, int(before)] = word * WORD + bit
-                        found += before
-        if held:
-            runs[found, 1] = words * WORD
-            found += 1
-        last[job] = found
-    return first, last, runs

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
+from optsched.machines._column_words import runs_of
 from optsched.machines._interval_text import interval_text
 from optsched.machines.cluster import Cluster, Cores
 from optsched.machines.texts import Texts
@@ -350,25 +351,6 @@ def decide(state: State, rule: Rule, news: News) -> int:
     return DONE
 
 
-@kernel
-def runs_of(node: Numbers, cores: Numbers, width: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Return first, last and runs of `interval_text` for sets of cores of nodes of a width."""
-    first = np.empty_like(node)
-    last = np.empty_like(node)
-    runs = np.empty((len(node) * ((width + 1) // 2), 2), dtype=np.int64)
-    found = 0
-    for job in range(len(node)):
-        first[job] = found
-        held = False
-        for core in range(width + 1):
-            before, held = held, cores[job] >> core & 1 == 1
-            if held != before:
-                runs[found, int(before)] = node[job] * width + core
-                found += before
-        last[job] = found
-    return first, last, runs[:found]
-
-
 class LocalityDecisions(CompiledDecisions):
     """The plan of a run as the decision kernel keeps it."""
 
@@ -491,8 +473,10 @@ class LocalityDecisions(CompiledDecisions):
     def resources(self) -> Sequence[str]:
         """Return the cores that each job held, as interval sets."""
         state = self._state
-        held = np.where(state.begun, state.cores, 0)
-        return Texts(*interval_text(*runs_of(state.node, held, state.holder.shape[1])))
+        held = np.where(state.begun, state.cores, 0).astype(np.uint64)
+        first, last, runs = runs_of(held[:, np.newaxis])
+        runs += np.repeat(state.node * state.holder.shape[1], last - first)[:, np.newaxis]
+        return Texts(*interval_text(first, last, runs))
 
 
 def read(given: Any) -> Any:

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched import column_sets
+from optsched.machines._column_words import runs_of, words_of
 from optsched.machines._interval_text import interval_runs
 from optsched.machines.nodes import Nodes
 from optsched.machines.texts import Texts
@@ -21,6 +23,18 @@ def test_the_runs_that_are_read_are_those_that_were_written(allocations):
     assert [
         [tuple(run) for run in read[begin:end].tolist()] for begin, end in zip(first, last)
     ] == allocations
+
+
+sets = st.integers(0, 2**192 - 1) | st.tuples(st.integers(0, 192), st.integers(0, 192)).map(
+    lambda ends: abs((1 << ends[0]) - (1 << ends[1]))
+)
+
+
+@given(st.lists(sets, max_size=4))
+def test_the_runs_of_sets_of_columns_are_those_of_their_masks(masks):
+    first, last, found = runs_of(words_of(masks, 3))
+    read = [[tuple(run) for run in found[a:b].tolist()] for a, b in zip(first, last)]
+    assert read == [list(column_sets.runs_of(mask)) for mask in masks]
 
 
 @given(st.lists(runs.map(lambda runs: " ".join(f"{i}-{j}" for i, j in runs))))

@@ -6,7 +6,7 @@ Model page: ``models/gang-packing/README.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from types import NoneType
 from typing import Any, Literal, NamedTuple
 
@@ -158,18 +158,14 @@ class GangPacking(Problem[Packing]):
         """Running jobs + waiting jobs x rows."""
         return f"{len(self.running)}+{len(self.waiting)}x{self.rows}"
 
-    def occupied(self, rows_of_running: Sequence[int]) -> list[int]:
+    def occupied(self, rows_of_running: Sequence[int]) -> tuple[int, ...]:
         """Return the columns that running jobs with a row (from 0) hold in each row, as masks."""
-        held = [0] * self.rows
-        for mask, row in zip(self.running, rows_of_running, strict=True):
-            if row >= 0:
-                held[row] |= mask
-        return held
+        return _occupied(self, tuple(rows_of_running))
 
-    @cached_property
+    @property
     def held(self) -> tuple[int, ...]:
         """The columns that running jobs hold in each row now, as masks."""
-        return tuple(self.occupied(self.rows_of_running))
+        return self.occupied(self.rows_of_running)
 
     @cached_property
     def columns_of_running(self) -> int:
@@ -273,6 +269,15 @@ class GangPacking(Problem[Packing]):
             lines.append((f"row {row + 1}", listed(inside)))
         left = (job for job, at in zip(waiting, solution.rows_of_waiting) if at == NOT_PLACED)
         return [*lines, ("waiting", listed(left))]
+
+
+@lru_cache(maxsize=2)  # the rows of now, and those after compaction
+def _occupied(problem: GangPacking, rows_of_running: tuple[int, ...]) -> tuple[int, ...]:
+    held = [0] * problem.rows
+    for mask, row in zip(problem.running, rows_of_running, strict=True):
+        if row >= 0:
+            held[row] |= mask
+    return tuple(held)
 
 
 def _overlap(job: str, shared: int, row: int) -> Violation:
