@@ -67,8 +67,9 @@ class Backfill(NamedTuple):
             number = {each: at for at, each in enumerate(count if binds else (), len(most))}
             kinds.append([number.get(each, 0) for each in owners])
             most += [allowed] * len(number)
-        quotas = np.array(kinds if len(most) > 1 else [], dtype=np.int64)
-        return quotas.reshape(-1, len(jobs)).T.copy(), np.array(most)
+        kept = kinds if len(most) > 1 else []
+        quotas = np.array(kept, dtype=np.int64).reshape(len(kept), len(jobs))
+        return quotas.T.copy(), np.array(most)
 
 
 def backfill(settings: Mapping[str, str]) -> Backfill:

@@ -66,7 +66,7 @@ MOST_TASKS = 1000
 """Most tasks of a job array that are played; the others are left out."""
 
 MOST_RESERVED = 300
-"""Most waiting jobs of which each has a reservation by default, else ``easy``; more take long."""
+"""Most blocked jobs that are looked at by default, else ``easy``; more take long."""
 
 WITHOUT_END = "what it needs is in use, closed or limited without an end that is known"
 """Why a job does not start that is not rejected."""
@@ -127,7 +127,18 @@ class Future:
         """The policy: by default ``none`` with sched/builtin, else see `MOST_RESERVED`."""
         if self.policy or self.supply.settings.get("schedulertype", "").endswith("builtin"):
             return self.policy or "none"
-        return "conservative" if len(self.waiting) <= MOST_RESERVED else "easy"
+        return "conservative" if self._looked_at <= MOST_RESERVED else "easy"
+
+    @cached_property
+    def _looked_at(self) -> int:
+        """The number of pending jobs that are looked at if all are blocked."""
+        quotas, most = self.quotas
+        left, count = most.copy(), 0
+        for own in quotas[self.waiting, 1:]:
+            if (left[own] > 0).all():
+                left[own] -= 1
+                count += 1
+        return count
 
     @property
     def unheeded(self) -> tuple[str, ...]:
@@ -140,6 +151,11 @@ class Future:
     def backfill(self) -> Backfill:
         """What the settings say on reservations."""
         return backfill(self.supply.settings)
+
+    @cached_property
+    def quotas(self) -> tuple[Ints, Ints]:
+        """The quotas of blocked jobs that each row counts in, and how many each allows."""
+        return self.backfill.quotas_of([row.job if row.label else None for row in self.rows])
 
     @cached_property
     def now(self) -> Supply:
@@ -740,9 +756,8 @@ class _Reserving(Conservative):
         assert isinstance(system.machine, SiteMachine)
         self._on_nodes = NodeReservations(system, system.machine)
         self._on_nodes.tables.replans[0] = _reservations.IF_LATE  # as Slurm does in each cycle
-        jobs = [row.job if row.label else None for row in self.future.rows]
         self._backfill = self.future.backfill
-        self._on_nodes.look_ahead(self._backfill.window, *self._backfill.quotas_of(jobs))
+        self._on_nodes.look_ahead(self._backfill.window, *self.future.quotas)
         self._gate = None if self.future.limited is None else _Gate(self.future.limited)
         self._by_age = self.future.by_age()
 

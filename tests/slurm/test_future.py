@@ -553,7 +553,10 @@ def behind(job, running, left_by, parameters, head, small, limit=40.0) -> float:
             {"user": "ada", "partitions": ("all",)},
         ),
         ("bf_max_job_assoc", {"association": 3}, {"association": 3}, {"association": 4}),
-        ("bf_max_job_user=1,bf_max_job_assoc", {"association": 3}, {"association": 3}, {}),
+        (
+            *("bf_max_job_user=1,bf_max_job_assoc", {"user": "ada", "association": 3}),
+            *({"user": "ada", "association": 3}, {"user": "ada", "association": 4}),
+        ),
     ],
 )
 def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled(
@@ -626,8 +629,8 @@ def test_a_job_that_would_start_beyond_the_window_keeps_no_nodes(job, running, l
         assert found == expected, parameters
 
 
-def test_a_job_reserves_once_its_priority_has_grown(job, running, left_by):
-    """It has 20 points more when the first job ends; the second one ends 20 s later."""
+def test_a_job_reserves_once_its_priority_or_its_age_has_grown(job, running, left_by):
+    """It is older by 20 s, and has 20 points more, when the first job ends."""
     runs = [running(98, "c1", end=NOW + 20), running(99, "c2", end=NOW + 40)]
     own = {"submit": NOW, "eligible": NOW, "partitions": ("own",), "limit": 100.0}
     queue = queue_of(
@@ -636,14 +639,16 @@ def test_a_job_reserves_once_its_priority_has_grown(job, running, left_by):
         job(job_id=2, required=("c3",), cores_per_task=16, priority=10, **own),
         job(job_id=3, required=("c1",), cores_per_task=16, priority=10, **own),
     )
-    for least, expected in (
-        (90, {"1": 40, "2": 140, "3": 140}),
-        (110, {"1": 100, "2": 0, "3": 200}),
-        (111, {"1": 120, "2": 0, "3": 20}),
+    for parameters, expected in (
+        ("bf_min_prio_reserve=90", {"1": 40, "2": 140, "3": 140}),
+        ("bf_min_prio_reserve=110", {"1": 100, "2": 0, "3": 200}),
+        ("bf_min_prio_reserve=111", {"1": 120, "2": 0, "3": 20}),
+        ("bf_min_age_reserve=20", {"1": 100, "2": 0, "3": 200}),
+        ("bf_min_age_reserve=21", {"1": 120, "2": 0, "3": 20}),
     ):
         supply = with_settings(left_by(*runs), **AGED)
-        supply = with_parameters(supply, f"bf_min_prio_reserve={least}")
-        assert started(Future(queue, supply)) == expected, least
+        supply = with_parameters(supply, parameters)
+        assert started(Future(queue, supply)) == expected, parameters
 
 
 def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job, running, left_by):
@@ -871,7 +876,7 @@ def test_a_forecast_has_medians_and_intervals_of_its_draws(job, running, left_by
 
 def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations(job, supply):
     for count, chosen in ((300, "conservative"), (301, "easy")):
-        queue = queue_of(*(job(job_id=number, limit=60.0) for number in range(1, count + 1)))
+        queue = queue_of(*(job(job_id=n, user="ada", limit=60.0) for n in range(1, count + 1)))
         future = Future(queue, supply())
         assert future.chosen == chosen
         notes = forecast(future, None, draws=0).notes
@@ -879,3 +884,10 @@ def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations(job,
             chosen == "easy"
         )
     assert Future(queue, supply(), "conservative").chosen == "conservative"
+    for parameters, chosen in (
+        ("bf_max_job_test=300", "conservative"),
+        ("bf_max_job_user=300", "conservative"),
+        ("bf_max_job_user=301", "easy"),
+        ("bf_job_part_count_reserve=9", "easy"),
+    ):
+        assert Future(queue, with_parameters(supply(), parameters)).chosen == chosen, parameters
