@@ -25,7 +25,7 @@ OWNERS: Mapping[str, Callable[[QueuedJob], Hashable]] = {
 }
 """What has a quota of blocked jobs, by the name of the setting; the first counts reservations.
 
-They are in the first one of several partitions.
+A job in several partitions counts in the first one.
 """
 
 NO_QUOTA = 2**60

@@ -222,7 +222,8 @@ class Future:
 
     def by_age(self) -> _ByAge | None:
         """Return the order of the rows as priorities grow with age; None if nothing changes."""
-        grows, now, counts = aging(self.supply.settings), self.supply.time, self.backfill.changes
+        grows, now = aging(self.supply.settings), self.supply.time
+        counts = self.backfill.changes and self.chosen == "conservative"
         if not counts and (not grows.weight or math.isinf(grows.longest)):
             return None
         rows = [self.rows[at] for at in self.waiting.tolist()]
