@@ -177,7 +177,7 @@ class NodeReservations(CompiledDecisions):
     """
 
     def __init__(self, system: System, machine: SiteMachine) -> None:
-        from optsched.policies.site import _closed, _reservations
+        from optsched.policies.site import _closed, _reservations, _turns
         from optsched.simulator._core import new_news
 
         self._news = new_news(len(system.submit))
@@ -188,6 +188,7 @@ class NodeReservations(CompiledDecisions):
             *(machine.asked, machine.nodes, closed, np.array(system.demands, dtype=np.int64)),
             *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[queues.of_job]),
             tier=np.array(queues.tier),
+            turns=_turns.all_turns(queues.cells, np.array(queues.of_job)),
         )
 
     @property
@@ -217,6 +218,12 @@ class NodeReservations(CompiledDecisions):
         if (ordered != waiting).any():
             waiting[:] = ordered
             table.replans[0] = self._kernels.NOW
+
+    def look_ahead(self, seconds: float, quota: NDArray[np.int64], most: NDArray[np.int64]) -> None:
+        """Let jobs reserve only so many seconds ahead and by quotas, see `Turns`."""
+        turns = self.tables.turns._replace(quota=quota, most=most, left=most.copy())
+        turns.ahead[:] = seconds
+        self.tables = self.tables._replace(turns=turns)
 
     def compiled(self, run: CompiledRun) -> NodeReservations:
         """Return the decisions of a run."""

@@ -30,6 +30,7 @@ from optsched.sites.requests import Chunks, Requests
 from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Site
 from optsched.slurm.access import open_partitions, own_qos_of
+from optsched.slurm.backfill import HEEDED, UNHEEDED, Backfill, backfill
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
 from optsched.slurm.order import Aging, aging
@@ -65,16 +66,7 @@ MOST_TASKS = 1000
 """Most tasks of a job array that are played; the others are left out."""
 
 MOST_RESERVED = 300
-"""Most waiting jobs of which each has a reservation by default, else ``easy``; more take long."""
-
-OF_BACKFILL = frozenset(
-    (
-        *("bf_max_job_test", "bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part"),
-        *("bf_max_job_assoc", "bf_max_job_array_resv", "bf_min_age_reserve"),
-        *("bf_min_prio_reserve", "bf_one_resv_per_job", "bf_window", "bf_job_part_count_reserve"),
-    )
-)
-"""SchedulerParameters that say for which jobs Slurm's backfill scheduler reserves."""
+"""Most blocked jobs that are looked at by default, else ``easy``; more take long."""
 
 WITHOUT_END = "what it needs is in use, closed or limited without an end that is known"
 """Why a job does not start that is not rejected."""
@@ -135,13 +127,35 @@ class Future:
         """The policy: by default ``none`` with sched/builtin, else see `MOST_RESERVED`."""
         if self.policy or self.supply.settings.get("schedulertype", "").endswith("builtin"):
             return self.policy or "none"
-        return "conservative" if len(self.waiting) <= MOST_RESERVED else "easy"
+        return "conservative" if self._looked_at <= MOST_RESERVED else "easy"
+
+    @cached_property
+    def _looked_at(self) -> int:
+        """The number of pending jobs that are looked at if all are blocked."""
+        quotas, most = self.quotas
+        left, count = most.copy(), 0
+        for own in quotas[self.waiting, 1:]:
+            if (left[own] > 0).all():
+                left[own] -= 1
+                count += 1
+        return count
 
     @property
     def unheeded(self) -> tuple[str, ...]:
-        """The settings of Slurm's backfill scheduler that are not played."""
+        """The settings of Slurm's backfill scheduler on reservations that are not played."""
         stated = self.supply.settings.get("schedulerparameters", "").split(",")
-        return tuple(each for each in stated if each.partition("=")[0].strip() in OF_BACKFILL)
+        names = UNHEEDED if self.chosen == "conservative" else UNHEEDED | HEEDED
+        return tuple(each for each in stated if each.partition("=")[0].strip() in names)
+
+    @cached_property
+    def backfill(self) -> Backfill:
+        """What the settings say on reservations."""
+        return backfill(self.supply.settings)
+
+    @cached_property
+    def quotas(self) -> tuple[Ints, Ints]:
+        """The quotas of blocked jobs that each row counts in, and how many each allows."""
+        return self.backfill.quotas_of([row.job if row.label else None for row in self.rows])
 
     @cached_property
     def now(self) -> Supply:
@@ -207,21 +221,26 @@ class Future:
         return np.where(starts < HORIZON, starts, np.nan), engine.reasons
 
     def by_age(self) -> _ByAge | None:
-        """Return the order of the rows as priorities grow with age; None if it stays."""
-        grows = aging(self.supply.settings)
+        """Return the order of the rows as priorities grow with age; None if nothing changes."""
+        grows, now = aging(self.supply.settings), self.supply.time
+        counts = self.backfill.changes and self.chosen == "conservative"
+        if not counts and (not grows.weight or math.isinf(grows.longest)):
+            return None
         rows = [self.rows[at] for at in self.waiting.tolist()]
-        if not grows.weight or math.isinf(grows.longest) or not rows:
-            return None
-        accrued = [grows.accrued(row.job, self.supply.time) if row.job else 0 for row in rows]
-        ages = np.array(accrued, dtype=np.float64)
-        priority = np.array([row.priority for row in rows], dtype=np.float64)
-        are_set = np.array([bool(row.job and row.job.priority_by_operator) for row in rows])
+        jobs = [row.job for row in rows if row.job is not None]
+        ages, waited = (
+            np.array([kind.accrued(job, now) for job in jobs], dtype=np.float64)
+            for kind in (grows, grows._replace(always=False))
+        )
+        priority = np.array([job.priority for job in jobs], dtype=np.float64)
+        are_set = np.array([job.priority_by_operator for job in jobs])
         most = priority + np.where(are_set, 0, grows.weight - grows.of(ages))
-        are_late = any(row.begin or (row.job and row.job.dependency) for row in rows)
+        are_late = any(row.begin for row in rows) or any(job.dependency for job in jobs)
         # a priority is a whole number, so a difference of less than 1 may be none
-        if not are_late and (most[1:] <= np.minimum.accumulate(most)[:-1] + 1).all():
+        keep = not are_late and (most[1:] <= np.minimum.accumulate(most)[:-1] + 1).all()
+        if keep and not counts:
             return None
-        return _ByAge(grows, self.waiting, priority, ages, are_set, len(self.rows))
+        return _ByAge(grows, self.waiting, priority, ages, waited, are_set, len(self.rows))
 
     @cached_property
     def trace(self) -> Trace:
@@ -687,22 +706,31 @@ class _ByAge:
         waiting: Ints,
         priority: Floats,
         ages: Floats,
+        waited: Floats,  # for how long each could have started
         are_set: Flags,  # whether operators have set the priorities, which do not grow then
         rows: int,
     ) -> None:
         self._grows, self._waiting, self._ages, self._are_set = grows, waiting, ages, are_set
+        self._waited = waited
         self._fixed = priority - self._of(ages)
         self._since = np.zeros(rows)  # when each came into the queue
         self._rank = np.arange(rows, dtype=np.float64)
 
     def rank(self, now: float, submitted: Sequence[int]) -> Floats:
         """Return the place of each row at a time at which some come into the queue."""
-        if not self._grows.always:
-            self._since[submitted] = now
-        ages = self._ages + now - self._since[self._waiting]
-        order = np.argsort(-np.floor(self._fixed + self._of(ages)), kind="stable")
+        self._since[submitted] = now
+        self._there = now - self._since[self._waiting]
+        ages = self._ages + (now if self._grows.always else self._there)
+        self._priority = np.floor(self._fixed + self._of(ages))
+        order = np.argsort(-self._priority, kind="stable")
         self._rank[self._waiting[order]] = self._waiting
         return self._rank
+
+    def limit(self, ahead: Floats, backfill: Backfill) -> None:
+        """Let rows reserve within the window that are old and high enough, and others not."""
+        is_old = self._waited + self._there >= backfill.least_age
+        is_high = self._priority >= backfill.least_priority
+        ahead[self._waiting] = np.where(is_old & is_high, backfill.window, 0)
 
     def _of(self, ages: Floats) -> Floats:
         return np.where(self._are_set, 0.0, self._grows.of(ages))
@@ -729,6 +757,8 @@ class _Reserving(Conservative):
         assert isinstance(system.machine, SiteMachine)
         self._on_nodes = NodeReservations(system, system.machine)
         self._on_nodes.tables.replans[0] = _reservations.IF_LATE  # as Slurm does in each cycle
+        self._backfill = self.future.backfill
+        self._on_nodes.look_ahead(self._backfill.window, *self.future.quotas)
         self._gate = None if self.future.limited is None else _Gate(self.future.limited)
         self._by_age = self.future.by_age()
 
@@ -737,6 +767,7 @@ class _Reserving(Conservative):
         assert self._on_nodes is not None
         if self._by_age is not None:
             self._on_nodes.order_by(self._by_age.rank(system.now, system.submitted))
+            self._by_age.limit(self._on_nodes.tables.turns.ahead, self._backfill)
         submitted = system.submitted if self._gate is None else self._gate.admit(system)
         news = _News(system.now, submitted, system.ended, system.rejected)
         return self._on_nodes.actions(news)  # type: ignore[arg-type]

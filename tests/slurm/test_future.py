@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -280,7 +281,6 @@ class Plan:
         self.free[start : start + int(job.limit), nodes] -= sign * job.cores_per_task
 
     def place(self, job, now):
-        self.places.pop(job.label, None)
         for time in range(now, LAST - int(job.limit)):
             room = self.free[time : time + int(job.limit)].min(axis=0)
             nodes = np.flatnonzero(room >= job.cores_per_task).tolist()
@@ -289,15 +289,26 @@ class Plan:
                 return self.take(job, 1)
         return None
 
+    def leave(self, job):
+        if job.label in self.places:
+            self.take(job, -1)
+            del self.places[job.label]
+
     def place_again(self, jobs, now):
         for job in jobs:
-            self.take(job, -1)
+            self.leave(job)
         for job in jobs:
             self.place(job, now)
 
     def waiting(self, jobs, now):
         placed = (job for job in jobs if job.label in self.places)
         return [job for job in placed if self.places[job.label][0] >= now]
+
+    def ends(self, queue, now):
+        """The ends of the jobs that run, or have started before."""
+        pending = (job for job in queue.pending if self.starts.get(job.label, now) < now)
+        ends = {self.starts[job.label] + int(job.limit) for job in pending}
+        return ends | {each.end - NOW for each in queue.running}
 
     @property
     def starts(self):
@@ -334,13 +345,7 @@ def planned_by_age(queue, supply) -> dict[str, float]:
     for job in before:
         plan.place(job, 0)
     for now in range(1, LAST):
-        ends = {each.end - NOW for each in queue.running}
-        ends |= {
-            plan.places[job.label][0] + int(job.limit)
-            for job in queue.pending
-            if job.label in plan.places and plan.places[job.label][0] < now
-        }
-        if now in ends:
+        if now in plan.ends(queue, now):
             order = in_order(now)
             waiting = plan.waiting(order, now)
             if waiting != plan.waiting(before, now):
@@ -451,18 +456,214 @@ def test_jobs_are_planned_again_where_they_overtake_others(job, running, left_by
     assert started(Future(queue, supply, "conservative")) == planned_by_age(queue, supply)
 
 
+def with_parameters(supply, text):
+    return with_settings(supply, schedulerparameters=text)
+
+
+RESERVED = "bf_job_part_count_reserve"
+
+
+def place_in_turn(plan, jobs, now, parameters) -> bool:
+    """Place jobs of one partition by SchedulerParameters; return whether each has a place."""
+    blocked, is_awaited = Counter(), False
+    window = 60 * parameters.get("bf_window", 1440)
+    for job in jobs:
+        owners = {RESERVED: "", "bf_max_job_test": "", "bf_max_job_user": job.user}
+        counted = {(name, owner) for name, owner in owners.items() if name in parameters}
+        over = {each for each in counted if blocked[each] >= parameters[each[0]]}
+        may_reserve = job.priority >= parameters.get(
+            "bf_min_prio_reserve", 0
+        ) and NOW + now - job.submit >= parameters.get("bf_min_age_reserve", 0)
+        is_seen = over <= {(RESERVED, "")} or not is_awaited
+        if is_seen:
+            plan.place(job, now)
+            start, _ = plan.places[job.label]
+            if start == now:
+                continue
+            if over or not may_reserve or start > now + window:
+                plan.leave(job)
+        is_awaited |= may_reserve
+        for each in counted:
+            blocked[each] += is_seen and (each[0] != RESERVED or job.label in plan.places)
+    return all(job.label in plan.places for job in jobs)
+
+
+def planned_in_turn(queue, supply, parameters) -> dict[str, float]:
+    """Place jobs in order, and those that wait again at each end as long as one has no place."""
+    plan = Plan(queue, supply)
+    order = sorted(queue.pending, key=lambda job: (-job.priority, job.job_id))
+    all_have = place_in_turn(plan, order, 0, parameters)
+    for now in range(1, LAST):
+        if not all_have and now in plan.ends(queue, now):
+            waiting = [job for job in order if plan.starts.get(job.label, now) >= now]
+            for job in waiting:
+                plan.leave(job)
+            all_have = place_in_turn(plan, waiting, now, parameters)
+    return plan.starts
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    situations(),
+    st.lists(st.sampled_from([0, 30, 60]), min_size=6, max_size=6),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "bf_window": st.just(1),
+            "bf_min_prio_reserve": st.integers(2, 3),
+            "bf_min_age_reserve": st.just(60),
+            "bf_max_job_test": st.integers(1, 3),
+            "bf_max_job_user": st.integers(1, 2),
+            RESERVED: st.integers(1, 2),
+        },
+    ),
+)
+def test_jobs_are_looked_at_and_reserve_as_in_the_textbook(
+    job, running, left_by, situation, ages, parameters
+):
+    queue, supply = posed((*situation[:2], {}), job, running, left_by)
+    jobs = [*queue.running]
+    for one, age in zip(queue.pending, ages):
+        user = "ada" if one.job_id % 3 else "bob"
+        jobs.append(replace(one, submit=NOW - age, eligible=NOW - age, user=user))
+    queue = queue_of(*jobs)
+    text = ",".join(f"{name}={number}" for name, number in parameters.items())
+    supply = with_parameters(supply, text)
+    assert started(Future(queue, supply)) == planned_in_turn(queue, supply, parameters)
+
+
+def behind(job, running, left_by, parameters, head, small, limit=40.0) -> float:
+    """The start of a job of a node, which is free, behind one of four, which waits for 50 s."""
+    runs = running(99, *NODES[:3], end=NOW + 50)
+    first = {"least_nodes": 4, "most_nodes": 4, "limit": 10.0, "partitions": ("own",)}
+    second = {"required": ("c4",), "cores_per_task": 16, "limit": limit, "partitions": ("own",)}
+    queue = queue_of(runs, job(job_id=1, **{**first, **head}), job(job_id=2, **{**second, **small}))
+    supply = with_parameters(left_by(runs), parameters)
+    return started(Future(queue, supply, "conservative"))["2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "same", "other"),
+    [
+        ("bf_max_job_part", {}, {}, {"partitions": ("all",)}),
+        ("bf_max_job_user", {"user": "ada"}, {"user": "ada"}, {"user": "bob"}),
+        ("bf_max_job_user_part", {"user": "ada"}, {"user": "ada"}, {"user": "bob"}),
+        (
+            *("bf_max_job_user_part", {"user": "ada"}, {"user": "ada"}),
+            {"user": "ada", "partitions": ("all",)},
+        ),
+        ("bf_max_job_assoc", {"association": 3}, {"association": 3}, {"association": 4}),
+        (
+            *("bf_max_job_user=1,bf_max_job_assoc", {"user": "ada", "association": 3}),
+            *({"user": "ada", "association": 3}, {"user": "ada", "association": 4}),
+        ),
+    ],
+)
+def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled(
+    job, running, left_by, name, head, same, other
+):
+    there = job, running, left_by
+    assert behind(*there, f"{name}=1", head, same) == 60
+    assert behind(*there, f"{name}=1", head, other) == 0
+    assert behind(*there, f"{name}=2", head, same) == 0
+
+
+def test_a_job_beyond_all_quotas_starts_if_none_before_it_waits_for_its_nodes(
+    job, running, left_by
+):
+    runs = running(99, "c1", end=NOW + 50)
+    one, two = {"partitions": ("short",)}, {"partitions": ("rest",), "required": ("c3",)}
+    queue = queue_of(
+        runs,
+        job(job_id=1, least_nodes=2, most_nodes=2, cores_per_task=16, limit=10.0, **one),
+        job(job_id=2, limit=10.0, **one),
+        *(job(job_id=n, cores_per_task=16, limit=10.0, **two) for n in (3, 4)),
+    )
+    for parameters, second in (("", 0), ("bf_max_job_test=1", 60)):
+        found = started(Future(queue, with_parameters(left_by(runs), parameters)))
+        assert found == {"1": 50, "2": second, "3": 0, "4": 10}, parameters
+
+
+def test_a_job_uses_up_only_quotas_of_what_it_has(job, running, left_by):
+    """Of three jobs, the first has no reservation, or the second is not looked at."""
+    runs = running(99, *NODES[:3], end=NOW + 50)
+    whole = {"least_nodes": 4, "most_nodes": 4, "user": "ada", "limit": 10.0}
+    own = {"partitions": ("own",), "submit": NOW - 60, "eligible": NOW - 60}
+    young = {"submit": NOW, "eligible": NOW}
+    for parameters, expected in (
+        ("bf_max_job_test=2,bf_max_job_user=1", 0),
+        ("bf_max_job_test=1,bf_max_job_user=1", 70),
+        (f"bf_min_age_reserve=60,{RESERVED}=1", 70),
+        ("bf_min_age_reserve=90", 0),
+    ):
+        limit = 40.0 if "user" in parameters else 100.0
+        queue = queue_of(
+            runs,
+            job(job_id=1, **{**whole, **own, **young}),
+            job(job_id=2, **whole, **own),
+            job(job_id=3, required=("c4",), cores_per_task=16, user="bob", limit=limit, **own),
+        )
+        found = started(Future(queue, with_parameters(left_by(runs), parameters)))
+        assert found["3"] == expected, parameters
+
+
+def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes(job, running, left_by):
+    array = {"array_id": 1, "array_tasks": (1, 2)}
+    for parameters, start in (("", 70), ("bf_max_job_array_resv=0", 0)):
+        there = job, running, left_by, parameters, array, {}
+        assert behind(*there, limit=100.0) == start
+
+
+def test_a_job_that_would_start_beyond_the_window_keeps_no_nodes(job, running, left_by):
+    """By default, that is a day."""
+    day = 86_400
+    runs = running(99, *NODES[:3], end=NOW + 2 * day)
+    own = {"partitions": ("own",), "limit": 3.0 * day}
+    queue = queue_of(runs, job(job_id=1, least_nodes=4, most_nodes=4, **own), job(job_id=2, **own))
+    for parameters, expected in (
+        ("", {"1": 3 * day, "2": 0}),
+        ("bf_window=2879", {"1": 3 * day, "2": 0}),
+        ("bf_window=2880", {"1": 2 * day, "2": 5 * day}),
+    ):
+        found = started(Future(queue, with_parameters(left_by(runs), parameters)))
+        assert found == expected, parameters
+
+
+def test_a_job_reserves_once_its_priority_or_its_age_has_grown(job, running, left_by):
+    """It is older by 20 s, and has 20 points more, when the first job ends."""
+    runs = [running(98, "c1", end=NOW + 20), running(99, "c2", end=NOW + 40)]
+    own = {"submit": NOW, "eligible": NOW, "partitions": ("own",), "limit": 100.0}
+    queue = queue_of(
+        *runs,
+        job(job_id=1, least_nodes=4, most_nodes=4, priority=90, **own),
+        job(job_id=2, required=("c3",), cores_per_task=16, priority=10, **own),
+        job(job_id=3, required=("c1",), cores_per_task=16, priority=10, **own),
+    )
+    for parameters, expected in (
+        ("bf_min_prio_reserve=90", {"1": 40, "2": 140, "3": 140}),
+        ("bf_min_prio_reserve=110", {"1": 100, "2": 0, "3": 200}),
+        ("bf_min_prio_reserve=111", {"1": 120, "2": 0, "3": 20}),
+        ("bf_min_age_reserve=20", {"1": 100, "2": 0, "3": 200}),
+        ("bf_min_age_reserve=21", {"1": 120, "2": 0, "3": 20}),
+    ):
+        supply = with_settings(left_by(*runs), **AGED)
+        supply = with_parameters(supply, parameters)
+        assert started(Future(queue, supply)) == expected, parameters
+
+
 def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job, running, left_by):
     runs = running(99, *NODES[:4], end=NOW + 50, partitions=("own",), qos="low")
     waits = job(job_id=1, least_nodes=4, most_nodes=4, partitions=("own",), qos="high")
     preempts = {"preempttype": "preempt/qos", "preemptmode": "REQUEUE"}
-    parameters = {"schedulerparameters": "bf_window=60,bf_interval=5,bf_max_job_test=9"}
     supply = replace(left_by(runs), qos_preempts={"high": ("low",)})
-    supply = with_settings(supply, **preempts, **parameters)
+    supply = with_settings(supply, **preempts)
+    supply = with_parameters(supply, "bf_window=60,bf_interval=5,bf_one_resv_per_job")
     found = forecast(Future(queue_of(runs, waits), supply), None, draws=0)
     assert found.future.doubts == {"1": ("it may preempt 1 running job, but waits for their end",)}
-    assert found.notes[1] == (
-        "SchedulerParameters that are not heeded: bf_window=60, bf_max_job_test=9"
-    )
+    unheeded = "SchedulerParameters that are not heeded: "
+    assert found.notes[1] == f"{unheeded}bf_one_resv_per_job"
+    easy = forecast(Future(queue_of(runs, waits), supply, "easy"), None, draws=0)
+    assert easy.notes[1] == f"{unheeded}bf_window=60, bf_one_resv_per_job"
     builtin = with_settings(supply, schedulertype="sched/builtin")
     assert Future(queue_of(runs, waits), builtin).chosen == "none"
 
@@ -675,7 +876,7 @@ def test_a_forecast_has_medians_and_intervals_of_its_draws(job, running, left_by
 
 def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations(job, supply):
     for count, chosen in ((300, "conservative"), (301, "easy")):
-        queue = queue_of(*(job(job_id=number, limit=60.0) for number in range(1, count + 1)))
+        queue = queue_of(*(job(job_id=n, user="ada", limit=60.0) for n in range(1, count + 1)))
         future = Future(queue, supply())
         assert future.chosen == chosen
         notes = forecast(future, None, draws=0).notes
@@ -683,3 +884,10 @@ def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations(job,
             chosen == "easy"
         )
     assert Future(queue, supply(), "conservative").chosen == "conservative"
+    for parameters, chosen in (
+        ("bf_max_job_test=300", "conservative"),
+        ("bf_max_job_user=300", "conservative"),
+        ("bf_max_job_user=301", "easy"),
+        ("bf_job_part_count_reserve=9", "easy"),
+    ):
+        assert Future(queue, with_parameters(supply(), parameters)).chosen == chosen, parameters

@@ -268,6 +268,41 @@ def test_each_policy_starts_what_slurm_then_starts(slurm) -> None:
     assert slurm.field(last, "State") == "PENDING"
 
 
+def looks(slurm: RealSlurm) -> int:
+    """Return how often Slurm's backfill scheduler has looked at its queue."""
+    stats = slurm.call("sdiag").partition("Backfilling stats")[2]
+    return int(stats.partition("Total cycles:")[2].split()[0])
+
+
+def test_each_setting_of_the_backfill_scheduler_starts_what_slurm_then_starts(slurm) -> None:
+    """A job of four nodes waits for those of a job of ten minutes; one node is idle."""
+    holds = submit(slurm, "queue", "-N3 -t10", 600)
+    slurm.wait(lambda: holds in real_starts(slurm))
+    submit(slurm, "queue", "-N4 --nice=-100")
+    for parameters, options, is_started in (
+        ("bf_window=60", "-t20", False),
+        ("bf_window=60", "-t2", True),
+        ("bf_window=3", "-t20", True),
+        ("bf_min_prio_reserve=100000", "-t20", True),
+        ("bf_min_age_reserve=3600", "-t20", True),
+        ("bf_max_job_test=1", "-t2", False),
+        ("bf_max_job_part=1", "-t2", False),
+        ("bf_max_job_user=1", "-t2", False),
+        ("bf_max_job_user=1", "-t2 --uid=games", True),
+        ("bf_max_job_user_part=1", "-t2", False),
+    ):
+        slurm.schedule(f"{AWAKE},{parameters}")
+        one = submit(slurm, "queue", f"-N1 --hold {options}", 100)
+        found = forecast(slurm, f"release {one}")
+        before = looks(slurm)
+        slurm.call("scontrol", "release", one)
+        slurm.wait(lambda: looks(slurm) > before)  # noqa: B023
+        case = parameters, options
+        assert (starts(found["what_if"])[one] <= found["time"] + 1) == is_started, case
+        assert (slurm.field(one, "State") == "RUNNING") == is_started, case
+        slurm.call("scancel", one)
+
+
 def test_preemption_is_named_and_left_to_slurm(slurm) -> None:
     low = [submit(slurm, "spare", "", 100) for _ in range(3)]
     firm = submit(slurm, "firm", "", 100)

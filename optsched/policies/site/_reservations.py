@@ -7,7 +7,7 @@ submission; each starts earlier, or stays where it is. A job without any time at
 start within a reservation of the site is placed once there is one. Jobs of the same tier that are
 submitted at once are placed in the order in which the news has them. Where `replans` says so, all
 waiting jobs are placed again as if none had a place: others may start later than was reserved for
-them.
+them. So they are as long as one has no place because of `Turns`.
 
 Only jobs that can move are examined.
 
@@ -74,6 +74,7 @@ from optsched.policies.site._lines import (
     use,
     with_segments,
 )
+from optsched.policies.site._turns import Turns, ahead_of, begin_turns, note_wait
 from optsched.simulator._core import (
     DONE,
     N_ENDED,
@@ -126,6 +127,7 @@ class Reservations(NamedTuple):
     is_heard: Numbers  # whether the present submissions are in `entries`
     changes: Numbers  # whether waiting jobs may be able to move
     replans: Numbers  # `NEVER`, `IF_LATE` or `NOW`
+    turns: Turns
     change: Numbers  # for the search, see `earliest_of`; as the next three
     place: Place
     before: Place  # of a job that has just given it up
@@ -295,30 +297,33 @@ def place_job(table: Reservations, job: int, one: int, start: float) -> int:
 
 
 @kernel(allocates=False)
-def place_first(table: Reservations, job: int) -> None:
-    """Reserve for a job without a place at the earliest time."""
+def place_first(table: Reservations, job: int, ahead: float) -> None:
+    """Reserve for a job without a place at the earliest time, if that is not too far ahead."""
     asked, now, request = table.lines.asked, table.lines.instant[0], table.requests[job]
     start, chosen, used = now, NOWHERE, 0
     table.first[job] = NONE
-    for one in range(asked.first[request], asked.first[request + 1]):
-        used = place_job(table, job, one, now)
-        if used > 0:
-            chosen = one
-            break
-    if chosen == NOWHERE:
+    if ahead >= 0:
+        for one in range(asked.first[request], asked.first[request + 1]):
+            used = place_job(table, job, one, now)
+            if used > 0:
+                chosen = one
+                break
+    if chosen == NOWHERE and ahead > 0:
         start, chosen = find(table, job, np.inf)
-        if chosen != NOWHERE:
+        if chosen != NOWHERE and start <= now + ahead:
             used = place_job(table, job, chosen, start)
-    if chosen == NOWHERE:
-        table.start[job] = table.end[job] = np.inf
-    else:
+    if used > 0:
         reserve(table, job, chosen, start, used)
+        return
+    table.start[job] = table.end[job] = np.inf
+    if ahead <= 0 or chosen != NOWHERE:
+        table.replans[0] = NOW
 
 
 @kernel(allocates=False)
 def submit(table: Reservations, job: int) -> None:
     """Reserve for a submitted job at the earliest time."""
-    place_first(table, job)
+    place_first(table, job, table.turns.ahead[job])
     at = table.waiting[0]
     while at > 0 and table.rank[table.order[at - 1]] > table.rank[job]:  # it was held
         table.order[at] = table.order[at - 1]
@@ -374,6 +379,8 @@ def place_all_again(table: Reservations) -> None:
 @kernel(allocates=False)
 def replan(table: Reservations) -> None:
     """Place all waiting jobs one by one, as if none had a place."""
+    now = table.lines.instant[0]
+    begin_turns(table.turns)
     for at in range(table.waiting[0]):
         job = table.order[at]
         if table.start[job] < np.inf:
@@ -383,8 +390,12 @@ def replan(table: Reservations) -> None:
             let_go(table, job)
     for tier in range(table.tiers[0]):
         for at in range(table.waiting[0]):
-            if table.tier[table.order[at]] == tier:
-                place_first(table, table.order[at])
+            job = table.order[at]
+            if table.tier[job] == tier:
+                ahead = ahead_of(table.turns, job)
+                place_first(table, job, ahead)
+                if table.start[job] > now:
+                    note_wait(table.turns, job, ahead, table.start[job] < np.inf)
 
 
 @kernel(allocates=False)
@@ -463,19 +474,20 @@ def decide(table: Reservations, news: News) -> int:
         give_up(table, job)
     for at in range(counts[N_REJECTED]):
         has_changed |= reject(table, news.rejected[at])
-    if has_changed and table.changes[0]:
+    is_late = table.replans[0] == NOW
+    if has_changed and table.changes[0] and not is_late:
         place_all_again(table)
     for tier in range(table.tiers[0]):
         for at in range(counts[N_SUBMITTED]):
             if table.tier[news.submitted[at]] == tier:
                 submit(table, news.submitted[at])
-    is_late = table.replans[0] == NOW
-    if table.replans[0] == IF_LATE and table.waiting[0] > counts[N_SUBMITTED]:
+    has_quotas = table.turns.quota.shape[1] > 0
+    if table.replans[0] != NEVER and (table.waiting[0] > counts[N_SUBMITTED] or has_quotas):
         for at in range(counts[N_SUBMITTED]):
             is_late |= table.start[news.submitted[at]] > news.now[0]
     if is_late:
-        replan(table)
         table.replans[0] = IF_LATE
+        replan(table)
     start_due(table, news)
     if table.waiting[0] > 0:
         ask_again(table.closed, news)
@@ -490,6 +502,7 @@ def new_reservations(
     requested: Times,
     own: Numbers,
     tier: Numbers,
+    turns: Turns,
 ) -> Reservations:
     """Return the tables of an idle site; `tier` of each job, its higher ones first."""
     jobs, nodes = len(requests), len(free.jobs)
@@ -513,6 +526,7 @@ def new_reservations(
         np.full(jobs, np.inf),
         *(alternative, missing, first, order, node, chunks, following, spare, room, entries),
         *(np.array([len(different)]), waiting, is_heard, changes, replans),
+        turns,
         *(np.zeros(len(lines.instant) + 1, dtype=np.int64), Place(*places[:2]), Place(*places[2:])),
         Free(peaks, np.zeros(nodes, dtype=np.int64), *free[2:]),
     )

@@ -1,0 +1,77 @@
+"""How far ahead waiting jobs may reserve as their turn comes, compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.by_reference import by_reference
+from optsched.compiled import kernel
+from optsched.machines._site_nodes import Flags, Numbers
+
+Times = NDArray[np.float64]
+
+
+@by_reference
+class Turns(NamedTuple):
+    """How far ahead each job may reserve, and quotas of jobs that wait.
+
+    A job is not examined where a quota of its own is used up, unless no job before it waits for
+    nodes of its queue. Of the first kind of quota only reservations count: where it is used up, a
+    job may start now.
+    """
+
+    ahead: Times  # of each job: within how many seconds its reservation has to begin
+    quota: Numbers  # of each job and kind
+    most: Numbers  # of each quota
+    left: Numbers
+    queue: Numbers  # of each job
+    shares: Flags  # shape (queues, queues): whether both have a node
+    is_awaited: Flags  # of each queue: whether a job waits for nodes of it
+
+
+@kernel(allocates=False)
+def begin_turns(turns: Turns) -> None:
+    """Forget the jobs whose turn has come."""
+    for quota in range(len(turns.most)):
+        turns.left[quota] = turns.most[quota]
+    for queue in range(len(turns.is_awaited)):
+        turns.is_awaited[queue] = False
+
+
+@kernel(allocates=False)
+def ahead_of(turns: Turns, job: int) -> float:
+    """Return how far ahead a job may reserve: 0 for now alone, negative if it is not examined."""
+    ahead = turns.ahead[job]
+    for kind in range(turns.quota.shape[1]):
+        if turns.left[turns.quota[job, kind]] <= 0:
+            ahead = 0.0
+            if kind > 0 and turns.is_awaited[turns.queue[job]]:
+                return -1.0
+    return float(ahead)
+
+
+@kernel(allocates=False)
+def note_wait(turns: Turns, job: int, ahead: float, is_reserved: bool) -> None:
+    """Note that a job waits, which might reserve so far ahead, for those after it."""
+    for kind in range(turns.quota.shape[1]):
+        if ahead >= 0 and (kind > 0 or is_reserved):
+            turns.left[turns.quota[job, kind]] -= 1
+    for queue in range(len(turns.is_awaited)):
+        if turns.ahead[job] > 0 and turns.shares[turns.queue[job], queue]:
+            turns.is_awaited[queue] = True
+
+
+def all_turns(cells: Flags, of_job: Numbers) -> Turns:
+    """Return turns without quotas, in which all jobs may reserve at any time.
+
+    `cells`: what each queue has, shape (queues, cells). `of_job`: the queue of each job.
+    """
+    none = np.zeros(0, dtype=np.int64)
+    return Turns(
+        np.full(len(of_job), np.inf),
+        np.zeros((len(of_job), 0), dtype=np.int64),
+        *(none, none.copy(), of_job, cells @ cells.T, np.zeros(len(cells), dtype=bool)),
+    )
