@@ -3,9 +3,9 @@
     python benchmarks/followed_plans.py -o benchmarks/results
 
 Protocol: for each seed, three Slurms of 64 nodes with their default cycles get the same jobs at the
-same times, drawn as in ``real_slurm.py``, with priorities (``--nice``) at random. The first is left
-alone; for the second ``optsched slurm apply --yes`` is run every ``--every`` seconds with
-``--reserve 1``; for the third ``optsched slurm watch --yes`` runs. Nothing is held. After
+same times, drawn as in ``real_slurm.py``, with priorities (``--nice``, below 0) at random. The
+first is left alone; for the second ``optsched slurm apply --yes`` is run every ``--every`` seconds
+with ``--reserve 1``; for the third ``optsched slurm watch --yes`` runs. Nothing is held. After
 ``--minutes`` what has started counts: jobs, node-hours that have been used, the sum of the
 priorities of started jobs, and the mean wait of all submitted jobs, those that still wait with what
 they have waited. Slurms run side by side, one for each way of ``--at-once`` seeds; a row is a seed
@@ -47,10 +47,10 @@ MULTIFACTOR = SETTINGS.replace("priority/basic", "priority/multifactor")
 """Priorities are those that the jobs come with: all weights are 0, and each has a nice value."""
 
 
-def nices(jobs: Sequence[Job], seed: int) -> list[int]:
-    """Return the nice value of each job: priorities at random."""
+def priorities(jobs: Sequence[Job], seed: int) -> list[int]:
+    """Return the priority of each job, at random."""
     rng = random.Random(seed)
-    return [rng.randint(0, 1000) for _ in jobs]
+    return [rng.randint(1, 1000) for _ in jobs]
 
 
 def run_way(seed: int, way: str, minutes: float, every: float, load: float) -> dict[str, Any]:
@@ -88,9 +88,9 @@ def run_in(
             with (folder / "watch.log").open("wb") as log:
                 helper = subprocess.Popen(words, env=variables, stdout=log, stderr=log)
         began = time.time()
-        for job, nice in zip(jobs, nices(jobs, seed)):
+        for job, priority in zip(jobs, priorities(jobs, seed)):
             time.sleep(max(0.0, began + job.at - time.time()))
-            number = slurm.submit(*job.options, f"--nice={nice}", seconds=job.seconds)
+            number = slurm.submit(*job.options, f"--nice=-{priority}", seconds=job.seconds)
             submitted[int(number)] = time.time()
         time.sleep(max(0.0, began + 60 * minutes - time.time()))
         now = time.time()
@@ -104,13 +104,10 @@ def run_in(
         if follower.is_alive():
             follower.join()
         slurm.stop()
-    nice = dict(zip(submitted, nices(jobs, seed)))
-    return {"seed": seed, "way": way, **counted(printed, submitted, nice, now)}
+    return {"seed": seed, "way": way, **counted(printed, submitted, now)}
 
 
-def counted(
-    printed: Path, submitted: dict[int, float], nice: dict[int, int], now: float
-) -> dict[str, Any]:
+def counted(printed: Path, submitted: dict[int, float], now: float) -> dict[str, Any]:
     """Return figures of the jobs that started before `now`, from ``scontrol show jobs``."""
     started = node_hours = priority = 0.0
     waits = []
@@ -127,7 +124,7 @@ def counted(
             if state != "RUNNING":
                 end = min(now, datetime.fromisoformat(line.text("endtime")).timestamp())
             started += 1
-            priority += 1000 - nice[number]
+            priority += line.count("priority")
             node_hours += line.count("numcpus") / CORES * max(0.0, end - start) / 3600
         waits.append(max(0.0, start - submitted[number]))
     return {
