@@ -358,8 +358,8 @@ def _cycle(
 def _wait(plan: Plan | None, until: float) -> None:
     """Wait until a time, and meanwhile take back the pins that a plan has lost."""
     try:
-        while plan is not None and until - time.monotonic() > LOOK:
-            time.sleep(LOOK)
+        while plan is not None and (left := until - time.monotonic()) > 0:
+            time.sleep(min(LOOK, left))
             if not _give_up(plan):
                 break
     except InputError as error:
