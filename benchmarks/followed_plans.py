@@ -3,18 +3,20 @@
     python benchmarks/followed_plans.py -o benchmarks/results
 
 Protocol: for each seed, three Slurms of 64 nodes with their default cycles get the same jobs at the
-same times, drawn as in ``real_slurm.py``, with priorities (``--nice``) at random. The first is left
-alone; for the second ``optsched slurm apply --yes`` is run every ``--every`` seconds with
-``--reserve 1``; for the third ``optsched slurm watch --yes`` runs. Nothing is held. After
+same times, drawn as in ``real_slurm.py``, with priorities (``--nice``, below 0) at random. The
+first is left alone; for the second ``optsched slurm apply --yes`` is run every ``--every`` seconds
+with ``--reserve 1``; for the third ``optsched slurm watch --yes`` runs. Nothing is held. After
 ``--minutes`` what has started counts: jobs, node-hours that have been used, the sum of the
 priorities of started jobs, and the mean wait of all submitted jobs, those that still wait with what
-they have waited. Slurms run side by side, one for each way of ``--at-once`` seeds; a row is a seed
-and a way.
+they have waited. Of the pins that are set, those are met whose jobs start on them. Slurms run side
+by side, one for each way of ``--at-once`` seeds; a row is a seed and a way. Below the means are
+those of the paired differences from the Slurm that is left alone, and half their 95 % intervals.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import os
 import random
@@ -23,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +34,7 @@ from typing import Any
 import numpy as np
 from real_slurm import CYCLES, GPUS, HAVE, SETTINGS, Job, drawn, table
 from results import Times, circumstances, keep
+from scipy.stats import t
 
 from optsched.sites.slurm_lines import printed_lines
 
@@ -40,6 +43,8 @@ from slurm.real_slurm import CORES, RealSlurm, why_not
 
 WAYS = ("alone", "apply", "watch")
 
+MEASURED = ("jobs", "node_hours", "priority", "wait_s", "pins", "met")
+
 PLANNING = ("--yes", "--reserve", "1", "--time-limit", "5")
 """Options of ``apply`` and ``watch``."""
 
@@ -47,10 +52,10 @@ MULTIFACTOR = SETTINGS.replace("priority/basic", "priority/multifactor")
 """Priorities are those that the jobs come with: all weights are 0, and each has a nice value."""
 
 
-def nices(jobs: Sequence[Job], seed: int) -> list[int]:
-    """Return the nice value of each job: priorities at random."""
+def priorities(jobs: Sequence[Job], seed: int) -> list[int]:
+    """Return the priority of each job, at random."""
     rng = random.Random(seed)
-    return [rng.randint(0, 1000) for _ in jobs]
+    return [rng.randint(1, 1000) for _ in jobs]
 
 
 def run_way(seed: int, way: str, minutes: float, every: float, load: float) -> dict[str, Any]:
@@ -88,9 +93,9 @@ def run_in(
             with (folder / "watch.log").open("wb") as log:
                 helper = subprocess.Popen(words, env=variables, stdout=log, stderr=log)
         began = time.time()
-        for job, nice in zip(jobs, nices(jobs, seed)):
+        for job, priority in zip(jobs, priorities(jobs, seed)):
             time.sleep(max(0.0, began + job.at - time.time()))
-            number = slurm.submit(*job.options, f"--nice={nice}", seconds=job.seconds)
+            number = slurm.submit(*job.options, f"--nice=-{priority}", seconds=job.seconds)
             submitted[int(number)] = time.time()
         time.sleep(max(0.0, began + 60 * minutes - time.time()))
         now = time.time()
@@ -104,15 +109,13 @@ def run_in(
         if follower.is_alive():
             follower.join()
         slurm.stop()
-    nice = dict(zip(submitted, nices(jobs, seed)))
-    return {"seed": seed, "way": way, **counted(printed, submitted, nice, now)}
+    pins = (slurm.folder / "slurmctld.log").read_text().count("setting req_nodes to n")
+    return {"seed": seed, "way": way, **counted(printed, submitted, now), "pins": pins}
 
 
-def counted(
-    printed: Path, submitted: dict[int, float], nice: dict[int, int], now: float
-) -> dict[str, Any]:
+def counted(printed: Path, submitted: dict[int, float], now: float) -> dict[str, Any]:
     """Return figures of the jobs that started before `now`, from ``scontrol show jobs``."""
-    started = node_hours = priority = 0.0
+    started = node_hours = priority = met = 0.0
     waits = []
     for line in printed_lines(printed):
         number = line.count("jobid")
@@ -127,7 +130,8 @@ def counted(
             if state != "RUNNING":
                 end = min(now, datetime.fromisoformat(line.text("endtime")).timestamp())
             started += 1
-            priority += 1000 - nice[number]
+            priority += line.count("priority")
+            met += bool(line.text("reqnodelist"))
             node_hours += line.count("numcpus") / CORES * max(0.0, end - start) / 3600
         waits.append(max(0.0, start - submitted[number]))
     return {
@@ -135,7 +139,32 @@ def counted(
         "node_hours": node_hours,
         "priority": priority,
         "wait_s": float(np.mean(waits)),
+        "met": int(met),
     }
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the means of each way, and of its differences from the Slurm alone, as rows."""
+    found = []
+    of = {way: [row for row in rows if row["way"] == way] for way in WAYS}
+    for way in WAYS:
+        means = {name: float(np.mean([row[name] for row in of[way]])) for name in MEASURED}
+        found.append({"seed": "mean", "way": way, **means})
+    for way in WAYS[1:]:
+        both = [*zip(of[way], of[WAYS[0]])]
+        by = {name: [row[name] - alone[name] for row, alone in both] for name in MEASURED}
+        half = {name: interval(values) for name, values in by.items()}
+        means = {name: float(np.mean(values)) for name, values in by.items()}
+        found.append({"seed": "difference", "way": way, **means})
+        found.append({"seed": "+-", "way": way, **half})
+    return found
+
+
+def interval(values: Sequence[float]) -> float:
+    """Return half the width of the 95 % interval of a mean; nan for a single value."""
+    if len(values) < 2:
+        return math.nan
+    return float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5)
 
 
 def main() -> None:
@@ -159,13 +188,7 @@ def main() -> None:
         options.at_once * len(WAYS), mp_context=spawning, max_tasks_per_child=1
     ) as pool:
         rows = [*pool.map(run_way, *zip(*cells), *given)]
-    for way in WAYS:
-        own = [row for row in rows if row["way"] == way]
-        means = {
-            name: float(np.mean([row[name] for row in own]))
-            for name in ("jobs", "node_hours", "priority", "wait_s")
-        }
-        rows.append({"seed": "mean", "way": way, **means})
+    rows += summary(rows)
     keep(options.output, "followed-plans", measured_on, table(rows), rows, Times())
 
 

@@ -76,6 +76,9 @@ SHOWN = 10
 PATIENCE = 2
 """Cycles of `watch` in which Slurm may leave a pinned job waiting until its pin is cleared."""
 
+LOOK = 5.0
+"""Seconds between two looks of `watch` at the pins of a plan."""
+
 NO_PLACE = "-"
 """What a table shows for no nodes."""
 
@@ -248,7 +251,7 @@ def apply(
         return solved
     for text, many in solved.plan.unseen.items():
         say_note(f"optsched: not known of {counted(many, 'job')}: {text}")
-    return _follow_once(solved.plan.updates.updates, yes)
+    return _follow_once(solved.plan.updates.updates, yes, solved.plan)
 
 
 @command.command
@@ -300,16 +303,16 @@ def watch(
     said: set[str] = set()
     try:
         while cycles is None or done < cycles:
-            began = time.monotonic()
+            until = time.monotonic() + every
             try:
-                code = _cycle(solver, time_limit, ask, yes, waits, said)
+                code, plan = _cycle(solver, time_limit, ask, yes, waits, said)
             except InputError as error:
                 if not done:
                     raise
                 say_error(error)  # and ask Slurm again, which may be restarting
-                code = BAD_INPUT
+                code, plan = BAD_INPUT, None
             done += 1
-            time.sleep(max(0.0, began + every - time.monotonic()))
+            _wait(plan if yes else None, until)
     except KeyboardInterrupt:
         say("optsched: interrupted")
     if yes:
@@ -328,8 +331,8 @@ def _cycle(
     yes: bool,
     waits: Counter[tuple[str, tuple[str, ...]]],
     said: set[str],
-) -> int:
-    """Apply a plan, and return the exit code; notes of earlier cycles are not repeated.
+) -> tuple[int, Plan | None]:
+    """Apply a plan, and return the exit code and the plan; earlier notes are not repeated.
 
     `waits` counts the cycles in which pins were not met.
     """
@@ -340,16 +343,39 @@ def _cycle(
     waits.update(pins)
     solved = _solve(situation, solver, time_limit, said)
     if isinstance(solved, int):
-        return solved
+        return solved, None
     unmet = frozenset(label for (label, _), cycles in waits.items() if cycles >= PATIENCE)
-    solved = solved._replace(plan=replace(solved.plan, unmet=unmet))
+    plan = replace(solved.plan, unmet=unmet)
     for label in sorted(unmet):
         say(f"optsched: job {label} did not start in {PATIENCE} cycles: its pin is cleared")
-    jobs, rows = solved.plan.totals["plan"]["jobs"], len(solved.plan.situation.posed.rows)
+    jobs, rows = plan.totals["plan"]["jobs"], len(situation.posed.rows)
     met = len(pinned(situation.queue, running=True))
     text = f"of {counted(rows, 'job')} start now: {jobs:,}; run on their pins: {met:,}"
     print_line(f"{moment(time.time())}  {text}")
-    return _follow(solved.plan.updates.updates, yes)
+    return _follow(plan.updates.updates, yes, plan), plan
+
+
+def _wait(plan: Plan | None, until: float) -> None:
+    """Wait until a time, and meanwhile take back the pins that a plan has lost."""
+    try:
+        while plan is not None and (left := until - time.monotonic()) > 0:
+            time.sleep(min(LOOK, left))
+            if not _give_up(plan):
+                break
+    except InputError as error:
+        say_error(error)
+    time.sleep(max(0.0, until - time.monotonic()))
+
+
+def _give_up(plan: Plan) -> bool:
+    """Take back the pins that a plan has lost, and return whether there are others."""
+    queue = current_queue()
+    updates = plan.given_up(queue)
+    for update in updates:
+        say(f"optsched: others run on nodes of job {update.label}: its pin is cleared")
+    if updates:
+        _follow(updates, yes=True)
+    return len(pinned(queue)) > len(updates)
 
 
 def _say_running(queue: Queue) -> None:
@@ -439,27 +465,29 @@ def _no_plan(result: Result, solver: str, time_limit: float) -> int:
     return BAD_INPUT if result.status is Status.ERROR else NO_SOLUTION
 
 
-def _follow(updates: Sequence[Update], yes: bool) -> int:
-    """Carry updates out if `yes`, and print their lines."""
+def _follow(updates: Sequence[Update], yes: bool, plan: Plan | None = None) -> int:
+    """Carry updates, of a plan perhaps, out if `yes`, and print their lines."""
     if not yes:
         _print_updates(updates)
         say(f"optsched: dry run of {counted(len(updates), 'update')}; --yes carries it out")
         return DONE
     updated = 0
-    for update, reason in carry_out(updates):
+    for update, reason in carry_out(updates, plan):
         if reason:
             say(f"optsched: job {update.label} is skipped: {reason}")
         else:
             updated += 1
             print_line(update.line)
     say(f"optsched: updated {updated:,} of {counted(len(updates), 'job')}")
+    if plan is not None:
+        _give_up(plan)
     return DONE
 
 
-def _follow_once(updates: Sequence[Update], yes: bool) -> int:
+def _follow_once(updates: Sequence[Update], yes: bool, plan: Plan | None = None) -> int:
     """Carry updates out if `yes`; on an interrupt, say how to take pins back."""
     try:
-        return _follow(updates, yes)
+        return _follow(updates, yes, plan)
     except KeyboardInterrupt:
         say("optsched: interrupted; optsched slurm reset --yes removes all pins")
         return INTERRUPTED

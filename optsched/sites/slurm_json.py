@@ -312,7 +312,7 @@ _NUMBER = Parsed(_number, "a number from 0")
 _WORDS = Parsed(_words, "a text")
 _TEXT = Of(str, NoneType, expected="a text")
 _FLAG = Of(bool, NoneType, expected="true or false")
-_INTEGER = Integer(-NO_VALUE, NO_VALUE, "expected a whole number of 32 bits")
+_INTEGER = Integer(-NO_VALUE, NO_VALUE + 1, "expected a whole number of 32 bits")
 
 
 class RecordFields:

@@ -18,7 +18,7 @@ from optsched.models.snapshot import Snapshot
 from optsched.slurm.capture import capture_queue, captured, run_command
 from optsched.slurm.order import age, rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
-from optsched.slurm.pins import Update, Updates, updates_of, without_pins
+from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_pins
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import lacking
 from optsched.slurm.reserved import Reserved, reserve, reserved, starts_now, with_reserved
@@ -105,6 +105,25 @@ class Plan:
     def updates(self) -> Updates:
         """The updates by which Slurm follows the plan."""
         return updates_of(self.situation.queue, self.situation.posed, self.placements, self.unmet)
+
+    def lost(self, now: Queue) -> frozenset[str]:
+        """Return the labels of the jobs on whose nodes others have started since.
+
+        Those do not count which the plan has there too.
+        """
+        ran = {job.label for job in self.situation.queue.running}
+        nodes = {each.label: each.nodes for each in self.jobs}
+        taken = {
+            node
+            for job in now.running
+            if job.label not in ran
+            for node in {*job.nodes}.difference(nodes.get(job.label, ()))
+        }
+        return frozenset(label for label, own in nodes.items() if not taken.isdisjoint(own))
+
+    def given_up(self, now: Queue) -> tuple[Update, ...]:
+        """Return the updates that take back the pins of the jobs that have `lost` their nodes."""
+        return clearing(now, {job.label for job in now.jobs} - self.lost(now))
 
     @cached_property
     def totals(self) -> dict[str, Mapping[str, int]]:
@@ -327,19 +346,28 @@ def current_queue() -> Queue:
         return read_queue(folder)
 
 
-def carry_out(updates: Iterable[Update]) -> Iterator[tuple[Update, str]]:
+def carry_out(
+    updates: Iterable[Update],
+    plan: Plan | None = None,  # the plan of the pins
+) -> Iterator[tuple[Update, str]]:
     """Carry updates out, and leave those jobs alone that changed since the updates were decided.
 
+    No job is pinned to nodes on which others have started since: it would wait for them, and in
+    Slurm's main scheduler no job of lower priority starts there meanwhile.
     If a pin is taken back, it alone counts: Slurm 22.05 changes the memory of waiting jobs.
     With each update comes why the job was left alone; empty if it was updated.
     """
     jobs: Mapping[str, QueuedJob] = {}
+    lost: frozenset[str] = frozenset()
     read_at = float("-inf")
     for update in updates:
         if time.monotonic() - read_at > FRESH:
-            jobs = _by_label(current_queue())
+            queue = current_queue()
+            jobs, lost = _by_label(queue), plan.lost(queue) if plan else lost
             read_at = time.monotonic()
         reason = _changed(update, jobs.get(update.label))
+        if not reason and update.what == "pin" and update.label in lost:
+            reason = "others have started on its nodes"
         if not reason and (refusal := run_command(update.words).refusal):
             reason = f"Slurm refuses: {refusal}"
         yield update, reason

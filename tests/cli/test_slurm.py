@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,15 +105,26 @@ class FakeSlurm:
         self.change(nodes=nodes)
 
     @property
+    def calls(self) -> list[list[str]]:
+        """The commands that were run."""
+        return [json.loads(line) for line in (self.folder / "calls.jsonl").open()]
+
+    @property
     def updates(self) -> list[list[str]]:
         """The updates that were run."""
-        calls = [json.loads(line) for line in (self.folder / "calls.jsonl").open()]
-        return [call for call in calls if call[1] == "update"]
+        return [call for call in self.calls if call[1] == "update"]
 
 
 @pytest.fixture
 def slurm(tmp_path) -> FakeSlurm:
     return FakeSlurm(tmp_path / "bin")
+
+
+def started(*nodes: int) -> dict:
+    """Return the fields of a job that runs on some nodes."""
+    has = {"sockets": {"0": {"cores": [*range(8)]}}, "memory_allocated": 0}
+    allocated = [{"nodename": f"n{node}", **has} for node in nodes]
+    return {"job_state": ["RUNNING"], "job_resources": {"allocated_nodes": allocated}}
 
 
 def nodes_of(job: dict) -> set[str]:
@@ -338,6 +350,21 @@ class TestLive:
         assert "job 2 is skipped" in done.stderr
         assert slurm.job(2)["comment"] == ""
 
+    def test_nodes_that_others_take_meanwhile_are_no_pins_and_earlier_ones_go(
+        self, optsched, slurm
+    ):
+        slurm.add(1, 2, comment="mine")
+        slurm.add(3, 8)
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        slurm.add(2, 2)
+        start = {"after": "scontrol show config", "job": 3, "fields": started(1, 2, 3, 4)}
+        slurm.change(changes=[start])
+        done = optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert "job 2 is skipped: others have started on its nodes" in done.stderr
+        assert "others run on nodes of job 1: its pin is cleared" in done.stderr
+        assert [job["comment"] for job in slurm.state["jobs"]] == ["mine", "", ""]
+        assert {job["required_nodes"] for job in slurm.state["jobs"]} == {""}
+
     def test_a_pin_is_cleared_once_its_job_is_requeued(self, optsched, slurm):
         slurm.add(1, 2, comment="mine")
         optsched("slurm", "apply", "--yes", env=slurm.env)
@@ -494,21 +521,40 @@ class TestWatch:
     )
     def test_an_interrupt_takes_all_pins_back(self, slurm, number, interruptible):
         slurm.add(1, 2, comment="mine")
-        words = [sys.executable, "-m", "optsched", "slurm", "watch", "--every", "60", "--yes"]
-        with subprocess.Popen(
-            words, env=slurm.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as watching:
-            end = time.monotonic() + 60
-            while not slurm.job(1)["required_nodes"]:
-                assert watching.poll() is None
-                assert time.monotonic() < end
-                time.sleep(0.1)
+        with self.watching(slurm) as watching:
+            self.wait(watching, lambda: slurm.job(1)["required_nodes"])
             time.sleep(0.2)
             watching.send_signal(number)
             _, said = watching.communicate(timeout=60)
         assert watching.returncode == 0, said
         assert "interrupted" in said
         assert (slurm.job(1)["required_nodes"], slurm.job(1)["comment"]) == ("", "mine")
+
+    @pytest.mark.long
+    def test_pins_whose_nodes_others_take_go_before_the_next_plan(self, slurm, interruptible):
+        slurm.add(1, 2, comment="mine")
+        slurm.add(2, 8)
+        with self.watching(slurm) as watching:
+            self.wait(watching, lambda: slurm.job(1)["required_nodes"])
+            self.wait(watching, lambda: slurm.calls[-1][1] != "update")  # the look after it
+            slurm.edit(2, **started(1, 2))
+            self.wait(watching, lambda: slurm.job(1)["comment"] == "mine")
+            watching.send_signal(signal.SIGINT)
+            _, said = watching.communicate(timeout=60)
+        assert "others run on nodes of job 1: its pin is cleared" in said
+
+    def watching(self, slurm: FakeSlurm) -> subprocess.Popen[str]:
+        words = [sys.executable, "-m", "optsched", "slurm", "watch", "--every", "60", "--yes"]
+        return subprocess.Popen(
+            words, env=slurm.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def wait(self, watching: subprocess.Popen[str], reached: Callable[[], object]) -> None:
+        end = time.monotonic() + 60
+        while not reached():
+            assert watching.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.1)
 
 
 class TestMistakes:

@@ -15,7 +15,7 @@ from optsched.models.node_placement.problem import Placements
 from optsched.sites.host_lists import hosts_of
 from optsched.slurm.capture import Output
 from optsched.slurm.pins import clearing, pinned, pinned_placements, updates_of, without_pins
-from optsched.slurm.plan import carry_out
+from optsched.slurm.plan import Ask, Plan, Situation, carry_out
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
@@ -121,6 +121,27 @@ def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypat
     assert reasons(clear, memory_per_core=9) == {""}
     assert reasons(clear, required=("c9",)) == {"its required changed"}
     assert reasons(clear, state="RUNNING") == {"it is RUNNING by now"}
+
+
+def test_no_job_is_pinned_or_stays_so_where_others_have_started(supply, job, running, monkeypatch):
+    before = queue_of(running(8, "c7"), *(whole_nodes(job, n, 2) for n in (1, 2)))
+    placements = at((0, 1), (2, 3))
+    situation = Situation(before, supply(), posed(before, supply), Ask())
+    plan = Plan(situation, placements)
+    its = followed(before, plan.updates.updates)
+    ran, first, second = its.jobs
+    as_planned = replace(second, state="RUNNING", allocations=running(2, "c3", "c4").allocations)
+    assert plan.lost(queue_of(ran, first, as_planned)) == frozenset()
+    other = running(9, "c2", "c6")
+    assert plan.lost(queue_of(ran, first, as_planned, other)) == {"1"}
+    [update] = plan.given_up(queue_of(ran, first, second, other))
+    assert (update.label, update.what) == ("1", "clear")
+
+    monkeypatch.setattr("optsched.slurm.plan.run_command", lambda words: Output(b"", ""))
+    now = queue_of(*before.jobs, other)
+    monkeypatch.setattr("optsched.slurm.plan.current_queue", lambda: now)
+    reasons = [reason for _, reason in carry_out(plan.updates.updates, plan)]
+    assert reasons == ["others have started on its nodes", ""]
 
 
 @pytest.mark.parametrize("comment", ["optsched:", "optsched:0123abc", "Optsched:01234567", "a"])

@@ -300,6 +300,7 @@ BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2
         (42, {"priority": a(0)}, {"held": True}),
         (42, {"priority": a(9), "nice": -20}, {"held": False, "nice": -20, "priority": 9}),
         (38, {"nice": 2**32 - 50}, {"nice": -50}),  # as Slurm 22.05 writes it
+        (38, {"nice": 2**32 - 1}, {"nice": -1}),
         (42, {"job_state": ["PENDING", "REQUEUED"]}, {"flags": ("REQUEUED",)}),
         (
             42,

@@ -12,7 +12,7 @@ import pytest
 from optsched.sites.host_lists import hosts_of
 from optsched.slurm.capture import run_command
 from optsched.slurm.pins import updates_of
-from optsched.slurm.plan import Ask, carry_out, current_situation
+from optsched.slurm.plan import Ask, Plan, carry_out, current_queue, current_situation
 from optsched.solvers.solving import solve
 
 from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, optsched, why_not
@@ -113,6 +113,23 @@ def test_jobs_that_start_meanwhile_keep_their_nodes(slurm, monkeypatch):
     for update in updates:  # as if the jobs had started after the look at them
         run_command(update.words)
     assert [slurm.field(job, "NodeList") for job in jobs] == started
+
+
+def test_no_job_is_pinned_or_stays_so_where_others_have_started(slurm, monkeypatch):
+    job = slurm.submit("-N11", "--exclusive", "--comment=mine")
+    for name, value in slurm.variables.items():
+        monkeypatch.setenv(name, value)
+    situation = current_situation(Ask())
+    plan = Plan(situation, solve(situation.posed.problem, "best-fit").solution)
+    [update] = plan.updates.updates
+    other = slurm.submit("-w", "n05", "-N1", "--priority=4000000000")
+    slurm.schedule(AWAKE)
+    slurm.wait(lambda: slurm.field(other, "State") == "RUNNING")
+    assert [*carry_out([update], plan)] == [(update, "others have started on its nodes")]
+    run_command(update.words)  # as if the other had started after the look at the queue
+    assert slurm.field(job, "ReqNodes")
+    assert [reason for _, reason in carry_out(plan.given_up(current_queue()))] == [""]
+    assert (slurm.field(job, "ReqNodes"), slurm.field(job, "comment")) == ("", "mine")
 
 
 def test_a_failed_node_gives_its_pin_up(slurm):
