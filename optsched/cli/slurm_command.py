@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -66,6 +67,9 @@ from optsched.slurm.strict import strict
 from optsched.slurm.what_if import read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.separate_process import EndedError, SeparateProcess
+from optsched.solvers.solver_call import verify
+from optsched.solvers.solving import solve
 
 SECONDS = 10.0
 """Default time limit of a plan in seconds."""
@@ -441,22 +445,34 @@ def _solve(
 
 
 def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Solved | int:
-    """Return the plan in strict order, of answers that take the time limit together."""
-    until = time.monotonic() + time_limit
+    """Return the plan in strict order, of answers that take the time limit together.
 
-    def solve(problem: NodePlacement, hint: Placements | None) -> Result:
+    One separate process finds them all.
+    """
+    posed, until = situation.posed, time.monotonic() + time_limit
+
+    def answer(problem: NodePlacement, hint: Placements | None) -> Result:
         left = max(MOMENT, until - time.monotonic())
-        return solve_in_process(Snapshot(problem), solver, Budget(left), hint, None)
+        found = solve(Snapshot(problem), solver, budget=Budget(left), hint=hint)
+        return replace(found, problem=None)  # known here, and to send it takes time
 
-    found = strict(situation.posed, situation.supply, solve)
+    try:
+        with SeparateProcess(partial(strict, posed, situation.supply, answer)) as process:
+            found = process()
+    except EndedError as error:
+        ended = Result(solver, Status.ERROR, message=f"{solver} {error}")
+        return _no_plan(ended, solver, time_limit)
     if found.placements is None and found.result is not None:
         return _no_plan(found.result, solver, time_limit)
     if found.proven < found.of:
         jobs = counted(found.of, "job")
         say(f"optsched: the order is proven of the first {found.proven:,} of {jobs}")
-    none = ((),) * len(situation.posed.rows)
+    none = ((),) * len(posed.rows)
     chosen = found.placements or Placements(none, none)
-    chosen = on_lighter_nodes(situation.posed.problem, chosen, situation.supply.weights)
+    again = verify(posed.problem, Result(solver, Status.FEASIBLE, solution=chosen))
+    if not again.verified:
+        return _no_plan(again, solver, time_limit)
+    chosen = on_lighter_nodes(posed.problem, chosen, situation.supply.weights)
     return Solved(Plan(situation, chosen), found.result)
 
 
