@@ -352,7 +352,7 @@ def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[st
         return Limits(), tuple(unread)
     found = read_limits(path, safe=is_safe)
     if not (is_safe or "limits" in enforced):
-        found = Limits(parents=found.parents)
+        found = replace(found, qos=None)
     return found, tuple(unread)
 
 
