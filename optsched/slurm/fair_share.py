@@ -128,7 +128,8 @@ def fair_shares(supply: Supply) -> FairShares | None:
 
 def _is_whole(limits: Limits) -> bool:
     """Return whether the tree of associations is known, with a user and the share of each."""
-    highest = {limits.accounts_above(account)[-1] for account, _, _ in limits.associations}
+    above = (limits.accounts_above(account) for account, _, _ in limits.associations)
+    highest = {name for accounts in above for name in accounts[-1:]}
     users = any(user for _, user, _ in limits.shares)
     alone = len(highest) == 1 and limits.parents.get(*highest) == ""
     return users and alone and limits.shares.keys() == limits.associations.keys()
