@@ -138,17 +138,15 @@ def _is_whole(limits: Limits) -> bool:
 class Usage:
     """The usage of associations while jobs run, and the points of priority for their shares."""
 
-    def __init__(self, fair: FairShares, jobs: Sequence[QueuedJob | None], limits: Limits) -> None:
+    def __init__(self, fair: FairShares, jobs: Sequence[QueuedJob | None], supply: Supply) -> None:
         self._fair, self._usage, self._factors = fair, fair.usage, fair.factors
         self._rate = np.zeros(len(fair.usage))
         self._since = self._calculated = 0.0
-        keys = [None if job is None else limits.association(job) for job in jobs]
+        keys = [None if job is None else supply.limits.association(job) for job in jobs]
         number = fair.tree.number
         # the association of each job, -1 for one that is not known
         self.owner: Ints = np.array([-1 if key is None else number[key] for key in keys])
-        self._billing = [
-            0 if job is None else job.tres.get("billing", job.tres.get("cpu", 0)) for job in jobs
-        ]
+        self._billing = [0.0 if job is None else _billing(job, supply) for job in jobs]
 
     def start(self, row: int) -> None:
         """Count a job from now on."""
@@ -172,3 +170,9 @@ class Usage:
     def _add(self, row: int, times: int) -> None:
         if self.owner[row] >= 0:
             self._rate[self._fair.tree.above[self.owner[row]]] += times * self._billing[row]
+
+
+def _billing(job: QueuedJob, supply: Supply) -> float:
+    """Return the usage of a job in each second."""
+    amount = job.tres.get("billing", job.tres.get("cpu", 0))
+    return amount * supply.qos_usage.get(job.qos, 1.0)

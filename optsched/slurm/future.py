@@ -228,10 +228,10 @@ class Future:
     def by_priority(self) -> _ByPriority | None:
         """Return the order of the rows as their priorities change; None if nothing changes."""
         grows, now = aging(self.supply.settings), self.supply.time
-        fair, limits = self._fair, self.supply.limits
+        fair = self._fair
         # of a running job, the first row counts for all of it
         counted = [row.job if row.is_first else None for row in self.rows]
-        usage = None if fair is None else Usage(fair, counted, limits)
+        usage = None if fair is None else Usage(fair, counted, self.supply)
         counts = usage is not None or (self.backfill.changes and self.chosen == "conservative")
         if not counts and (not grows.weight or math.isinf(grows.longest)):
             return None

@@ -211,6 +211,15 @@ def test_the_fair_share_of_an_unknown_user_stays(waiting):
     assert started(Future(queue_of(replace(runs, user="eve"), first, second), supply)) == ADA_FIRST
 
 
+def test_usage_counts_by_the_factor_of_the_qos(waiting):
+    queue, supply = waiting(64 * 25)
+    runs, *others = queue.jobs
+    for factor, expected in ((0.51, BOB_FIRST), (0.49, ADA_FIRST), (0.0, ADA_FIRST)):
+        there = replace(supply, qos_usage={"some": factor})
+        jobs = (replace(runs, qos="some"), *others)
+        assert started(Future(queue_of(*jobs), there)) == expected, factor
+
+
 def test_a_priority_that_an_operator_has_set_does_not_change(waiting):
     found = changed(Present(*waiting(64)), ["priority 1 = 1101"])  # bob will have 1,100
     assert started(Future(found.queue, found.supply)) == ADA_FIRST

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from optsched.policies.multifactor import used_after
+from optsched.slurm.capture import TEXT_FILES
 from optsched.slurm.fair_share import FairTree
-from optsched.slurm.limits import read_limits
+from optsched.slurm.limits import Limits, read_limits
 
 from .real_accounting import AccountedSlurm, lacks_accounting
 from .real_slurm import SETTINGS, forecast, real_starts, starts, why_not
@@ -30,6 +32,8 @@ OF_ACCOUNTS = (
     "add user backup account=lab",
     "add user news account=bio",
     "add user mail account=guests",
+    "add qos half UsageFactor=0.5",
+    "modify user games set qos+=half",
 )
 
 SHARED = """\
@@ -39,14 +43,15 @@ PriorityDecayHalfLife=00:10:00
 PartitionName=pair Nodes=n[63-64] MaxTime=60
 """
 
-SHOW = ("scontrol", "-o", "show", "assoc_mgr", "flags=users,assoc,qos")
+
+def limits_of(slurm: AccountedSlurm, path: Path) -> Limits:
+    path.write_text(slurm.call(*TEXT_FILES["assoc_mgr.txt"]))
+    return read_limits(path, safe=False)
 
 
 def both(slurm: AccountedSlurm, path: Path) -> tuple[dict[str, float], dict[str, float]]:
     """Return the fair shares of users: ours, by the usage that Slurm shows, and those of Slurm."""
-    text = slurm.call(*SHOW)
-    path.write_text(text)
-    limits = read_limits(path, safe=False)
+    limits = limits_of(slurm, path)
     tree = FairTree(limits)
     found = tree.factors(np.array([each.usage for each in limits.shares.values()]))
     ours = {user: float(found[at]) for (_, user, _), at in tree.number.items() if user}
@@ -54,7 +59,8 @@ def both(slurm: AccountedSlurm, path: Path) -> tuple[dict[str, float], dict[str,
     shown = dict(line.strip().split("|") for line in lines)
     theirs = {user: float(factor) for user, factor in shown.items() if user}
     # what is calculated meanwhile is asked for again
-    return (ours, theirs) if text == slurm.call(*SHOW) else both(slurm, path)
+    is_same = limits.shares == limits_of(slurm, path).shares
+    return (ours, theirs) if is_same else both(slurm, path)
 
 
 def points(slurm: AccountedSlurm) -> dict[str, int]:
@@ -74,6 +80,9 @@ def test_users_have_the_fair_shares_of_slurm_and_jobs_overtake_by_them(tmp_path)
             ours, theirs = both(slurm, path)
             return ours == pytest.approx(theirs, abs=1e-6)
 
+        def used() -> float:
+            return limits_of(slurm, path).shares["ai", "games", ""].usage
+
         assert agree()
         for user, nodes in (("backup", 2), ("mail", 3), ("news", 8)):
             submit(user, 5, f"-t1 --exclusive -N{nodes}")
@@ -82,19 +91,25 @@ def test_users_have_the_fair_shares_of_slurm_and_jobs_overtake_by_them(tmp_path)
         slurm.wait(agree)
         ours, _ = both(slurm, path)
         assert ours["games"] > ours["backup"] > ours["news"]
-        runs = submit("games", 115, "-t2 -p pair --exclusive -N2")
+        runs = submit("games", 175, "-t3 -p pair --exclusive -N2 -q half")
         slurm.wait(lambda: runs in real_starts(slurm))
         first, second = (
             submit(user, 3, "-t1 -p pair --exclusive -N2") for user in ("backup", "news")
         )
         slurm.wait(lambda: len(points(slurm)) == 2)
         assert points(slurm) == {each: round(1e4 * ours[each]) for each in ("backup", "news")}
+        assert "\nhalf||cluster|0.500000\n" in slurm.call(*TEXT_FILES["qos.txt"])
         will = starts(forecast(slurm))
         assert will[second] < will[first]
         slurm.wait(lambda: both(slurm, path)[0] != ours)  # as the job of games counts
         later, theirs = both(slurm, path)
         assert later == pytest.approx(theirs, abs=1e-6)
         assert later["news"] > later["backup"]
+        first_used = used()
+        slurm.wait(lambda: used() != first_used)
+        # the QOS counts half of 16 cores; Slurm takes decay in steps of a tenth of the half-life
+        after = used_after(60, np.array([first_used]), np.array([8.0]), 600)
+        assert used() == pytest.approx(after[0], rel=0.05)
         slurm.wait(lambda: {first, second} <= {*real_starts(slurm)})
         real = real_starts(slurm)
         assert real[second] < real[first]
