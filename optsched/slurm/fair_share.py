@@ -53,11 +53,11 @@ class FairTree:
                 self._account[at] = next((n for n in accounts if not of_parent[n]), accounts[-1])
             if is_user[at]:
                 self._users_below[above] += 1
-        self._users_below[of_parent & ~is_user] = 0  # which are below the account of its siblings
         stated = np.where(of_parent, 0, shares)
         total = np.bincount(self._account + 1, stated, count + 1)[self._account + 1]
         self._shares = np.divide(stated, total, out=np.zeros(count), where=total > 0)
-        # level fair shares that do not depend on usage
+        # level fair shares that do not depend on usage; an account that has the shares of the one
+        # above comes last, as its users are siblings of its own
         fixed = np.where(is_user, np.inf, -1)
         self._level = np.where(of_parent, fixed, np.where(self._shares > 0, np.nan, 0))
         depth = np.array([len(each) for each in self.above])
@@ -87,7 +87,7 @@ class FairTree:
         users = self._users[np.argsort(before[self._users])]
         found = np.zeros(len(usage))
         last = np.maximum.accumulate(np.where(tied[users], 0, before[users]))
-        found[users] = 1 - last / len(users)
+        found[users] = (len(users) - last) / len(users)
         return found
 
 
@@ -120,7 +120,7 @@ def fair_shares(supply: Supply) -> FairShares | None:
     users = sum(bool(user) for _, user, _ in limits.shares)
     shown = np.array([each.factor for each in stated]) * users
     low, high = np.ceil(shown - users / 200 - 1e-6), np.floor(shown + users / 200 + 1e-6)
-    factors = np.clip(tree.factors(usage) * users, low, high) / users
+    factors = np.clip(np.rint(tree.factors(usage) * users), low, high) / users
     half_life = time_of(settings, "prioritydecayhalflife", WEEK)
     period = max(1.0, time_of(settings, "prioritycalcperiod", PERIOD))
     return FairShares(tree, weight, half_life, period, usage, factors)

@@ -733,8 +733,7 @@ class _ByPriority:
         self._since[system.submitted] = now
         self._there = now - self._since[self._waiting]
         ages = self._ages + (now if self._grows.always else self._there)
-        points = self._changing(ages, now, system.ended)
-        self._priority = np.floor(self._fixed + points + 1e-6)  # thirds of the weight add up
+        self._priority = np.floor(self._fixed + self._changing(ages, now, system.ended))
         order = np.argsort(-self._priority, kind="stable")
         self._rank[self._waiting[order]] = self._waiting
         return self._rank

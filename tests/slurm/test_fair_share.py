@@ -189,23 +189,34 @@ def test_a_job_overtakes_another_as_the_other_user_uses_more(
 
 
 @pytest.mark.parametrize("policy", ["conservative", "easy", "none"])
-def test_what_starts_counts_and_what_has_ended_does_not(waiting, running, policy):
+def test_what_starts_counts(waiting, policy):
     queue, supply = waiting(64 * 60)
     runs, first, second = queue.jobs
     # ada will have used 64 * 50 when her first job starts, and 64 * 60 when it ends
     later = (replace(first, job_id=3), replace(second, job_id=4))
     future = Future(queue_of(runs, first, *later), supply, policy)
     assert started(future) == {"1": 50, "3": 70, "4": 60}
-    # of these it ends after 5 s and is not hers for the next 45
-    short = replace(first, job_id=3, limit=5.0)
-    future = Future(queue_of(replace(runs, end=NOW + 5), short, *later[1:]), supply, policy)
-    assert started(future) == {"3": 5, "4": 10}
+
+
+@pytest.mark.parametrize(("used", "expected"), [(64 * 4, BOB_FIRST), (64 * 6, ADA_FIRST)])
+def test_what_has_ended_does_not_count(waiting, used, expected):
+    queue, supply = waiting(used)
+    runs, first, second = queue.jobs
+    # ada uses 64 * 5, and then eve, whose share is not known, has all nodes
+    other = replace(first, job_id=3, user="eve", priority=9999, limit=45.0)
+    jobs = (replace(runs, end=NOW + 5), first, second, other)
+    assert started(Future(queue_of(*jobs), supply)) == {"3": 5} | expected
 
 
 def test_the_fair_share_of_an_unknown_user_stays(waiting):
     queue, supply = waiting(64)
     runs, first, second = queue.jobs
     assert started(Future(queue_of(runs, first, replace(second, user="eve")), supply)) == BOB_FIRST
+    # bob has used nothing either, and eve's job counts for nobody
+    queue, supply = waiting(0)
+    jobs = (replace(queue.jobs[0], user="eve"), *queue.jobs[1:])
+    assert started(Future(queue_of(*jobs), supply)) == BOB_FIRST
+    queue, supply = waiting(64)
     second = replace(second, user="eve", priority=499)  # ada will have 500
     assert started(Future(queue_of(runs, first, second), supply)) == ADA_FIRST
     assert started(Future(queue_of(replace(runs, user="eve"), first, second), supply)) == ADA_FIRST
@@ -258,6 +269,13 @@ def test_of_the_ranks_that_two_decimals_may_mean_the_nearest_is_taken(supply, li
 )
 def test_fair_shares_stay_where_the_tree_is_not_known(supply, limits_of, records):
     assert fair_shares(with_settings(supply(limits=limits_of(*records)), **FAIR)) is None
+
+
+def test_fair_shares_stay_where_a_share_is_not_known(waiting):
+    _, supply = waiting(64)
+    shares = dict([*supply.limits.shares.items()][1:])
+    lacking = replace(supply, limits=replace(supply.limits, shares=shares))
+    assert (fair_shares(supply) is None, fair_shares(lacking)) == (False, None)
 
 
 def test_shares_are_read_where_no_limits_are_enforced(write_dump, tmp_path):
