@@ -221,7 +221,7 @@ class _Usage:
         _, self._account = np.unique(pairs[:, 0], return_inverse=True)
         self._rate, self._used = np.zeros((2, len(pairs)))
         self._processors = system.processors
-        self._constant = math.log(2) / half_life if half_life else 0.0  # infinite: no decay
+        self._half_life = half_life
         self._since = system.now
 
     def start(self, job: int) -> None:
@@ -230,13 +230,8 @@ class _Usage:
 
     def advance(self, system: System) -> None:
         """Count up to now, and no longer count the jobs that have ended."""
-        passed, constant = system.now - self._since, self._constant
-        self._since = system.now
-        if constant:
-            left = math.exp(-constant * passed)
-            self._used = self._used * left + self._rate * (1 - left) / constant
-        else:
-            self._used += self._rate * passed
+        passed, self._since = system.now - self._since, system.now
+        self._used = used_after(passed, self._used, self._rate, self._half_life)
         for job in system.ended:
             self._rate[self.owner[job]] -= self._processors[job]
 
@@ -250,6 +245,15 @@ class _Usage:
             rank[pair] = behind
             behind += count
         return 1.0 - np.array([rank[pair] for pair in pairs]) / len(pairs)
+
+
+def used_after(passed: float, used: Column, rate: Column, half_life: float) -> Column:
+    """Return usage after some seconds in which it grows at a rate, and decays by half-lives."""
+    constant = math.log(2) / half_life if half_life else 0.0  # infinite: no decay
+    if not constant:
+        return used + rate * passed
+    left = math.exp(-constant * passed)
+    return used * left + rate * (1 - left) / constant
 
 
 def read_weights(path: Path, site: Site) -> Weights:

@@ -81,7 +81,7 @@ TEXT_FILES = {
     "topoconf.txt": ("scontrol", "show", "topoconf"),
     "config.txt": ("scontrol", "show", "config"),
     "sprio.txt": ("sprio", "-l"),
-    "qos.txt": ("sacctmgr", "-P", "show", "qos", "format=Name,Preempt,PreemptMode"),
+    "qos.txt": ("sacctmgr", "-P", "show", "qos", "format=Name,Preempt,PreemptMode,UsageFactor"),
     "assoc_mgr.txt": ("scontrol", "-o", "show", "assoc_mgr", "flags=users,assoc,qos"),
 }
 """Commands whose output is text, by file."""

@@ -18,7 +18,7 @@ from optsched.numbers import counted, whole_number
 from optsched.policies.conservative import Conservative, NodeReservations
 from optsched.policies.priority import Column, PriorityOrder
 from optsched.policies.site import _limited, _reservations
-from optsched.simulator.actions import Action
+from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.engine import Engine
 from optsched.simulator.policy import Policy
@@ -31,6 +31,7 @@ from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Site
 from optsched.slurm.access import open_partitions, own_qos_of
 from optsched.slurm.backfill import HEEDED, UNHEEDED, Backfill, backfill
+from optsched.slurm.fair_share import FairShares, Usage, fair_shares
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
 from optsched.slurm.order import Aging, aging
@@ -220,10 +221,18 @@ class Future:
         starts: Floats = engine.core.start[self.waiting]
         return np.where(starts < HORIZON, starts, np.nan), engine.reasons
 
-    def by_age(self) -> _ByAge | None:
-        """Return the order of the rows as priorities grow with age; None if nothing changes."""
+    @cached_property
+    def _fair(self) -> FairShares | None:
+        return fair_shares(self.supply)
+
+    def by_priority(self) -> _ByPriority | None:
+        """Return the order of the rows as their priorities change; None if nothing changes."""
         grows, now = aging(self.supply.settings), self.supply.time
-        counts = self.backfill.changes and self.chosen == "conservative"
+        fair = self._fair
+        # of a running job, the first row counts for all of it
+        counted = [row.job if row.is_first else None for row in self.rows]
+        usage = None if fair is None else Usage(fair, counted, self.supply)
+        counts = usage is not None or (self.backfill.changes and self.chosen == "conservative")
         if not counts and (not grows.weight or math.isinf(grows.longest)):
             return None
         rows = [self.rows[at] for at in self.waiting.tolist()]
@@ -240,7 +249,8 @@ class Future:
         keep = not are_late and (most[1:] <= np.minimum.accumulate(most)[:-1] + 1).all()
         if keep and not counts:
             return None
-        return _ByAge(grows, self.waiting, priority, ages, waited, are_set, len(self.rows))
+        of_jobs = priority, ages, waited, are_set
+        return _ByPriority(grows, usage, self.waiting, *of_jobs, len(self.rows))
 
     @cached_property
     def trace(self) -> Trace:
@@ -697,31 +707,33 @@ class _Gate:
         return found
 
 
-class _ByAge:
-    """The order of the rows by priorities that grow with age: those that run, then the others."""
+class _ByPriority:
+    """The order of the rows: those that run, then the others by age and fair share."""
 
     def __init__(
         self,
         grows: Aging,
+        usage: Usage | None,  # None if no fair share changes
         waiting: Ints,
         priority: Floats,
         ages: Floats,
         waited: Floats,  # for how long each could have started
-        are_set: Flags,  # whether operators have set the priorities, which do not grow then
+        are_set: Flags,  # whether operators have set the priorities, which do not change then
         rows: int,
     ) -> None:
         self._grows, self._waiting, self._ages, self._are_set = grows, waiting, ages, are_set
-        self._waited = waited
-        self._fixed = priority - self._of(ages)
+        self._usage, self._waited = usage, waited
+        self._fixed = priority - self._changing(ages, 0, ())
         self._since = np.zeros(rows)  # when each came into the queue
         self._rank = np.arange(rows, dtype=np.float64)
 
-    def rank(self, now: float, submitted: Sequence[int]) -> Floats:
+    def rank(self, system: System) -> Floats:
         """Return the place of each row at a time at which some come into the queue."""
-        self._since[submitted] = now
+        now = system.now
+        self._since[system.submitted] = now
         self._there = now - self._since[self._waiting]
         ages = self._ages + (now if self._grows.always else self._there)
-        self._priority = np.floor(self._fixed + self._of(ages))
+        self._priority = np.floor(self._fixed + self._changing(ages, now, system.ended))
         order = np.argsort(-self._priority, kind="stable")
         self._rank[self._waiting[order]] = self._waiting
         return self._rank
@@ -732,8 +744,19 @@ class _ByAge:
         is_high = self._priority >= backfill.least_priority
         ahead[self._waiting] = np.where(is_old & is_high, backfill.window, 0)
 
-    def _of(self, ages: Floats) -> Floats:
-        return np.where(self._are_set, 0.0, self._grows.of(ages))
+    def noting(self, actions: Iterable[Action]) -> Iterator[Action]:
+        """Yield actions, and note the jobs that they start."""
+        for action in actions:
+            yield action
+            if self._usage is not None and isinstance(action, Start):
+                self._usage.start(action.job)
+
+    def _changing(self, ages: Floats, now: float, ended: Iterable[int]) -> Floats:
+        """Return the points of each waiting job for its age and its fair share."""
+        found = self._grows.of(ages)
+        if self._usage is not None:
+            found = found + self._usage.points(now, ended)[self._usage.owner[self._waiting]]
+        return np.where(self._are_set, 0.0, found)
 
 
 class _News(NamedTuple):
@@ -760,22 +783,23 @@ class _Reserving(Conservative):
         self._backfill = self.future.backfill
         self._on_nodes.look_ahead(self._backfill.window, *self.future.quotas)
         self._gate = None if self.future.limited is None else _Gate(self.future.limited)
-        self._by_age = self.future.by_age()
+        self._by_priority = self.future.by_priority()
 
     def decide(self, system: System) -> Iterable[Action]:
         """Reserve for the jobs that limits admit, and start those whose time has come."""
         assert self._on_nodes is not None
-        if self._by_age is not None:
-            self._on_nodes.order_by(self._by_age.rank(system.now, system.submitted))
-            self._by_age.limit(self._on_nodes.tables.turns.ahead, self._backfill)
+        if self._by_priority is not None:
+            self._on_nodes.order_by(self._by_priority.rank(system))
+            self._by_priority.limit(self._on_nodes.tables.turns.ahead, self._backfill)
         submitted = system.submitted if self._gate is None else self._gate.admit(system)
         news = _News(system.now, submitted, system.ended, system.rejected)
-        return self._on_nodes.actions(news)  # type: ignore[arg-type]
+        actions = self._on_nodes.actions(news)  # type: ignore[arg-type]
+        return actions if self._by_priority is None else self._by_priority.noting(actions)
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel, unless limits admit jobs later, or their order changes."""
         assert self._on_nodes is not None
-        is_fixed = self._gate is None and self._by_age is None
+        is_fixed = self._gate is None and self._by_priority is None
         return self._on_nodes.compiled(run) if is_fixed else None
 
 
@@ -790,7 +814,7 @@ class _Backfilling(PriorityOrder):
         super().begin(system)
         assert self.future is not None
         self._gate = None if self.future.limited is None else _Gate(self.future.limited)
-        self._by_age = self.future.by_age()
+        self._by_priority = self.future.by_priority()
         self._admitted = np.zeros(len(system.submit), dtype=bool)
 
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
@@ -803,13 +827,14 @@ class _Backfilling(PriorityOrder):
         assert queues is not None
         self._admitted[system.submitted if self._gate is None else self._gate.admit(system)] = True
         jobs = [job for job in system.queue if self._admitted[job]]
-        if self._by_age is not None:
-            jobs.sort(key=self._by_age.rank(system.now, system.submitted).__getitem__)
-        return queues.actions(system, jobs)
+        if self._by_priority is None:
+            return queues.actions(system, jobs)
+        jobs.sort(key=self._by_priority.rank(system).__getitem__)
+        return self._by_priority.noting(queues.actions(system, jobs))
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel, unless limits admit jobs later, or their order changes."""
-        queues, is_fixed = self._queues, self._gate is None and self._by_age is None
+        queues, is_fixed = self._queues, self._gate is None and self._by_priority is None
         return queues.compiled(run) if queues is not None and is_fixed else None
 
 

@@ -43,6 +43,10 @@ _PAIR = re.compile(r"(?:^|\s)(\w+)=(\S*)")
 _AMOUNT = re.compile(r"([^,=]+)=(N|[0-9]{1,20})(?:\(([0-9]{1,20})\))?")
 _COUNT = re.compile(r"(?:(N|[0-9]{1,20})(?:\(([0-9]{1,20})(?:\.[0-9]+)?\))?)?")
 _NAME = re.compile(r"([^(]*)(?:\(-?[0-9]+\))?")
+_SHARE = re.compile(
+    r" SharesRaw/Norm/Level/Factor=([0-9]{1,10})/[^/ ]*/[^/ ]*/([01]\.[0-9]{2})"
+    r" UsageRaw/Norm/Efctv=([0-9]{1,20}\.[0-9]{2})/"
+)
 
 
 class Limit(NamedTuple):
@@ -60,6 +64,14 @@ class Limit(NamedTuple):
         return self.owner, self.name, self.resource
 
 
+class Share(NamedTuple):
+    """What an association has of shares, and what counts of its usage."""
+
+    shares: int
+    factor: float  # its fair share when Slurm last ranked the users, in two decimals
+    usage: float  # decayed, in seconds of billing
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits of the QOS and the associations of a site."""
@@ -75,6 +87,8 @@ class Limits:
     numbers: Mapping[int, tuple[str, str, str]] = field(default_factory=dict)
     # The account above each account; empty for the highest one
     parents: Mapping[str, str] = field(default_factory=dict)
+    # The share of each association, in the order of Slurm
+    shares: Mapping[tuple[str, str, str], Share] = field(default_factory=dict)
     # Whether jobs start only if what is left of a budget suffices for their time limits
     safe: bool = False
     # What is to be added to what is in use, by keys of limits: of jobs that are to start,
@@ -166,7 +180,7 @@ class Limits:
             hidden = [each for each in ("user", "account") if f"{name} {each}" not in self.qos]
             if hidden:
                 yield f"limits of QOS {name} on each {' and '.join(hidden)}, not shown until used"
-        if not self._association(job):
+        if not self.association(job):
             yield f"limits of user {job.user or '-'} in account {job.account or '-'}, {absent}"
         for account in self.accounts_above(job.account):
             if account not in self.parents:
@@ -184,7 +198,8 @@ class Limits:
             account = self.parents.get(account, "")
         return tuple(found)
 
-    def _association(self, job: QueuedJob) -> tuple[str, str, str] | None:
+    def association(self, job: QueuedJob) -> tuple[str, str, str] | None:
+        """Return the association of a job; None if it is not known."""
         if job.association and self.numbers:
             return self.numbers.get(job.association)
         for partition in (*job.partitions, ""):
@@ -202,7 +217,7 @@ class Limits:
                 users = self._of_each(name, "user", job.user)
                 accounts = self._of_each(name, "account", job.account)
                 yield (*self.qos.get(name, ()), *users, *accounts)
-        if key := self._association(job):
+        if key := self.association(job):
             yield self.associations[key]
         for account in self.accounts_above(job.account):
             above = self.associations.get((account, "", ""), ())
@@ -269,6 +284,7 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
     associations: dict[tuple[str, str, str], tuple[Limit, ...]] = {}
     numbers: dict[int, tuple[str, str, str]] = {}
     parents: dict[str, str] = {}
+    shares: dict[tuple[str, str, str], Share] = {}
     users: dict[str, str] = {}
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if line.startswith((" ", "\t")) and line.strip():
@@ -304,11 +320,13 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
                 associations[key] = tuple(_limits(owner, values))
                 if (its := whole_number(values.get("ID", ""))) is not None:
                     numbers[its] = key
+                if share := _SHARE.search(own):
+                    shares[key] = Share(int(share[1]), float(share[2]), float(share[3]))
                 if not user:
                     parents[account] = _name(values.get("ParentAccount", ""))
         except InputError as error:
             raise InputError(*error.mistakes, file=path, line=number, field=error.field) from None
-    return Limits(qos, associations, numbers, parents, safe)
+    return Limits(qos, associations, numbers, parents, shares, safe)
 
 
 def _name(text: str) -> str:

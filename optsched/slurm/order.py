@@ -84,12 +84,17 @@ def aging(settings: Mapping[str, str]) -> Aging:
     weight = whole_number(settings.get("priorityweightage", ""))
     if settings.get("prioritytype", "").endswith("basic"):
         weight = 0
-    try:
-        longest = seconds(settings.get("prioritymaxage", "")) or math.inf
-    except InputError:
-        longest = math.inf
+    longest = time_of(settings, "prioritymaxage", math.inf) or math.inf
     flags = settings.get("priorityflags", "").upper().split(",")
     return Aging(weight or 0, longest, "ACCRUE_ALWAYS" in flags)
+
+
+def time_of(settings: Mapping[str, str], name: str, default: float) -> float:
+    """Return a time of the settings in seconds, or the default where none is stated."""
+    try:
+        return seconds(settings.get(name, ""))
+    except InputError:
+        return default
 
 
 def _of_age(job: QueuedJob, supply: Supply) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import parse_number
 from optsched.sites.loading import PARTITIONS, RESERVATIONS, read_shown_site
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.reservations import Reservation
@@ -59,6 +60,8 @@ class Supply:
     # By QOS, those whose jobs its own may preempt, itself if it is one of PreemptMode=WITHIN;
     # None where that is not known
     qos_preempts: Mapping[str, tuple[str, ...]] | None = None
+    # By QOS, how much of the usage of its jobs counts, where that is known
+    qos_usage: Mapping[str, float] = field(default_factory=dict)
     # Settings of slurm.conf, by names in small letters
     settings: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()  # in words, what is not known for want of a file
@@ -275,6 +278,7 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
     if captured_file(folder, *RESERVATIONS) is None:
         notes += ("no reservations.json: taken as none",)
     limits, unread = _limits(folder, shown.settings)
+    preempts, usage = _qos(folder)
     return Supply(
         shown.site,
         shown.free,
@@ -285,7 +289,8 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         weights=shown.weights,
         access=shown.access,
         limits=limits,
-        qos_preempts=_qos_preempts(folder),
+        qos_preempts=preempts,
+        qos_usage=usage,
         settings=shown.settings,
         unread=unread,
         counts_memory=shown.counts_memory,
@@ -298,28 +303,38 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
     )
 
 
-def _qos_preempts(folder: Path) -> Mapping[str, tuple[str, ...]] | None:
-    """Return which QOS each one may preempt, of ``sacctmgr``; None without its output."""
+def _qos(folder: Path) -> tuple[Mapping[str, tuple[str, ...]] | None, Mapping[str, float]]:
+    """Return which QOS each one may preempt, or None where that is not known, and their usage."""
     path = captured_file(folder, "qos.txt")
     if path is None:
-        return None
+        return None, {}
     header, *lines = read_text(path).splitlines() or [""]
     names = header.split("|")
     if not {"Name", "Preempt"} <= {*names}:
         expected = "expected what sacctmgr -P show qos writes, with its line of names"
         raise InputError(f"no Name and Preempt; {expected}", file=path, line=1)
-    name, preempt = names.index("Name"), names.index("Preempt")
-    mode = names.index("PreemptMode") if "PreemptMode" in names else None
-    found = {}
+    preempts, usage = dict[str, tuple[str, ...]](), dict[str, float]()
     for number, line in enumerate(lines, 2):
         words = line.split("|")
         if len(words) != len(names):
             expected = f"expected {len(names)}, as in line 1"
             raise InputError(f"{len(words)} fields; {expected}", file=path, line=number)
-        found[words[name]] = tuple(filter(None, words[preempt].split(",")))
-        if mode is not None and "within" in words[mode].lower().split(","):
-            found[words[name]] += (words[name],)
-    return found
+        values = dict(zip(names, words))
+        name = values["Name"]
+        preempts[name] = tuple(filter(None, values["Preempt"].split(",")))
+        if "within" in values.get("PreemptMode", "").lower().split(","):
+            preempts[name] += (name,)
+        if text := values.get("UsageFactor"):
+            try:
+                usage[name] = parse_number(text)
+            except ValueError:
+                raise InputError(
+                    f"{text!r}; expected a number such as 1.000000",
+                    file=path,
+                    line=number,
+                    field="UsageFactor",
+                ) from None
+    return preempts, usage
 
 
 def _of_licences(
@@ -352,7 +367,7 @@ def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[st
         return Limits(), tuple(unread)
     found = read_limits(path, safe=is_safe)
     if not (is_safe or "limits" in enforced):
-        found = Limits(parents=found.parents)
+        found = replace(found, qos=None)
     return found, tuple(unread)
 
 

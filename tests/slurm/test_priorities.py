@@ -146,6 +146,13 @@ def test_which_qos_may_preempt_is_read_and_wrong_lines_are_refused(shared, tmp_p
     assert read_supply(folder).qos_preempts == {"high": ("low", "normal"), "low": ()}
     (folder / "qos.txt").write_text("Name|Preempt|PreemptMode\nself||requeue,within\n")
     assert read_supply(folder).qos_preempts == {"self": ("self",)}
+    (folder / "qos.txt").write_text("Name|Preempt|UsageFactor\nnormal||1.000000\nfree||0.500000\n")
+    assert read_supply(folder).qos_usage == {"normal": 1, "free": 0.5}
+    (folder / "qos.txt").write_text("Name|Preempt|UsageFactor\nfree||half\n")
+    with pytest.raises(
+        InputError, match=r"qos.txt, line 2, UsageFactor: 'half'; expected a number"
+    ):
+        read_supply(folder)
     (folder / "qos.txt").write_text("Name|Preempt\nhigh|low|x\n")
     with pytest.raises(InputError, match=r"qos.txt, line 2: 3 fields; expected 2, as in line 1"):
         read_supply(folder)
