@@ -6,27 +6,20 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.machines.site import SiteMachine
 from optsched.numbers import counted, whole_number
-from optsched.policies.conservative import Conservative, NodeReservations
-from optsched.policies.priority import Column, PriorityOrder
-from optsched.policies.site import _limited, _reservations
-from optsched.simulator.actions import Action, Start
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.policies.site import _limited
 from optsched.simulator.engine import Engine
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems
-from optsched.simulator.system import System
-from optsched.sites.queues import Queues, Windows
 from optsched.sites.records import Ints
-from optsched.sites.requests import Chunks, Requests
+from optsched.sites.requests import Chunks
 from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Site
 from optsched.slurm.access import open_partitions, own_qos_of
@@ -34,7 +27,8 @@ from optsched.slurm.backfill import HEEDED, UNHEEDED, Backfill, backfill
 from optsched.slurm.fair_share import FairShares, Usage, fair_shares
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
-from optsched.slurm.order import Aging, aging
+from optsched.slurm.order import aging
+from optsched.slurm.playing import Backfilling, ByPriority, Gate, PlayedSite, Reserving
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     OF_LIMITS,
@@ -211,11 +205,13 @@ class Future:
         if not len(self.waiting):
             return np.empty(0), {}
         runtime = np.minimum(np.maximum(np.ceil(seconds), 1), self.limits).astype(np.int64)
+        gate = None if self.limited is None else Gate(self.limited)
         policy: Policy
         if self.chosen == "conservative":
-            policy = _Reserving(future=self)
+            policy = Reserving(gate, self.by_priority(), self.backfill, self.quotas)
         else:
-            policy = _Backfilling("easy" if self.chosen == "easy" else "none", future=self)
+            kind: Literal["easy", "none"] = "easy" if self.chosen == "easy" else "none"
+            policy = Backfilling(kind, gate=gate, by_priority=self.by_priority())
         engine = Engine(replace(self.trace, runtime=runtime), self.machine, policy, NoProblems())
         engine.run()
         starts: Floats = engine.core.start[self.waiting]
@@ -225,7 +221,7 @@ class Future:
     def _fair(self) -> FairShares | None:
         return fair_shares(self.supply)
 
-    def by_priority(self) -> _ByPriority | None:
+    def by_priority(self) -> ByPriority | None:
         """Return the order of the rows as their priorities change; None if nothing changes."""
         grows, now = aging(self.supply.settings), self.supply.time
         fair = self._fair
@@ -250,7 +246,7 @@ class Future:
         if keep and not counts:
             return None
         of_jobs = priority, ages, waited, are_set
-        return _ByPriority(grows, usage, self.waiting, *of_jobs, len(self.rows))
+        return ByPriority(grows, usage, self.waiting, *of_jobs, len(self.rows))
 
     @cached_property
     def trace(self) -> Trace:
@@ -387,9 +383,10 @@ class Future:
         return np.column_stack([wide.get(name, none) for name in self._columns])
 
     @cached_property
-    def machine(self) -> _Machine:
+    def machine(self) -> PlayedSite:
         """The nodes, idle."""
-        return _Machine(self._site, self)
+        runs = np.array([not row.label for row in self.rows], dtype=bool)
+        return PlayedSite(self._site, [row.ways for row in self.rows], runs, self.supply.closing)
 
     @cached_property
     def _pending(self) -> tuple[list[Row], dict[str, str]]:
@@ -687,204 +684,6 @@ def _as_played(request: Request, supply: Supply) -> Request:
     """Return a request as it is played: without groups of nodes, and licences of reservations."""
     licences = {name: n for name, n in request.licences.items() if name in supply.site.licences}
     return replace(request, span="anywhere", limits=(), licences=licences)
-
-
-class _Gate:
-    """Lets the waiting jobs into the queue that limits admit, in order of the rows."""
-
-    def __init__(self, limited: _limited.Limited) -> None:
-        self._limited = limited._replace(left=limited.left.copy())
-        self._outside = list[int]()
-
-    def admit(self, system: System) -> list[int]:
-        """Return the jobs that come into the queue now."""
-        ended = np.array(system.ended, dtype=np.int64)
-        _limited.give_back(self._limited, ended, len(ended))
-        rows = np.array(sorted([*self._outside, *system.submitted]), dtype=np.int64)
-        count = _limited.admit(self._limited, rows, len(rows))
-        self._outside = rows[count:].tolist()
-        found: list[int] = rows[:count].tolist()
-        return found
-
-
-class _ByPriority:
-    """The order of the rows: those that run, then the others by age and fair share."""
-
-    def __init__(
-        self,
-        grows: Aging,
-        usage: Usage | None,  # None if no fair share changes
-        waiting: Ints,
-        priority: Floats,
-        ages: Floats,
-        waited: Floats,  # for how long each could have started
-        are_set: Flags,  # whether operators have set the priorities, which do not change then
-        rows: int,
-    ) -> None:
-        self._grows, self._waiting, self._ages, self._are_set = grows, waiting, ages, are_set
-        self._usage, self._waited = usage, waited
-        self._fixed = priority - self._changing(ages, 0, ())
-        self._since = np.zeros(rows)  # when each came into the queue
-        self._rank = np.arange(rows, dtype=np.float64)
-
-    def rank(self, system: System) -> Floats:
-        """Return the place of each row at a time at which some come into the queue."""
-        now = system.now
-        self._since[system.submitted] = now
-        self._there = now - self._since[self._waiting]
-        ages = self._ages + (now if self._grows.always else self._there)
-        self._priority = np.floor(self._fixed + self._changing(ages, now, system.ended))
-        order = np.argsort(-self._priority, kind="stable")
-        self._rank[self._waiting[order]] = self._waiting
-        return self._rank
-
-    def limit(self, ahead: Floats, backfill: Backfill) -> None:
-        """Let rows reserve within the window that are old and high enough, and others not."""
-        is_old = self._waited + self._there >= backfill.least_age
-        is_high = self._priority >= backfill.least_priority
-        ahead[self._waiting] = np.where(is_old & is_high, backfill.window, 0)
-
-    def noting(self, actions: Iterable[Action]) -> Iterator[Action]:
-        """Yield actions, and note the jobs that they start."""
-        for action in actions:
-            yield action
-            if self._usage is not None and isinstance(action, Start):
-                self._usage.start(action.job)
-
-    def _changing(self, ages: Floats, now: float, ended: Iterable[int]) -> Floats:
-        """Return the points of each waiting job for its age and its fair share."""
-        found = self._grows.of(ages)
-        if self._usage is not None:
-            found = found + self._usage.points(now, ended)[self._usage.owner[self._waiting]]
-        return np.where(self._are_set, 0.0, found)
-
-
-class _News(NamedTuple):
-    """What a policy hears of at a decision."""
-
-    now: float
-    submitted: list[int]
-    ended: list[int]
-    rejected: list[int]
-
-
-@dataclass
-class _Reserving(Conservative):
-    """Reservations in order of the rows, as by Slurm's backfill scheduler."""
-
-    future: Future | None = field(default=None, repr=False)
-
-    def begin(self, system: System) -> None:
-        """Start with no reservations."""
-        assert self.future is not None
-        assert isinstance(system.machine, SiteMachine)
-        self._on_nodes = NodeReservations(system, system.machine)
-        self._on_nodes.tables.replans[0] = _reservations.IF_LATE  # as Slurm does in each cycle
-        self._backfill = self.future.backfill
-        self._on_nodes.look_ahead(self._backfill.window, *self.future.quotas)
-        self._gate = None if self.future.limited is None else _Gate(self.future.limited)
-        self._by_priority = self.future.by_priority()
-
-    def decide(self, system: System) -> Iterable[Action]:
-        """Reserve for the jobs that limits admit, and start those whose time has come."""
-        assert self._on_nodes is not None
-        if self._by_priority is not None:
-            self._on_nodes.order_by(self._by_priority.rank(system))
-            self._by_priority.limit(self._on_nodes.tables.turns.ahead, self._backfill)
-        submitted = system.submitted if self._gate is None else self._gate.admit(system)
-        news = _News(system.now, submitted, system.ended, system.rejected)
-        actions = self._on_nodes.actions(news)  # type: ignore[arg-type]
-        return actions if self._by_priority is None else self._by_priority.noting(actions)
-
-    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel, unless limits admit jobs later, or their order changes."""
-        assert self._on_nodes is not None
-        is_fixed = self._gate is None and self._by_priority is None
-        return self._on_nodes.compiled(run) if is_fixed else None
-
-
-@dataclass
-class _Backfilling(PriorityOrder):
-    """In order of the rows, with a reservation for the first blocked job of each queue, or none."""
-
-    future: Future | None = field(default=None, repr=False)
-
-    def begin(self, system: System) -> None:
-        """Prepare for the machine."""
-        super().begin(system)
-        assert self.future is not None
-        self._gate = None if self.future.limited is None else _Gate(self.future.limited)
-        self._by_priority = self.future.by_priority()
-        self._admitted = np.zeros(len(system.submit), dtype=bool)
-
-    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
-        """Return the rows of jobs, which are in order."""
-        return jobs.astype(np.float64)
-
-    def decide(self, system: System) -> Iterable[Action]:
-        """Start and backfill jobs in order, those that limits admit."""
-        queues = self._queues
-        assert queues is not None
-        self._admitted[system.submitted if self._gate is None else self._gate.admit(system)] = True
-        jobs = [job for job in system.queue if self._admitted[job]]
-        if self._by_priority is None:
-            return queues.actions(system, jobs)
-        jobs.sort(key=self._by_priority.rank(system).__getitem__)
-        return self._by_priority.noting(queues.actions(system, jobs))
-
-    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel, unless limits admit jobs later, or their order changes."""
-        queues, is_fixed = self._queues, self._gate is None and self._by_priority is None
-        return queues.compiled(run) if queues is not None and is_fixed else None
-
-
-class _Machine(SiteMachine):
-    """The nodes of a site, whose jobs are those of a queue."""
-
-    def __init__(self, site: Site, future: Future) -> None:
-        super().__init__(site)
-        self._future = future
-
-    def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
-        """Return the number of the request of each row."""
-        if not hasattr(self, "requests"):
-            none = {name: np.zeros(0, dtype=np.int64) for name in ("processors", "requested_time")}
-            self._stated = Requests(self.site, none)
-            for row in self._future.rows:
-                self._stated.add(row.ways)
-            runs = [not row.label for row in self._future.rows]
-            closing = self._future.supply.closing
-            self._lines = _Queues(self.site, jobs, np.array(runs, dtype=bool), closing)
-        self.serve(self._stated, self._lines)
-        return self.requests.numbers
-
-
-class _Queues(Queues):
-    """The queues of the pending jobs, after what runs; drains close nodes to further starts."""
-
-    def __init__(
-        self, site: Site, jobs: Mapping[str, NDArray[Any]], runs: Flags, closing: Floats
-    ) -> None:
-        super().__init__(site, jobs)
-        self._closing = closing
-        first = max(self.tier, default=0) + 1
-        self.tier = [first if is_running else at for at, is_running in zip(self.tier, runs)]
-
-    def windows(self, reservation: int, origin: float) -> Windows:
-        """Return when nodes are closed to the jobs of a reservation, or of none (-1)."""
-        times = np.unique(self._closing[np.isfinite(self._closing)])
-        drains = Windows(
-            times - origin,
-            np.full(len(times), np.inf),
-            np.ones(len(times), dtype=bool),
-            self._closing == times[:, None],
-        )
-        found = super().windows(reservation, origin)
-        if reservation >= 0:  # jobs may start until it ends, and are ended with it
-            own = self.reservations[reservation]
-            after = (found.start == own.end - origin) & (found.end == math.inf)
-            found = found._replace(of_starts=found.of_starts | (after & found.closed.all(axis=1)))
-        return Windows(*(np.concatenate(parts) for parts in zip(found, drains)))
 
 
 def _whole(seconds: float) -> int:

@@ -1,0 +1,228 @@
+"""The policies and the machine by which a forecast plays a queue on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.machines.site import SiteMachine
+from optsched.policies.conservative import Conservative, NodeReservations
+from optsched.policies.priority import Column, PriorityOrder
+from optsched.policies.site import _limited, _reservations
+from optsched.simulator.actions import Action, Start
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.system import System
+from optsched.sites.queues import Queues, Windows
+from optsched.sites.records import Ints
+from optsched.sites.requests import Chunks, Requests
+from optsched.sites.site import Site
+from optsched.slurm.backfill import Backfill
+from optsched.slurm.fair_share import Usage
+from optsched.slurm.order import Aging
+from optsched.slurm.supply import Flags
+
+Floats = NDArray[np.float64]
+
+
+class Gate:
+    """Lets the waiting jobs into the queue that limits admit, in order of the rows."""
+
+    def __init__(self, limited: _limited.Limited) -> None:
+        self._limited = limited._replace(left=limited.left.copy())
+        self._outside = list[int]()
+
+    def admit(self, system: System) -> list[int]:
+        """Return the jobs that come into the queue now."""
+        ended = np.array(system.ended, dtype=np.int64)
+        _limited.give_back(self._limited, ended, len(ended))
+        rows = np.array(sorted([*self._outside, *system.submitted]), dtype=np.int64)
+        count = _limited.admit(self._limited, rows, len(rows))
+        self._outside = rows[count:].tolist()
+        found: list[int] = rows[:count].tolist()
+        return found
+
+
+class ByPriority:
+    """The order of the rows: those that run, then the others by age and fair share."""
+
+    def __init__(
+        self,
+        grows: Aging,
+        usage: Usage | None,  # None if no fair share changes
+        waiting: Ints,
+        priority: Floats,
+        ages: Floats,
+        waited: Floats,  # for how long each could have started
+        are_set: Flags,  # whether operators have set the priorities, which do not change then
+        rows: int,
+    ) -> None:
+        self._grows, self._waiting, self._ages, self._are_set = grows, waiting, ages, are_set
+        self._usage, self._waited = usage, waited
+        self._fixed = priority - self._changing(ages, 0, ())
+        self._since = np.zeros(rows)  # when each came into the queue
+        self._rank = np.arange(rows, dtype=np.float64)
+
+    def rank(self, system: System) -> Floats:
+        """Return the place of each row at a time at which some come into the queue."""
+        now = system.now
+        self._since[system.submitted] = now
+        self._there = now - self._since[self._waiting]
+        ages = self._ages + (now if self._grows.always else self._there)
+        self._priority = np.floor(self._fixed + self._changing(ages, now, system.ended))
+        order = np.argsort(-self._priority, kind="stable")
+        self._rank[self._waiting[order]] = self._waiting
+        return self._rank
+
+    def limit(self, ahead: Floats, backfill: Backfill) -> None:
+        """Let rows reserve within the window that are old and high enough, and others not."""
+        is_old = self._waited + self._there >= backfill.least_age
+        is_high = self._priority >= backfill.least_priority
+        ahead[self._waiting] = np.where(is_old & is_high, backfill.window, 0)
+
+    def noting(self, actions: Iterable[Action]) -> Iterator[Action]:
+        """Yield actions, and note the jobs that they start."""
+        for action in actions:
+            yield action
+            if self._usage is not None and isinstance(action, Start):
+                self._usage.start(action.job)
+
+    def _changing(self, ages: Floats, now: float, ended: Iterable[int]) -> Floats:
+        """Return the points of each waiting job for its age and its fair share."""
+        found = self._grows.of(ages)
+        if self._usage is not None:
+            found = found + self._usage.points(now, ended)[self._usage.owner[self._waiting]]
+        return np.where(self._are_set, 0.0, found)
+
+
+class _News(NamedTuple):
+    """What a policy hears of at a decision."""
+
+    now: float
+    submitted: list[int]
+    ended: list[int]
+    rejected: list[int]
+
+
+@dataclass
+class Reserving(Conservative):
+    """Reservations in order of the rows, as by Slurm's backfill scheduler."""
+
+    gate: Gate | None  # None if no limits hold jobs back
+    by_priority: ByPriority | None  # None if the order stays
+    backfill: Backfill
+    quotas: tuple[Ints, Ints]
+
+    def begin(self, system: System) -> None:
+        """Start with no reservations."""
+        assert isinstance(system.machine, SiteMachine)
+        self._on_nodes = NodeReservations(system, system.machine)
+        self._on_nodes.tables.replans[0] = _reservations.IF_LATE  # as Slurm does in each cycle
+        self._on_nodes.look_ahead(self.backfill.window, *self.quotas)
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Reserve for the jobs that limits admit, and start those whose time has come."""
+        assert self._on_nodes is not None
+        if self.by_priority is not None:
+            self._on_nodes.order_by(self.by_priority.rank(system))
+            self.by_priority.limit(self._on_nodes.tables.turns.ahead, self.backfill)
+        submitted = system.submitted if self.gate is None else self.gate.admit(system)
+        news = _News(system.now, submitted, system.ended, system.rejected)
+        actions = self._on_nodes.actions(news)  # type: ignore[arg-type]
+        return actions if self.by_priority is None else self.by_priority.noting(actions)
+
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel, unless limits admit jobs later, or their order changes."""
+        assert self._on_nodes is not None
+        is_fixed = self.gate is None and self.by_priority is None
+        return self._on_nodes.compiled(run) if is_fixed else None
+
+
+@dataclass
+class Backfilling(PriorityOrder):
+    """In order of the rows, with a reservation for the first blocked job of each queue, or none."""
+
+    gate: Gate | None = None
+    by_priority: ByPriority | None = None
+
+    def begin(self, system: System) -> None:
+        """Prepare for the machine."""
+        super().begin(system)
+        self._admitted = np.zeros(len(system.submit), dtype=bool)
+
+    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
+        """Return the rows of jobs, which are in order."""
+        return jobs.astype(np.float64)
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Start and backfill jobs in order, those that limits admit."""
+        queues = self._queues
+        assert queues is not None
+        self._admitted[system.submitted if self.gate is None else self.gate.admit(system)] = True
+        jobs = [job for job in system.queue if self._admitted[job]]
+        if self.by_priority is None:
+            return queues.actions(system, jobs)
+        jobs.sort(key=self.by_priority.rank(system).__getitem__)
+        return self.by_priority.noting(queues.actions(system, jobs))
+
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel, unless limits admit jobs later, or their order changes."""
+        queues, is_fixed = self._queues, self.gate is None and self.by_priority is None
+        return queues.compiled(run) if queues is not None and is_fixed else None
+
+
+class PlayedSite(SiteMachine):
+    """The nodes of a site, whose jobs are those of a queue."""
+
+    def __init__(
+        self,
+        site: Site,
+        ways: Iterable[Sequence[tuple[Chunks, Flags]]],
+        runs: Flags,
+        closing: Floats,
+    ) -> None:
+        super().__init__(site)
+        self._ways, self._runs, self._closing = ways, runs, closing
+
+    def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
+        """Return the number of the request of each row."""
+        if not hasattr(self, "requests"):
+            none = {name: np.zeros(0, dtype=np.int64) for name in ("processors", "requested_time")}
+            self._stated = Requests(self.site, none)
+            for ways in self._ways:
+                self._stated.add(ways)
+            self._lines = PlayedQueues(self.site, jobs, self._runs, self._closing)
+        self.serve(self._stated, self._lines)
+        return self.requests.numbers
+
+
+class PlayedQueues(Queues):
+    """The queues of the pending jobs, after what runs; drains close nodes to further starts."""
+
+    def __init__(
+        self, site: Site, jobs: Mapping[str, NDArray[Any]], runs: Flags, closing: Floats
+    ) -> None:
+        super().__init__(site, jobs)
+        self._closing = closing
+        first = max(self.tier, default=0) + 1
+        self.tier = [first if is_running else at for at, is_running in zip(self.tier, runs)]
+
+    def windows(self, reservation: int, origin: float) -> Windows:
+        """Return when nodes are closed to the jobs of a reservation, or of none (-1)."""
+        times = np.unique(self._closing[np.isfinite(self._closing)])
+        drains = Windows(
+            times - origin,
+            np.full(len(times), np.inf),
+            np.ones(len(times), dtype=bool),
+            self._closing == times[:, None],
+        )
+        found = super().windows(reservation, origin)
+        if reservation >= 0:  # jobs may start until it ends, and are ended with it
+            own = self.reservations[reservation]
+            after = (found.start == own.end - origin) & (found.end == math.inf)
+            found = found._replace(of_starts=found.of_starts | (after & found.closed.all(axis=1)))
+        return Windows(*(np.concatenate(parts) for parts in zip(found, drains)))
