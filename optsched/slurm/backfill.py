@@ -73,7 +73,7 @@ class Backfill(NamedTuple):
 
 
 def backfill(settings: Mapping[str, str]) -> Backfill:
-    """Return what the settings of a cluster say on reservations, or what Slurm does without."""
+    """Return what the settings of a cluster say on reservations, with the defaults of Slurm."""
     stated = [each.partition("=") for each in settings.get("schedulerparameters", "").split(",")]
     numbers = {name.strip(): whole_number(text.strip()) for name, _, text in stated}
     found = {name: number for name, number in numbers.items() if number is not None}
