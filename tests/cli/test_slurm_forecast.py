@@ -10,6 +10,7 @@ import pytest
 from optsched.sites.site_file import read_site_file
 
 FROM = ("--from", "sample-slurm")
+BRIEFLY = (*FROM, "--time-limit", "1")
 
 
 def test_a_forecast_says_when_each_job_starts(optsched):
@@ -43,7 +44,7 @@ def test_what_if_tells_the_difference(optsched, tmp_path):
     assert shifts.get(waiting[-1], 0) <= 0
     submitted = optsched(*words, "--what-if", "submit -N 1 -t 10:00").stdout
     assert "what-if" in submitted or re.search(r"submit -N 1", submitted)
-    plan = optsched("slurm", "plan", *FROM, "--what-if", f"drain {site.nodes[0]}").stdout
+    plan = optsched("slurm", "plan", *BRIEFLY, "--what-if", f"drain {site.nodes[0]}").stdout
     assert re.search(r"now \d+ starts?, and then \d+", plan)
     explained = optsched("slurm", "explain", waiting[0], *FROM, "--what-if", "add 100 like c01")
     assert "what if" in explained.stdout
@@ -89,15 +90,15 @@ def test_the_state_is_a_page_of_one_file(optsched, tmp_path):
 
 
 def test_strict_order_and_reservations_are_said(optsched):
-    strict = json.loads(optsched("slurm", "plan", *FROM, "--order", "strict", "--json").stdout)
+    strict = json.loads(optsched("slurm", "plan", *BRIEFLY, "--order", "strict", "--json").stdout)
     assert strict["order"] == "strict"
-    one = json.loads(optsched("slurm", "plan", *FROM, "--reserve", "1", "--json").stdout)
-    none = json.loads(optsched("slurm", "plan", *FROM, "--json").stdout)
+    one = json.loads(optsched("slurm", "plan", *BRIEFLY, "--reserve", "1", "--json").stdout)
+    none = json.loads(optsched("slurm", "plan", *BRIEFLY, "--json").stdout)
     assert none["reserved"] == []
     [kept] = one["reserved"]
     assert {"job", "start", "nodes"} == {*kept}
     assert kept["start"] > one["time"]
-    text = optsched("slurm", "plan", *FROM, "--reserve", "1").stdout
+    text = optsched("slurm", "plan", *BRIEFLY, "--reserve", "1").stdout
     assert f"job {kept['job']} starts in" in text
 
 
