@@ -72,10 +72,15 @@ class Backfill(NamedTuple):
         return quotas.T.copy(), np.array(most)
 
 
+def stated(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the SchedulerParameters of a cluster by name."""
+    each = [one.partition("=") for one in settings.get("schedulerparameters", "").split(",")]
+    return {name.strip(): text.strip() for name, _, text in each}
+
+
 def backfill(settings: Mapping[str, str]) -> Backfill:
     """Return what the settings of a cluster say on reservations, with the defaults of Slurm."""
-    stated = [each.partition("=") for each in settings.get("schedulerparameters", "").split(",")]
-    numbers = {name.strip(): whole_number(text.strip()) for name, _, text in stated}
+    numbers = {name: whole_number(text) for name, text in stated(settings).items()}
     found = {name: number for name, number in numbers.items() if number is not None}
     quotas = {name: found[name] for name in OWNERS if found.get(name, -1) >= (name != TASKS)}
     if "bf_max_job_assoc" in quotas:  # which Slurm then heeds instead

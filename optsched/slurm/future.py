@@ -23,7 +23,7 @@ from optsched.sites.requests import Chunks
 from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Site
 from optsched.slurm.access import open_partitions, own_qos_of
-from optsched.slurm.backfill import HEEDED, UNHEEDED, Backfill, backfill
+from optsched.slurm.backfill import HEEDED, UNHEEDED, Backfill, backfill, stated
 from optsched.slurm.fair_share import FairShares, Usage, fair_shares
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
@@ -138,9 +138,12 @@ class Future:
     @property
     def unheeded(self) -> tuple[str, ...]:
         """The settings of Slurm's backfill scheduler on reservations that are not played."""
-        stated = self.supply.settings.get("schedulerparameters", "").split(",")
         names = UNHEEDED if self.chosen == "conservative" else UNHEEDED | HEEDED
-        return tuple(each for each in stated if each.partition("=")[0].strip() in names)
+        return tuple(
+            f"{name}={text}" if text else name
+            for name, text in stated(self.supply.settings).items()
+            if name in names or (name in HEEDED and whole_number(text) is None)
+        )
 
     @cached_property
     def backfill(self) -> Backfill:

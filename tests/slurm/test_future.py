@@ -664,6 +664,10 @@ def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job
     assert found.notes[1] == f"{unheeded}bf_one_resv_per_job"
     easy = forecast(Future(queue_of(runs, waits), supply, "easy"), None, draws=0)
     assert easy.notes[1] == f"{unheeded}bf_window=60, bf_one_resv_per_job"
+    for text in ("x", "", "-1", "9" * 5000):
+        unread = with_settings(supply, schedulerparameters=f"bf_interval=5, bf_max_job_user={text}")
+        [shown] = Future(queue_of(runs, waits), unread).unheeded
+        assert shown == f"bf_max_job_user={text}".removesuffix("=")
     builtin = with_settings(supply, schedulertype="sched/builtin")
     assert Future(queue_of(runs, waits), builtin).chosen == "none"
 
