@@ -39,9 +39,9 @@ _jobs_of_runs: list[int] = []  # of this process
 
 
 def worth_compiling(jobs: int, compiled_from: int | None = None) -> bool:
-    """Return whether kernels that are not on disk are worth compiling for a run of so many jobs.
+    """Count a run, and return whether kernels that are not on disk are worth compiling for it.
 
-    By default, the earlier runs of the process count too.
+    By default, the jobs of all runs of the process so far count.
     """
     _jobs_of_runs[:] = [sum(_jobs_of_runs) + jobs]
     if compiled_from is not None:

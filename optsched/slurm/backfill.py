@@ -41,7 +41,7 @@ UNHEEDED = frozenset(("bf_one_resv_per_job",))
 
 
 class Backfill(NamedTuple):
-    """What SchedulerParameters say on reservations."""
+    """The SchedulerParameters on reservations."""
 
     window: int  # seconds within which a reservation has to begin
     least_age: int  # seconds for which a job has waited that has one
@@ -79,7 +79,7 @@ def stated(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def backfill(settings: Mapping[str, str]) -> Backfill:
-    """Return what the settings of a cluster say on reservations, with the defaults of Slurm."""
+    """Return the settings of a cluster on reservations, with the defaults of Slurm."""
     numbers = {name: whole_number(text) for name, text in stated(settings).items()}
     found = {name: number for name, number in numbers.items() if number is not None}
     quotas = {name: found[name] for name in OWNERS if found.get(name, -1) >= (name != TASKS)}
