@@ -5,7 +5,8 @@
 Protocol: for each seed, three Slurms of 64 nodes with their default cycles get the same jobs at the
 same times, drawn as in ``real_slurm.py``, with priorities (``--nice``, below 0) at random. The
 first is left alone; for the second ``optsched slurm apply --yes`` is run every ``--every`` seconds
-with ``--reserve 1``; for the third ``optsched slurm watch --yes`` runs. Nothing is held. After
+with ``--order strict --reserve 1``; for the third ``optsched slurm watch --yes`` runs with the same
+options. Nothing is held. After
 ``--minutes`` what has started counts: jobs, node-hours that have been used, the sum of the
 priorities of started jobs, and the mean wait of all submitted jobs, those that still wait with what
 they have waited. Of the pins that are set, those are met whose jobs start on them. Slurms run side
@@ -45,7 +46,7 @@ WAYS = ("alone", "apply", "watch")
 
 MEASURED = ("jobs", "node_hours", "priority", "wait_s", "pins", "met")
 
-PLANNING = ("--yes", "--reserve", "1", "--time-limit", "5")
+PLANNING = ("--yes", "--order", "strict", "--reserve", "1", "--time-limit", "5")
 """Options of ``apply`` and ``watch``."""
 
 MULTIFACTOR = SETTINGS.replace("priority/basic", "priority/multifactor")

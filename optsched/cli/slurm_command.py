@@ -50,7 +50,7 @@ from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.order import age
 from optsched.slurm.own_plan import PlannedStart
-from optsched.slurm.pins import Update, clearing, pinned, pinned_placements
+from optsched.slurm.pins import Update, clearing, lowering, pinned, pinned_placements
 from optsched.slurm.plan import (
     Ask,
     Plan,
@@ -81,7 +81,10 @@ PATIENCE = 2
 """Cycles of `watch` in which Slurm may leave a pinned job waiting until its pin is cleared."""
 
 LOOK = 5.0
-"""Seconds between two looks of `watch` at the pins of a plan."""
+"""Seconds between two looks of `watch` at the pins of a plan, and for which a job is raised."""
+
+MOMENTS = 0.5
+"""Seconds between two looks at jobs that are raised."""
 
 NO_PLACE = "-"
 """What a table shows for no nodes."""
@@ -229,6 +232,7 @@ def plan(
     if solved.plan.updates.updates:
         print()
         _print_updates(solved.plan.updates.updates)
+        _print_way_back(solved.plan)
     return DONE
 
 
@@ -485,6 +489,8 @@ def _follow(updates: Sequence[Update], yes: bool, plan: Plan | None = None) -> i
     """Carry updates, of a plan perhaps, out if `yes`, and print their lines."""
     if not yes:
         _print_updates(updates)
+        if plan is not None:
+            _print_way_back(plan)
         say(f"optsched: dry run of {counted(len(updates), 'update')}; --yes carries it out")
         return DONE
     updated = 0
@@ -497,7 +503,23 @@ def _follow(updates: Sequence[Update], yes: bool, plan: Plan | None = None) -> i
     say(f"optsched: updated {updated:,} of {counted(len(updates), 'job')}")
     if plan is not None:
         _give_up(plan)
+        _lower()
     return DONE
+
+
+def _lower() -> None:
+    """Set the nice of raised jobs back, once they have started or their time is over."""
+    until = time.monotonic() + LOOK
+    while raised := lowering(current_queue()):
+        if time.monotonic() < until and any(each.job.state == "PENDING" for each in raised):
+            time.sleep(MOMENTS)
+            continue
+        for update, reason in carry_out(raised):
+            if reason:
+                say(f"optsched: the nice of job {update.label} is not set back: {reason}")
+            else:
+                print_line(update.line)
+        return
 
 
 def _follow_once(updates: Sequence[Update], yes: bool, plan: Plan | None = None) -> int:
@@ -512,6 +534,13 @@ def _follow_once(updates: Sequence[Update], yes: bool, plan: Plan | None = None)
 def _print_updates(updates: Iterable[Update]) -> None:
     for update in updates:
         print_line(update.line)
+
+
+def _print_way_back(plan: Plan) -> None:
+    """Print how the nice of raised jobs is set back where the lines are run by hand."""
+    if raised := plan.updates.raised:
+        print_line(f"# {counted(len(raised), 'job')} raised until the start; soon afterwards:")
+        print_line("# optsched slurm reset --yes")
 
 
 def _print_jobs(plan: Plan) -> None:

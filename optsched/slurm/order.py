@@ -31,6 +31,14 @@ def rank(job: QueuedJob, supply: Supply) -> tuple[int, int, int]:
     return -tier, -job.priority, job.job_id
 
 
+def ahead_by(job: QueuedJob, others: Iterable[QueuedJob]) -> int:
+    """Return how far a job is raised to be before others.
+
+    It goes twice as far as needed: priorities move until the job starts, and none is shown below 1.
+    """
+    return 2 * (max(other.priority for other in others) - job.priority + 1)
+
+
 def age(job: QueuedJob, now: int) -> int:
     """Return for how many seconds a pending job could have started."""
     since = job.eligible or job.submit

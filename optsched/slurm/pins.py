@@ -2,7 +2,8 @@
 
 A pin sets two fields of a job, and both can be set back: the nodes that it requires, which were
 none before, and its comment, which gets a mark in front of what it was. The mark has a digest of
-the nodes; so nodes that somebody else has set since are not taken for ours.
+the nodes; so nodes that somebody else has set since are not taken for ours. To start at once, a job
+may be raised before others with its pin, by its nice. The mark has the nice before and since.
 
 The number of nodes is never set, though a job that may start on more nodes than it requires could
 then be held to these. As an operator's setting it would exempt the job from limits for good, and
@@ -27,7 +28,13 @@ from optsched.slurm.snapshot import Row, SlurmSnapshot
 LONGEST_COMMENT = 1024
 """Most bytes of a comment that Slurm accepts."""
 
-_MARKED = re.compile(r"optsched:([0-9a-f]{8})(?: (.*))?", re.DOTALL)
+LONGEST_RAISE = ":-2147483645:-2147483645"
+"""The longest part of a mark that has the nice before and since."""
+
+LEAST_NICE = -(2**31) + 3
+"""The least nice that Slurm accepts."""
+
+_MARKED = re.compile(r"optsched:([0-9a-f]{8})(?::(-?\d{1,10}):(-?\d{1,10}))?(?: (.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -35,8 +42,8 @@ class Update:
     """Update of a job."""
 
     label: str  # number of the job
-    # What the update does: ``pin``, ``clear`` a pin, or only ``unmark`` a job whose nodes
-    # somebody else has set
+    # What the update does: ``pin``, ``clear`` a pin, ``lower`` a job that is raised, or only
+    # ``unmark`` a job whose nodes somebody else has set
     what: str
     job: QueuedJob  # record of the queue on which the update was decided
     settings: tuple[str, ...]  # settings, as ``scontrol update`` takes them
@@ -58,6 +65,7 @@ class Updates:
 
     updates: tuple[Update, ...]  # pins to clear first, then new pins, jobs of higher priority first
     without: Mapping[str, str]  # by label, the jobs of the plan that are not pinned, and why
+    raised: frozenset[str] = frozenset()  # labels of pinned jobs that are raised until they start
 
 
 def without_pins(queue: Queue) -> Queue:
@@ -68,10 +76,17 @@ def without_pins(queue: Queue) -> Queue:
 def clearing(queue: Queue, keep: Iterable[str] = ()) -> tuple[Update, ...]:
     """Return the updates that take all pins back, but those of the labels in `keep`.
 
-    Those of running jobs stay: Slurm refuses to clear the nodes of a running job.
+    Those of running jobs stay: Slurm refuses to clear the nodes of a running job. They are lowered
+    if they are raised still.
     """
     kept = {*keep}
     found = (_cleared(job) for job in queue.jobs if job.label not in kept)
+    return tuple(update for update in found if update is not None)
+
+
+def lowering(queue: Queue) -> tuple[Update, ...]:
+    """Return the updates that set the nice of raised jobs back, pending or running."""
+    found = (_lowered(job) for job in queue.jobs)
     return tuple(update for update in found if update is not None)
 
 
@@ -106,6 +121,7 @@ def updates_of(
     placements: Placements,
     # Labels of jobs that are not pinned this time, as Slurm did not start them on their pins
     unmet: Collection[str] = (),
+    raises: Mapping[str, int] = {},  # by label, how far a job is raised if it is pinned
 ) -> Updates:
     """Return the updates by which Slurm follows a plan."""
     names = snapshot.problem.nodes
@@ -126,12 +142,18 @@ def updates_of(
             continue
         keep.append(row.label)
         job = as_is.get(row.label, row.job)
-        if _digest(job.required) != _digest(nodes):
-            comment = f"Comment={_mark(nodes)}{row.job.comment and ' '}{row.job.comment}"
-            settings = (f"ReqNodeList={host_list(nodes)}", comment)
-            pins.append((row.job.priority, Update(row.label, "pin", job, settings)))
+        higher = raises.get(row.label, 0)
+        if higher or _digest(job.required) != _digest(nodes):
+            mark, settings = _mark(nodes), [f"ReqNodeList={host_list(nodes)}"]
+            if higher:
+                nice = max(LEAST_NICE, row.job.nice - higher)
+                mark += f":{row.job.nice}:{nice}"
+                settings.append(f"Nice={nice}")
+            settings.append(f"Comment={mark}{row.job.comment and ' '}{row.job.comment}")
+            pins.append((row.job.priority, Update(row.label, "pin", job, (*settings,))))
     pins.sort(key=lambda pair: -pair[0])
-    return Updates((*clearing(queue, keep), *(update for _, update in pins)), without)
+    updates = (*clearing(queue, keep), *(update for _, update in pins))
+    return Updates(updates, without, frozenset(raises.keys() & {*keep}))
 
 
 def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
@@ -146,22 +168,42 @@ def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
         return "its number of nodes is not fixed"
     if "\0" in job.comment or any("\ud800" <= sign <= "\udfff" for sign in job.comment):
         return "its comment cannot be set back"
-    if len(f"{_mark(nodes)} {job.comment}".encode()) > LONGEST_COMMENT:
+    if len(f"{_mark(nodes)}{LONGEST_RAISE} {job.comment}".encode()) > LONGEST_COMMENT:
         return "its comment has no room for a mark"
     return ""
 
 
 def _original(job: QueuedJob) -> QueuedJob:
-    """Return a job with the nodes and the comment that it had before its pin."""
+    """Return a job with the nodes, the nice and the comment that it had before its pin."""
     marked = _MARKED.fullmatch(job.comment)
     if marked is None:
         return job
-    job = replace(job, comment=marked[2] or "")
+    job = replace(_as_before(job, marked), comment=marked[4] or "")
     if marked[1] != _digest(job.required):
         return job
     # after a restart Slurm 24.11 shows no number, of which a pin is evidence
     most = job.most_nodes or (len(job.required) if len(job.required) > 1 else 0)
     return replace(job, required=(), most_nodes=most)
+
+
+def _as_before(job: QueuedJob, marked: re.Match[str]) -> QueuedJob:
+    """Return a job as before it was raised; as it is if somebody else has set its nice since."""
+    if marked[3] is None or int(marked[3]) != job.nice:
+        return job
+    before = int(marked[2])
+    return replace(job, nice=before, priority=max(1, job.priority - (before - job.nice)))
+
+
+def _lowered(job: QueuedJob) -> Update | None:
+    """Return the update that sets the nice of a job back; None for a job that is not raised."""
+    marked = _MARKED.fullmatch(job.comment)
+    ended = job.state != "PENDING" and not job.has_nodes
+    if marked is None or marked[3] is None or ended:
+        return None
+    nice = _as_before(job, marked).nice
+    set_nice = (f"Nice={nice}",) if nice != job.nice else ()
+    rest = f" {marked[4]}" if marked[4] else ""
+    return Update(job.label, "lower", job, (*set_nice, f"Comment=optsched:{marked[1]}{rest}"))
 
 
 def _is_pinned(job: QueuedJob) -> bool:
@@ -175,11 +217,12 @@ def _cleared(job: QueuedJob) -> Update | None:
     original = _original(job)
     pending, its = job.state == "PENDING", _is_pinned(job)
     if original is job or not (pending or (job.has_nodes and not its)):
-        return None
-    comment = f"Comment={original.comment}"
+        return _lowered(job)
+    settings = (f"Nice={original.nice}",) if original.nice != job.nice else ()
+    settings = (*settings, f"Comment={original.comment}")
     if its:
-        return Update(job.label, "clear", job, ("ReqNodeList=", comment))
-    return Update(job.label, "unmark", job, (comment,))
+        return Update(job.label, "clear", job, ("ReqNodeList=", *settings))
+    return Update(job.label, "unmark", job, settings)
 
 
 def _mark(nodes: Iterable[str]) -> str:

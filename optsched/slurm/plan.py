@@ -13,15 +13,22 @@ from typing import Any, NamedTuple
 
 from optsched.durations import short
 from optsched.models.node_placement.problem import Placements
-from optsched.models.node_placement.rules import Rule, RuledPlacement, with_rules
+from optsched.models.node_placement.rules import Rule, RuledPlacement, room, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.slurm.capture import capture_queue, captured, run_command
-from optsched.slurm.order import age, rank
+from optsched.slurm.order import Order, age, ahead_by, rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_pins
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import lacking
-from optsched.slurm.reserved import Reserved, reserve, reserved, starts_now, with_reserved
+from optsched.slurm.reserved import (
+    Reserved,
+    beside,
+    reserve,
+    reserved,
+    starts_now,
+    with_reserved,
+)
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply
@@ -104,7 +111,43 @@ class Plan:
     @cached_property
     def updates(self) -> Updates:
         """The updates by which Slurm follows the plan."""
-        return updates_of(self.situation.queue, self.situation.posed, self.placements, self.unmet)
+        situation = self.situation
+        return updates_of(
+            situation.queue, situation.posed, self.placements, self.unmet, self.raises
+        )
+
+    @cached_property
+    def raises(self) -> Mapping[str, int]:
+        """By label, how far jobs are raised to be before all that wait for their nodes.
+
+        Without `Ask.reserve` none is. A job is raised only if it passes none over, as far as is
+        known: each job before it starts by the plan, or has no room beside the reservations and
+        those that do and come before it. One left to Slurm may have room.
+        """
+        situation = self.situation
+        posed, supply, problem = situation.posed, situation.supply, situation.posed.problem
+        if not situation.ask.reserve:
+            return {}
+        order = Order(without_pins(situation.queue), supply)
+        in_order = sorted(range(len(posed.rows)), key=lambda at: rank(posed.rows[at].job, supply))
+        found: dict[str, int] = {}
+        started: list[int] = []
+        for place in in_order:
+            row, job = posed.rows[place], posed.rows[place].job
+            if not self.placements.nodes[place]:
+                if not row.request.fits(supply):
+                    continue
+                there = room(problem, self.placements.only(started), place)
+                if there.sum() < problem.chunks[place]:
+                    continue
+                break
+            started.append(place)
+            before = order.before(job, of_tier=True)
+            if not before or job.priority_by_operator or unseen_rules(job, situation.queue, supply):
+                continue
+            if posed.left.keys().isdisjoint(each.label for each in before):
+                found[row.label] = ahead_by(job, before)
+        return found
 
     def lost(self, now: Queue) -> frozenset[str]:
         """Return the labels of the jobs on whose nodes others have started since.
@@ -177,6 +220,8 @@ class Plan:
             if at:
                 continue
             reason = lacking(row.request, supply) or FITS
+            if reason == FITS and (jobs := self._would_delay(place)):
+                reason = f"it would delay job {jobs}"
             if row.label in self.delayed:
                 reason += f"; {self.delayed[row.label]}"
             problem = self.situation.posed.problem
@@ -185,6 +230,17 @@ class Plan:
                 reason = f"on the first room left it would break {broken}" if broken else reason
             found.append((row, reason))
         return tuple(sorted(found, key=lambda pair: rank(pair[0].job, supply)))
+
+    def _would_delay(self, place: int) -> str:
+        """Return the reserved jobs that alone keep a job from its room beside the plan."""
+        kept, problem = self.situation.reserved, self.situation.posed.problem
+        ends = tuple(map(beside, kept))
+        theirs = {name for name in problem.resources if name.endswith(ends)}
+        with_them, without = (
+            room(problem, self.placements, place, names).sum() >= problem.chunks[place]
+            for names in ((), theirs)
+        )
+        return ", ".join(one.row.label for one in kept) if without > with_them else ""
 
     @cached_property
     def delayed(self) -> Mapping[str, str]:
@@ -201,6 +257,8 @@ class Plan:
         for place in order:
             row = rows[place]
             if self.placements.nodes[place] or not row.request.fits(supply):
+                continue
+            if self._would_delay(place):
                 continue
             if not any(
                 rank(row.job, supply) < rank(other.job, supply) and row.request.nodes[[*at]].any()
@@ -278,6 +336,7 @@ class Plan:
             "blocked": dict(self.situation.posed.blocked),
             "left": dict(self.situation.posed.left),
             "not_pinned": dict(self.updates.without),
+            "raised": sorted(self.updates.raised),
             "lines": list(lines.values()),
         }
 
@@ -329,7 +388,7 @@ CHANGING = frozenset(
 )
 """Fields that change while a job waits, or that tasks of one array do not share."""
 
-OF_PIN = ("required", "comment")
+OF_PIN = ("required", "comment", "nice")
 """The fields of a job that count when its pin is taken back."""
 
 
@@ -378,7 +437,7 @@ def _changed(update: Update, now: QueuedJob | None) -> str:
     before = update.job
     if now is None:
         return "it is no longer in the queue"
-    if now.state != before.state:
+    if now.state != before.state and update.what != "lower":
         return f"it is {now.state} by now"
     names = [field.name for field in fields(QueuedJob) if field.name not in CHANGING]
     for name in names if update.what == "pin" else OF_PIN:

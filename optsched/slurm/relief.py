@@ -13,7 +13,7 @@ from optsched.sites.host_lists import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
 from optsched.slurm.node_weights import on_lighter_nodes
-from optsched.slurm.order import tasks
+from optsched.slurm.order import ahead_by, tasks
 from optsched.slurm.pins import Updates, updates_of
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields
 
@@ -177,17 +177,7 @@ class Relief:
         """The line that puts the job before the others, if there are any."""
         if not self.explanation.overtaken:
             return ()
-        return (self._put(self._ahead_by),)
-
-    @property
-    def _ahead_by(self) -> int:
-        """How far the job is raised to be before the others.
-
-        It goes twice as far as needed: priorities move until the job starts, and none is shown
-        below 1.
-        """
-        first = max(other.priority for other in self.explanation.overtaken)
-        return 2 * (first - self.explanation.job.priority + 1)
+        return (self._put(ahead_by(self.explanation.job, self.explanation.overtaken)),)
 
     def _put(self, higher: int) -> str:
         """Return the line that raises the job from what it is now; 0 takes that back.

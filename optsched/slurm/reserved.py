@@ -217,7 +217,6 @@ def _beside(
     places = [supply.columns.index(name) for name in named]
     here = np.zeros(len(supply.site.nodes), dtype=bool)
     here[list(one.at)] = True
-    beside = f"beside job {one.row.label}"
     left = np.maximum(0, one.supply.amounts[:, places] - one.taken(named))
     if one.request.exclusive:
         left[:] = 0
@@ -231,7 +230,7 @@ def _beside(
     licences = sorted(one.request.licences)
     left_of = np.array([_left_of(name, one) for name in licences], dtype=np.int64)
     asked = table([row.request.licences for row in rows], licences) * late[:, None]
-    more = [*(f"{name} {beside}" for name in named), f"nodes {beside}"]
+    more = [f"{name}{beside(one)}" for name in (*named, "nodes")]
     return replace(
         problem,
         resources=(*problem.resources, *more),
@@ -240,6 +239,11 @@ def _beside(
         licences=np.concatenate([problem.licences, left_of]),
         licences_of=np.hstack([problem.licences_of, asked]),
     )
+
+
+def beside(one: Reserved) -> str:
+    """Return how the names of the resources end that a reservation leaves."""
+    return f" beside job {one.row.label}"
 
 
 def _left_of(licence: str, one: Reserved) -> int:

@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.host_lists import hosts_of
 from optsched.slurm.capture import Output
-from optsched.slurm.pins import clearing, pinned, pinned_placements, updates_of, without_pins
+from optsched.slurm.pins import (
+    clearing,
+    lowering,
+    pinned,
+    pinned_placements,
+    updates_of,
+    without_pins,
+)
 from optsched.slurm.plan import Ask, Plan, Situation, carry_out
 from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.reserved import reserved, with_reserved
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
 comments = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
@@ -49,15 +57,21 @@ def followed(queue: Queue, updates) -> Queue:
             nodes = settings.get("ReqNodeList")
             required = job.required if nodes is None else tuple(hosts_of(nodes))
             job = replace(job, required=required, comment=settings.get("Comment", job.comment))
+            nice = int(settings.get("Nice", job.nice))
+            job = replace(job, nice=nice, priority=job.priority + job.nice - nice)
         jobs.append(job)
     return replace(queue, jobs=tuple(jobs))
 
 
-@given(comments)
-def test_clearing_restores_what_was_pinned(supply, job, comment):
-    before = queue_of(whole_nodes(job, 1, 2, comment=comment), whole_nodes(job, 2, 2))
-    updates = updates_of(before, posed(before, supply), at((0, 1), (2, 3))).updates
+@given(comments, st.integers(0, 5000), st.integers(-5000, 5000))
+def test_clearing_restores_what_was_pinned(supply, job, comment, higher, nice):
+    before = queue_of(
+        whole_nodes(job, 1, 2, comment=comment, priority=70, nice=nice), whole_nodes(job, 2, 2)
+    )
+    placements = at((0, 1), (2, 3))
+    updates = updates_of(before, posed(before, supply), placements, raises={"1": higher}).updates
     its = followed(before, updates)
+    assert its.jobs[0].priority == 70 + higher
     assert [each.required for each in its.jobs] == [("c1", "c2"), ("c3", "c4")]
     assert without_pins(its).jobs == before.jobs
     assert followed(its, clearing(its)).jobs == before.jobs
@@ -81,6 +95,67 @@ def test_pins_stay_marked_while_their_jobs_run_and_are_cleared_once_requeued(sup
     for fields in ({"required": ("c3",)}, {"required": (), "state": "RUNNING"}):
         [update] = clearing(queue_of(replace(its, **fields)))
         assert (update.what, update.settings) == ("unmark", ("Comment=mine",))
+
+
+def test_raised_jobs_are_lowered_whether_they_run_or_wait(supply, job):
+    before = queue_of(whole_nodes(job, 1, 2, comment="mine", priority=70, nice=5))
+    [pin] = updates_of(before, posed(before, supply), at((0, 1)), raises={"1": 30}).updates
+    assert "Nice=-25" in pin.settings
+    its = followed(before, [pin]).jobs[0]
+    lowered = replace(its, comment=its.comment.replace(":5:-25", ""), nice=5, priority=70)
+    for state in ("PENDING", "RUNNING"):
+        now = queue_of(replace(its, state=state))
+        [update] = lowering(now)
+        assert update.what == "lower"
+        assert followed(now, [update]).jobs == (replace(lowered, state=state),)
+        assert lowering(followed(now, [update])) == ()
+    # a job that runs is lowered without its pin
+    [update] = clearing(queue_of(replace(its, state="RUNNING")))
+    assert update.what == "lower"
+    assert lowering(queue_of(replace(its, state="COMPLETED"))) == ()
+    # somebody else has set its nice since
+    [update] = lowering(queue_of(replace(its, nice=0)))
+    assert update.settings == (f"Comment={lowered.comment}",)
+    assert without_pins(queue_of(replace(its, nice=0, priority=9))).jobs[0].priority == 9
+
+
+def test_a_job_is_raised_before_those_that_have_no_room(left_by, job, running):
+    """Three of four nodes are free; on the fourth a job runs for another minute."""
+    own = {"partitions": ("own",), "exclusive": "node"}
+    there = running(8, "c4", **own)
+    first = whole_nodes(job, 1, 4, priority=90, **own)
+    second = whole_nodes(job, 2, 1, priority=50, limit=60, **own)
+    third = whole_nodes(job, 3, 2, priority=20, limit=30, **own)
+
+    def plan(*jobs: QueuedJob, nodes: tuple[tuple[int, ...], ...], reserve: int = 1) -> Plan:
+        queue, supply = queue_of(there, *jobs), left_by(there)
+        plain = placement_problem(queue, supply)
+        kept = reserved(plain, queue, supply, reserve)
+        problem = with_reserved(plain, supply, kept)
+        return Plan(Situation(queue, supply, problem, Ask(reserve=reserve), kept), at(*nodes))
+
+    ours = (), (0,), (1, 2)
+    found = plan(first, second, third, nodes=ours)
+    assert [one.row.label for one in found.situation.reserved] == ["1"]
+    assert found.raises == {"2": 82, "3": 142}
+    assert found.updates.raised == {"2", "3"}
+    assert plan(first, second, third, nodes=ours, reserve=0).raises == {}
+    # the second one would have room, and is passed over
+    assert plan(first, second, third, nodes=((), (), (1, 2))).raises == {}
+    assert plan(second, third, nodes=((0,), (1, 2))).raises == {"3": 62}
+    assert plan(second, nodes=((0,),)).raises == {}  # none is before it
+    by_operator = replace(second, priority_by_operator=True)
+    assert plan(first, by_operator, third, nodes=ours).raises == {"3": 142}
+    # Slurm may start it, as we cannot tell
+    left = replace(first, job_id=4, other=("unknown",), priority=30)
+    assert plan(first, second, third, left, nodes=ours).raises == {"2": 82}
+    # it has room, but the first job would wait for it
+    late = replace(second, limit=61)
+    found = plan(first, late, third, nodes=((), (), (1, 2)))
+    assert found.raises == {"3": 142}
+    assert [reason for row, reason in found.not_placed if row.label == "2"] == [
+        "it would delay job 1"
+    ]
 
 
 def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes(supply, job):

@@ -15,7 +15,7 @@ from optsched.slurm.pins import updates_of
 from optsched.slurm.plan import Ask, Plan, carry_out, current_queue, current_situation
 from optsched.solvers.solving import solve
 
-from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, optsched, why_not
+from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, asked, optsched, why_not
 
 pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
@@ -130,6 +130,32 @@ def test_no_job_is_pinned_or_stays_so_where_others_have_started(slurm, monkeypat
     assert slurm.field(job, "ReqNodes")
     assert [reason for _, reason in carry_out(plan.given_up(current_queue()))] == [""]
     assert (slurm.field(job, "ReqNodes"), slurm.field(job, "comment")) == ("", "mine")
+
+
+def test_jobs_of_a_plan_that_reserves_start_at_once_and_are_lowered_again(slurm):
+    """Eleven nodes are free until the others end, after ten minutes at the latest."""
+    slurm.schedule("sched_interval=60,bf_interval=600")
+    first = slurm.submit("-N40", "--exclusive", "-t", "5", "--nice=-90")
+    soon = slurm.submit("-N3", "-t", "5", "--nice=-50", "--comment=mine")
+    late = slurm.submit("-N2", "-t", "60", "--nice=-40")
+    applied = optsched(slurm, "apply", "--reserve", "1", "--yes")
+    assert slurm.field(soon, "State") == "RUNNING", applied
+    assert [slurm.field(job, "State") for job in (first, late)] == ["PENDING"] * 2
+    shown = slurm.call("squeue", "-h", "-o", "%i %Q %y", "-j", f"{first},{soon},{late}")
+    assert {*shown.splitlines()} == {f"{first} 90 -90", f"{soon} 50 -50", f"{late} 40 -40"}
+    assert slurm.field(soon, "comment").endswith(" mine")
+
+
+def test_reset_lowers_what_is_raised(slurm):
+    slurm.schedule("sched_interval=60,bf_interval=600")
+    slurm.submit("-N40", "--exclusive", "-t", "5", "--nice=-90")
+    job = slurm.submit("-N3", "-t", "5", "--nice=7", "--comment=mine")
+    [line] = asked(slurm, "plan", "--reserve", "1")["lines"]
+    subprocess.run(line, shell=True, env=os.environ | slurm.variables, check=True)
+    slurm.wait(lambda: slurm.field(job, "State") == "RUNNING")
+    assert int(slurm.call("squeue", "-h", "-o", "%y", "-j", job)) < 0
+    optsched(slurm, "reset", "--yes")
+    assert int(slurm.call("squeue", "-h", "-o", "%y", "-j", job)) == 7
 
 
 def test_a_failed_node_gives_its_pin_up(slurm):

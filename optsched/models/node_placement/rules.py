@@ -7,7 +7,7 @@ running jobs break already holds as far as it is: no start may make it worse.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -132,19 +132,8 @@ class RuledPlacement(NodePlacement):
         Nodes are filled in order; a job that does not fit like this is not answered.
         """
         nodes = [list(at) for at in solution.nodes]
-        free = self.free.copy()
-        for other, at in enumerate(nodes):
-            np.subtract.at(free, at, self.demand[other])
-        needed = self.demand[job]
-        with np.errstate(divide="ignore"):
-            room = np.where(needed, free // np.maximum(needed, 1), self.chunks[job]).min(axis=1)
-        room = np.minimum(room, int(self.most_per_node[job]) or int(self.chunks[job]))
-        kinds = self.allowed[job]
-        if kinds is not None and self.kinds is not None:
-            room[[kind not in kinds for kind in self.kinds]] = 0
-        nodes[job] = np.repeat(np.arange(len(room)), np.maximum(room, 0))[
-            : self.chunks[job]
-        ].tolist()
+        there = room(self, solution, job)
+        nodes[job] = np.repeat(np.arange(len(there)), there)[: self.chunks[job]].tolist()
         devices = [*solution.devices]
         devices[job] = ((),) * len(nodes[job])
         tried = Placements(tuple(map(tuple, nodes)), tuple(devices))
@@ -230,6 +219,33 @@ class RuledPlacement(NodePlacement):
         of_nodes |= {"idle": idle} | dict(given.get("nodes", {}))
         nodes = {name: _array(values) for name, values in _renamed(of_nodes).items()}
         return Columns("jobs", count + running, jobs), Columns("nodes", len(self.free), nodes)
+
+
+def room(
+    problem: NodePlacement,
+    solution: Placements,
+    job: int,
+    without: Container[str] = (),  # names of resources that do not count
+) -> Ints:
+    """Return how many chunks of a job each node has resources for beside the placed jobs."""
+    placed = [(other, list(at)) for other, at in enumerate(solution.nodes) if at]
+    free = problem.free.copy()
+    for other, at in placed:
+        np.subtract.at(free, at, problem.demand[other])
+    counts = [name not in without for name in problem.resources]
+    needed, most = problem.demand[job] * counts, int(problem.chunks[job])
+    found = np.where(needed, free // np.maximum(needed, 1), most).min(axis=1)
+    found = np.minimum(found, int(problem.most_per_node[job]) or most)
+    kinds = problem.allowed[job]
+    if kinds is not None and problem.kinds is not None:
+        found[[kind not in kinds for kind in problem.kinds]] = 0
+    alone = job in problem.exclusive
+    for other, at in placed:
+        if alone or other in problem.exclusive:
+            found[at] = 0
+    if alone:
+        found[list(problem.busy)] = 0
+    return np.asarray(np.maximum(found, 0), dtype=np.int64)
 
 
 def _renamed(columns: Mapping[str, Any]) -> dict[str, Any]:
