@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from cyclopts import App, Parameter
 
-from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
+from optsched.cli import BAD_INPUT, DONE, NO_SOLUTION
 from optsched.cli.options import (
     Captured,
     Integer,
@@ -34,10 +33,9 @@ from optsched.cli.terminal import (
     print_lines,
     print_table,
     say,
-    say_error,
     say_note,
 )
-from optsched.durations import moment, short
+from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
@@ -50,18 +48,15 @@ from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.order import age
 from optsched.slurm.own_plan import PlannedStart
-from optsched.slurm.pins import Update, clearing, lowering, pinned, pinned_placements
+from optsched.slurm.pins import Update, pinned_placements
 from optsched.slurm.plan import (
     Ask,
     Plan,
     PlannedJob,
     Situation,
-    carry_out,
-    current_queue,
     current_situation,
     read_situation,
 )
-from optsched.slurm.queue import Queue, read_queue
 from optsched.slurm.snapshot import Row
 from optsched.slurm.strict import strict
 from optsched.slurm.what_if import read_changes
@@ -77,15 +72,6 @@ SECONDS = 10.0
 SHOWN = 10
 """Most reasons that the summary of a plan lists of one kind."""
 
-PATIENCE = 2
-"""Cycles of `watch` in which Slurm may leave a pinned job waiting until its pin is cleared."""
-
-LOOK = 5.0
-"""Seconds between two looks of `watch` at the pins of a plan, and for which a job is raised."""
-
-MOMENTS = 0.5
-"""Seconds between two looks at jobs that are raised."""
-
 NO_PLACE = "-"
 """What a table shows for no nodes."""
 
@@ -100,11 +86,14 @@ command.command(
     name="forecast",
     help="Say when pending jobs start: by the time limits, and by how long like jobs have run.",
 )
-for _name, _help in (
-    ("report", "Write a page on the state of the nodes: what is free, who waits, and why."),
-    ("site", "Write the nodes as a site file, to edit and to simulate."),
+for _file, _name, _help in (
+    ("follow", "apply", "Plan, and pin the jobs to their nodes; earlier pins are replaced."),
+    ("follow", "watch", "Apply a new plan again and again; at the end remove all pins."),
+    ("follow", "reset", "Remove all pins: jobs become what they were."),
+    ("site", "report", "Write a page on the state of the nodes: what is free, who waits, and why."),
+    ("site", "site", "Write the nodes as a site file, to edit and to simulate."),
 ):
-    command.command(f"optsched.cli.slurm_site_command:{_name}", name=_name, help=_help)
+    command.command(f"optsched.cli.slurm_{_file}_command:{_name}", name=_name, help=_help)
 
 Solver: TypeAlias = Annotated[
     str | None,
@@ -145,10 +134,6 @@ MOMENT = 0.1
 RESERVE = 0
 """Default number of blocked jobs that a plan does not delay."""
 
-Yes: TypeAlias = Annotated[
-    bool, Parameter(help="Run the commands; by default they are only printed.", negative="")
-]
-
 
 class Solved(NamedTuple):
     """A plan with the answer of the solver, which is None if there was nothing to place."""
@@ -174,7 +159,7 @@ def snapshot(
         raise InputError("unknown suffix; expected .json or .json.gz", file=output)
     check_output(output, *_files_in(source))
     if keep is None:
-        situation = _situation(source, Ask(weigh))
+        situation = situation_of(source, Ask(weigh))
     elif source is not None:
         raise InputError("expected without --from, which is such a folder", field="--keep")
     else:
@@ -209,14 +194,14 @@ def plan(
     json: Json = False,
 ) -> int:
     """Plan which pending jobs start now, and where, next to Slurm's own plan."""
-    _check_solver(solver, time_limit)
-    ask, changes = _ask(weigh, order, reserve, rule), read_changes(what_if or ())
+    check_solver(solver, time_limit)
+    ask, changes = as_asked(weigh, order, reserve, rule), read_changes(what_if or ())
     with captured(source) as folder:
-        solved = _solve(_situation(folder, ask), solver, time_limit)
+        solved = planned(situation_of(folder, ask), solver, time_limit)
         then: Solved | int | None = None
         if changes and not isinstance(solved, int):
-            there = _situation(folder, ask._replace(changes=changes))
-            then = _solve(there, solver, time_limit, {*solved.plan.situation.notes})
+            there = situation_of(folder, ask._replace(changes=changes))
+            then = planned(there, solver, time_limit, {*solved.plan.situation.notes})
     if isinstance(solved, int):
         return solved
     if isinstance(then, int):
@@ -231,176 +216,11 @@ def plan(
     print_lines(_summary(solved))
     if solved.plan.updates.updates:
         print()
-        _print_updates(solved.plan.updates.updates)
-        _print_way_back(solved.plan)
+        print_updates(solved.plan.updates.updates, solved.plan)
     return DONE
 
 
-@command.command
-def apply(
-    *,
-    source: Captured = None,
-    solver: Solver = None,
-    time_limit: TimeLimit = SECONDS,
-    weigh: Weigh = "priority",
-    order: Order = "weight",
-    reserve: Reserve = RESERVE,
-    rule: Rules = None,
-    yes: Yes = False,
-) -> int:
-    """Plan, and pin the jobs to their nodes; pins of earlier plans are replaced.
-
-    A job that has changed in the meantime is skipped.
-    """
-    _check_yes(source, yes)
-    _check_solver(solver, time_limit)
-    solved = _solve(_situation(source, _ask(weigh, order, reserve, rule)), solver, time_limit)
-    if isinstance(solved, int):
-        return solved
-    for text, many in solved.plan.unseen.items():
-        say_note(f"optsched: not known of {counted(many, 'job')}: {text}")
-    return _follow_once(solved.plan.updates.updates, yes, solved.plan)
-
-
-@command.command
-def reset(*, source: Captured = None, yes: Yes = False) -> int:
-    """Remove all pins: required nodes and comments of pending jobs become what they were.
-
-    Slurm does not clear the nodes of running jobs. Once one of them is requeued, reset again.
-    """
-    _check_yes(source, yes)
-    queue = current_queue() if source is None else read_queue(captured_folder(source))
-    code = _follow_once(clearing(queue), yes)
-    _say_running(queue)
-    return code
-
-
-@command.command
-def watch(
-    *,
-    every: Seconds = 60.0,
-    cycles: Integer | None = None,
-    solver: Solver = None,
-    time_limit: TimeLimit = SECONDS,
-    weigh: Weigh = "priority",
-    order: Order = "weight",
-    reserve: Reserve = RESERVE,
-    rule: Rules = None,
-    yes: Yes = False,
-) -> int:
-    """Apply a new plan again and again; at the end, or on an interrupt, remove all pins.
-
-    If Slurm does not answer the first time, the command ends; later failures are reported, and
-    Slurm is asked again in the next cycle.
-
-    Parameters
-    ----------
-    every
-        Seconds from the start of a plan to that of the next one.
-    cycles
-        Number of plans; by default until an interrupt.
-    """
-    _check_solver(solver, time_limit)
-    if every <= 0:
-        raise InputError(f"{every:g}; expected a number of seconds above 0", field="--every")
-    if cycles is not None and cycles < 1:
-        raise InputError(f"{cycles}; expected a number from 1", field="--cycles")
-    ask = _ask(weigh, order, reserve, rule)
-    code = done = 0
-    waits: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    said: set[str] = set()
-    try:
-        while cycles is None or done < cycles:
-            until = time.monotonic() + every
-            try:
-                code, plan = _cycle(solver, time_limit, ask, yes, waits, said)
-            except InputError as error:
-                if not done:
-                    raise
-                say_error(error)  # and ask Slurm again, which may be restarting
-                code, plan = BAD_INPUT, None
-            done += 1
-            _wait(plan if yes else None, until)
-    except KeyboardInterrupt:
-        say("optsched: interrupted")
-    if yes:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # take all pins back, whatever comes
-        queue = current_queue()
-        code = _follow(clearing(queue), yes)
-        _say_running(queue)
-    return code
-
-
-def _cycle(
-    solver: str | None,
-    time_limit: float,
-    ask: Ask,
-    yes: bool,
-    waits: Counter[tuple[str, tuple[str, ...]]],
-    said: set[str],
-) -> tuple[int, Plan | None]:
-    """Apply a plan, and return the exit code and the plan; earlier notes are not repeated.
-
-    `waits` counts the cycles in which pins were not met.
-    """
-    situation = _situation(None, ask)
-    pins = {*pinned(situation.queue).items()}
-    for pin in {*waits} - pins:
-        del waits[pin]
-    waits.update(pins)
-    solved = _solve(situation, solver, time_limit, said)
-    if isinstance(solved, int):
-        return solved, None
-    unmet = frozenset(label for (label, _), cycles in waits.items() if cycles >= PATIENCE)
-    plan = replace(solved.plan, unmet=unmet)
-    for label in sorted(unmet):
-        say(f"optsched: job {label} did not start in {PATIENCE} cycles: its pin is cleared")
-    jobs, rows = plan.totals["plan"]["jobs"], len(situation.posed.rows)
-    met = len(pinned(situation.queue, running=True))
-    text = f"of {counted(rows, 'job')} start now: {jobs:,}; run on their pins: {met:,}"
-    print_line(f"{moment(time.time())}  {text}")
-    return _follow(plan.updates.updates, yes, plan), plan
-
-
-def _wait(plan: Plan | None, until: float) -> None:
-    """Wait until a time, and meanwhile take back the pins that a plan has lost."""
-    try:
-        while plan is not None and (left := until - time.monotonic()) > 0:
-            time.sleep(min(LOOK, left))
-            if not _give_up(plan):
-                break
-    except InputError as error:
-        say_error(error)
-    time.sleep(max(0.0, until - time.monotonic()))
-
-
-def _give_up(plan: Plan) -> bool:
-    """Take back the pins that a plan has lost, and return whether there are others."""
-    queue = current_queue()
-    updates = plan.given_up(queue)
-    for update in updates:
-        say(f"optsched: others run on nodes of job {update.label}: its pin is cleared")
-    if updates:
-        _follow(updates, yes=True)
-    return len(pinned(queue)) > len(updates)
-
-
-def _say_running(queue: Queue) -> None:
-    """Say how many running jobs keep their pins."""
-    if jobs := pinned(queue, running=True):
-        names = f"{', '.join([*jobs][:SHOWN])}{', ...' if len(jobs) > SHOWN else ''}"
-        text = f"{counted(len(jobs), 'job')} ({names}) started on a pin, and Slurm keeps it"
-        say(f"optsched: {text} while a job runs; if one is requeued, reset again")
-
-
-def _check_yes(source: Path | None, yes: bool) -> None:
-    if source is not None and yes:
-        why = "the jobs may have changed since the capture"
-        raise InputError(f"cannot be combined with --from: {why}", field="--yes")
-
-
-def _check_solver(solver: str | None, time_limit: float) -> None:
+def check_solver(solver: str | None, time_limit: float) -> None:
     """Check the solver and its time limit, before Slurm is asked."""
     find_solver(solver or NodePlacement.default_solver, NodePlacement.name)
     budget_of(time_limit)
@@ -411,19 +231,21 @@ def _files_in(folder: Path | None) -> list[Path]:
     return [] if folder is None else sorted(captured_folder(folder).iterdir())
 
 
-def _ask(weigh: str, order: str, reserve: int, rules: list[str] | None) -> Ask:
+def as_asked(weigh: str, order: str, reserve: int, rules: list[str] | None) -> Ask:
+    """Return what the options ask of a plan."""
     if not 0 <= reserve <= MOST_RESERVED:
         expected = f"expected a number from 0 to {MOST_RESERVED}"
         raise InputError(f"{reserve}; {expected}", field="--reserve")
     return Ask(weigh, order == "strict", reserve, rules_of(rules) or {})
 
 
-def _situation(source: Path | None, ask: Ask) -> Situation:
+def situation_of(source: Path | None, ask: Ask) -> Situation:
+    """Return the situation in a folder, or that of the Slurm of this machine."""
     with as_options(("weigh",)):
         return current_situation(ask) if source is None else read_situation(source, ask)
 
 
-def _solve(
+def planned(
     situation: Situation, solver: str | None, time_limit: float, said: set[str] | None = None
 ) -> Solved | int:
     """Return the plan that a solver finds, or the exit code if it finds none.
@@ -485,60 +307,11 @@ def _no_plan(result: Result, solver: str, time_limit: float) -> int:
     return BAD_INPUT if result.status is Status.ERROR else NO_SOLUTION
 
 
-def _follow(updates: Sequence[Update], yes: bool, plan: Plan | None = None) -> int:
-    """Carry updates, of a plan perhaps, out if `yes`, and print their lines."""
-    if not yes:
-        _print_updates(updates)
-        if plan is not None:
-            _print_way_back(plan)
-        say(f"optsched: dry run of {counted(len(updates), 'update')}; --yes carries it out")
-        return DONE
-    updated = 0
-    for update, reason in carry_out(updates, plan):
-        if reason:
-            say(f"optsched: job {update.label} is skipped: {reason}")
-        else:
-            updated += 1
-            print_line(update.line)
-    say(f"optsched: updated {updated:,} of {counted(len(updates), 'job')}")
-    if plan is not None:
-        _give_up(plan)
-        _lower()
-    return DONE
-
-
-def _lower() -> None:
-    """Set the nice of raised jobs back, once they have started or their time is over."""
-    until = time.monotonic() + LOOK
-    while raised := lowering(current_queue()):
-        if time.monotonic() < until and any(each.job.state == "PENDING" for each in raised):
-            time.sleep(MOMENTS)
-            continue
-        for update, reason in carry_out(raised):
-            if reason:
-                say(f"optsched: the nice of job {update.label} is not set back: {reason}")
-            else:
-                print_line(update.line)
-        return
-
-
-def _follow_once(updates: Sequence[Update], yes: bool, plan: Plan | None = None) -> int:
-    """Carry updates out if `yes`; on an interrupt, say how to take pins back."""
-    try:
-        return _follow(updates, yes, plan)
-    except KeyboardInterrupt:
-        say("optsched: interrupted; optsched slurm reset --yes removes all pins")
-        return INTERRUPTED
-
-
-def _print_updates(updates: Iterable[Update]) -> None:
+def print_updates(updates: Iterable[Update], plan: Plan | None = None) -> None:
+    """Print the lines of updates, and how the nice of raised jobs of a plan is set back by hand."""
     for update in updates:
         print_line(update.line)
-
-
-def _print_way_back(plan: Plan) -> None:
-    """Print how the nice of raised jobs is set back where the lines are run by hand."""
-    if raised := plan.updates.raised:
+    if plan is not None and (raised := plan.updates.raised):
         print_line(f"# {counted(len(raised), 'job')} raised until the start; soon afterwards:")
         print_line("# optsched slurm reset --yes")
 
