@@ -122,7 +122,7 @@ Reserve: TypeAlias = Annotated[
     Integer,
     Parameter(
         help="So many of the jobs that do not fit now, the first ones by priority, are not "
-        "delayed, as by Slurm's backfill scheduler."
+        "delayed, as by Slurm's backfill scheduler; those of the plan are raised until they start."
     ),
 ]
 
