@@ -10,29 +10,45 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.models.data_placement._check import Arrays
-from optsched.solvers.data_placement._cores import (
-    free_now,
-    from_holes,
-    in_holes,
-    sort_cores,
-    take_by_number,
-    take_first,
-    take_from_holes,
-)
-from optsched.solvers.data_placement._node_files import (
+from optsched.solvers.data_placement._nodes import (
     ALIKE,
     NODE,
     NodeFiles,
     begin,
     files_on,
+    free_now,
+    from_holes,
+    in_holes,
     kept_time,
     loading_time,
     mark,
     reloading_time,
+    sort_cores,
+    take_by_number,
+    take_first,
+    take_from_holes,
     unused_loading_time,
     visit,
 )
-from optsched.solvers.data_placement.score import Score
+
+
+class Score(NamedTuple):
+    """Weights of the terms that are added to the start of a job on a node.
+
+    Functions with ``@kernel`` are compiled for these fields.
+    """
+
+    loading: int  # weight of a second of loading
+    reloading: int = 0  # weight of a second of reloading evicted files
+    opportune: bool = False  # whether only loading counts, once, on nodes that are free now (LEO)
+    # Whether it then does so on all nodes behind the first that is free now, too
+    whole_scan: bool = False
+    threshold: int = 0  # percentage of nodes with jobs, below which only loading counts, once (LEM)
+    # Whether the rest of a load in progress is counted from the start of the job, or from now
+    from_start: bool = False
+    # Whether all files in memory count as evicted, or those that no job uses any longer
+    in_memory: bool = False
+
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

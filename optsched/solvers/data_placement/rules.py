@@ -15,7 +15,7 @@ from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement._check import Arrays
 from optsched.models.data_placement.fields import HEAVIEST, Plan
 from optsched.registry import solvers
-from optsched.solvers.data_placement._node_files import (
+from optsched.solvers.data_placement._nodes import (
     NodeFiles,
     begin,
     files_on,
@@ -26,9 +26,8 @@ from optsched.solvers.data_placement._node_files import (
     unused_loading_time,
     visit,
 )
-from optsched.solvers.data_placement.score import Score
-from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.solver import Solver
+from optsched.solvers.data_placement._plan import Score
+from optsched.solvers.solver import Heuristic, Solver
 
 if TYPE_CHECKING:
     from optsched.solvers.data_placement._plan import Options

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 from optsched.models.program import Program, ProgramBuilder
 from optsched.solvers.anytime import Progress, StoppedError
-from optsched.solvers.node_placement._master import DUAL, Master, best_vector
+from optsched.solvers.node_placement._relaxation import DUAL, Master, best_vector
 from optsched.solvers.node_placement._whole_nodes import Cells, Pool, PrioritySets
 from optsched.solvers.result import Limit
 

@@ -27,12 +27,12 @@ from optsched.solvers.node_placement._node_state import (
     Needs,
     Nodes,
     free_nodes,
+    limited_jobs,
     needs_of,
     numbered,
     room_on,
     tightest,
 )
-from optsched.solvers.node_placement._smaller_problems import limited_jobs
 
 Floats = NDArray[np.float64]
 

@@ -353,3 +353,80 @@ def filled_by_priority(pool: Pool) -> Cells:
     jobs = heaviest_set(pool.sizes, pool.weights, int(pool.room.sum()))
     cells = filled(pool.sizes[jobs], pool.room, pool.blocks)
     return {(jobs[job], leaf): nodes for (job, leaf), nodes in cells.items()}
+
+
+@dataclass(frozen=True)
+class AlikeNodes:
+    """A problem whose nodes stand for those of another to which the same jobs and groups go."""
+
+    whole: NodePlacement  # in which a node holds one chunk at most
+    problem: NodePlacement  # in which a node has a unit for each node it stands for
+    nodes: tuple[tuple[int, ...], ...]  # for which each stands
+
+    def counted(self, solution: Placements) -> Placements:
+        """Return the placements of the smaller problem for those of the whole one."""
+        of_node = {node: place for place, nodes in enumerate(self.nodes) for node in nodes}
+        at = tuple(tuple(sorted(of_node[node] for node in nodes)) for nodes in solution.nodes)
+        return Placements(at, tuple(((),) * len(nodes) for nodes in at))
+
+    def spread(self, solution: Placements) -> Placements:
+        """Return the placements of the whole problem, alike nodes filled in their order."""
+        unused = [iter(nodes) for nodes in self.nodes]
+        at = [tuple(sorted(next(unused[place]) for place in nodes)) for nodes in solution.nodes]
+        devices = [
+            tuple(
+                devices_for(self.whole.devices[node], int(self.whole.share[job])) for node in there
+            )
+            for job, there in enumerate(at)
+        ]
+        return Placements(tuple(at), tuple(devices))
+
+
+def alike_nodes(problem: NodePlacement) -> AlikeNodes | None:
+    """Return the smaller problem; None if a node may hold two chunks or idle nodes matter."""
+    if {*problem.then} - {"switches"}:
+        return None
+    fits = np.zeros((len(problem.chunks), len(problem.free)), dtype=bool)
+    for jobs in alike_jobs(problem, range(len(problem.chunks))):
+        most = most_on_nodes(problem, jobs[0])
+        several = problem.most_per_node[jobs[0]] != 1 and problem.chunks[jobs].max() > 1
+        if several and most.max(initial=0) > 1:
+            return None
+        fits[jobs] = most > 0
+    groups = [labels for labels in (problem.switches, problem.blocks) if labels is not None]
+    keys = zip(map(bytes, np.packbits(fits, axis=0).T), *groups, *problem.groups)
+    cells: dict[tuple[object, ...], list[int]] = {}
+    for node, key in enumerate(keys):
+        cells.setdefault(key, []).append(node)
+    sharing = np.ones(len(fits), dtype=bool)
+    sharing[list(problem.exclusive)] = False
+    for nodes in cells.values():
+        there = np.flatnonzero(fits[:, nodes[0]] & sharing).tolist()
+        if len(there) > 1 and shareable(problem, there, np.array(nodes)).size:
+            return None
+    first = [nodes[0] for nodes in cells.values()]
+    names = [str(node) for node in first]
+
+    def of_first(labels: object) -> list[str] | None:
+        return None if labels is None else [labels[node] for node in first]  # type: ignore[index]
+
+    smaller = NodePlacement(
+        ["nodes"],
+        np.array([[len(nodes)] for nodes in cells.values()], dtype=np.int64).reshape(-1, 1),
+        problem.chunks,
+        np.ones((len(fits), 1), dtype=np.int64),
+        weights=problem.weights,
+        then=problem.then,
+        kinds=names,
+        allowed=[[names[place] for place in np.flatnonzero(row[first])] for row in fits],
+        switches=of_first(problem.switches),
+        blocks=of_first(problem.blocks),
+        span=problem.span,
+        licences=problem.licences,
+        licences_of=problem.licences_of,
+        levels=problem.levels,
+        groups=[of_first(labels) for labels in problem.groups],
+        most_groups=problem.most_groups,
+        segments=problem.segments,
+    )
+    return AlikeNodes(problem, smaller, tuple(map(tuple, cells.values())))

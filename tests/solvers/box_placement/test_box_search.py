@@ -6,7 +6,7 @@ from hypothesis import given, settings
 import optsched
 from optsched.models import BoxPlacement
 from optsched.models.box_placement import candidates as box_placement_candidates
-from optsched.solvers.box_placement.box_search import BoxSearch
+from optsched.solvers.box_placement import BoxSearch
 from optsched.testing import box_placements, check_solver
 
 

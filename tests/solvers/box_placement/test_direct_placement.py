@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from optsched.boxes.box import Box
 from optsched.boxes.free_boxes import words_of
 from optsched.models import BoxPlacement
-from optsched.solvers.box_placement import box_search as compiled
-from optsched.solvers.box_placement.box_search import place_directly
+from optsched.solvers import box_placement as compiled
+from optsched.solvers.box_placement import place_directly
 from optsched.testing import box_placements
 
 

@@ -16,10 +16,9 @@ from optsched.models.threshold_allocation import Placement
 from optsched.models.threshold_allocation._timeline import Space, least_limit
 from optsched.models.threshold_allocation.presolve import NEVER, penalty_within
 from optsched.models.threshold_allocation.problem import GOALS
+from optsched.solvers import threshold_allocation as kernels
 from optsched.solvers.result import Status
-from optsched.solvers.threshold_allocation import _penalties as kernels
-from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
-from optsched.solvers.threshold_allocation.kernel_input import kernel_input
+from optsched.solvers.threshold_allocation import BottleneckSearch, kernel_input
 from optsched.testing import check_solver, threshold_allocations
 
 

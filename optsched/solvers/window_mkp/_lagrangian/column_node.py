@@ -10,14 +10,16 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._lagrangian.knapsack import (
+from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     CELLS_PER_STEP,
     INFEASIBLE,
     Bools,
     conditional_bounds,
+    fill_backward,
     knapsack,
+    leaders,
+    shared_capacity,
 )
-from optsched.solvers.window_mkp._lagrangian.slots import fill_backward, leaders, shared_capacity
 from optsched.solvers.window_mkp._reduction import Ints, assign
 
 TOO_MANY = -1

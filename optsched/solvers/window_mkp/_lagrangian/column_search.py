@@ -28,8 +28,12 @@ from optsched.solvers.window_mkp._lagrangian.column_node import (
     new_node,
     propagate_columns,
 )
-from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, Bools, knapsack
-from optsched.solvers.window_mkp._lagrangian.slots import coarseness
+from optsched.solvers.window_mkp._lagrangian.knapsacks import (
+    CELLS_PER_STEP,
+    Bools,
+    coarseness,
+    knapsack,
+)
 from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
 
 Sets = NDArray[np.uint64]

@@ -1,4 +1,4 @@
-"""Box placement: directly, job by job with as many contacts as possible, and exactly.
+"""Solvers of box placement: directly, job by job with as many contacts as possible, and exactly.
 
 The exact search takes direct placement, the area bound and CP-SAT.
 """
@@ -23,8 +23,8 @@ from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.result import Budget, Limit
+from optsched.solvers.solver import Heuristic
 
 Words = NDArray[np.uint64]
 Wrap = tuple[bool, bool, bool]

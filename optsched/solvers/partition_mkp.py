@@ -15,7 +15,7 @@ from optsched.boxes._rows import Sides
 from optsched.compiled import kernel
 from optsched.models.partition_mkp import PartitionMKP, Place, Placement
 from optsched.registry import solvers
-from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.solver import Heuristic
 
 Integers = NDArray[np.int64]
 
