@@ -269,39 +269,28 @@ def visit(
 
 
 @kernel(allocates=False)
-def loading_time(files: NodeFiles, node: int, at: int, from_start: bool) -> int:
-    """Return the seconds that a job waits for the marked file, or NONE if no job uses the file.
+def loading_time(files: NodeFiles, node: int, load: int, at: int, from_start: bool) -> int:
+    """Return the seconds that a job waits for the marked file, which takes `load` to load anew.
 
-    The rest of a load in progress is counted from now, as the authors do, or from the start.
-    """
-    entry = files.marked[node]
-    if entry == NONE:
-        return NONE
-    seen = files.entries[entry, FIRST]
-    while seen != NONE:
-        start, loaded, end, later = files.visits[seen]
-        if start <= at <= end:
-            return int(rest_of_load(loaded, at, from_start))
-        seen = later
-    return NONE
-
-
-@kernel(allocates=False)
-def unused_loading_time(files: NodeFiles, node: int, load: int, at: int, from_start: bool) -> int:
-    """Return the seconds that a job waits for the marked file, which no job uses.
-
-    The file stays resident until the next start on the node, and is loaded again after that.
+    A file that no job uses may stay resident until the next start on the node. The rest of a load
+    in progress is counted from now, as the authors do, or from the start.
     """
     entry = files.marked[node]
     if entry == NONE:
         return load
+    seen = files.entries[entry, FIRST]
+    while seen != NONE:
+        start, loaded, end, seen = files.visits[seen]
+        if start <= at <= end:
+            return int(rest_of_load(loaded, at, from_start))
+    if not files.until_next:
+        return load
     last_start: int = start_before(files, node, at)
     seen = files.entries[entry, FIRST]
     while seen != NONE:
-        _, loaded, end, later = files.visits[seen]
+        _, loaded, end, seen = files.visits[seen]
         if last_start < end < at:
             return int(rest_of_load(loaded, at, from_start))
-        seen = later
     return load
 
 

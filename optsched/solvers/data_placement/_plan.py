@@ -27,7 +27,6 @@ from optsched.solvers.data_placement._nodes import (
     take_by_number,
     take_first,
     take_from_holes,
-    unused_loading_time,
     visit,
 )
 
@@ -201,20 +200,12 @@ def place_jobs(
             for wide in range(processors, width + 1):
                 hopeless[wide] = min(hopeless[wide], walltime)
             continue
+        node, start = choice.node, choice.start
         if not full:
-            visit(
-                files,
-                choice.node,
-                file,
-                load,
-                choice.start,
-                choice.start + choice.load,
-                choice.start + walltime,
-            )
-        node = choice.node
-        begin(files, node, choice.start)
+            visit(files, node, file, load, start, start + choice.load, start + walltime)
+        begin(files, node, start)
         bounds[node] = group_bounds[node // GROUP] = 0
-        if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
+        if start == 0 and not occupied[node] and keys[node, width - 1] < 64:
             running += 1
         for core in range(width):
             kept[node, core] = -1
@@ -222,11 +213,9 @@ def place_jobs(
         if choice.holes >= 0:
             bits = take_from_holes(keys[node], reserved[node], processors, choice.holes, walltime)
         elif backfill:
-            bits = take_by_number(
-                keys[node], reserved[node], scratch, processors, choice.start, walltime
-            )
+            bits = take_by_number(keys[node], reserved[node], scratch, processors, start, walltime)
         else:
-            bits = take_first(keys[node], processors, choice.start + walltime)
+            bits = take_first(keys[node], processors, start + walltime)
         if backfill:
             holes[node] = in_holes(reserved[node], 1)
             group_holes[node // GROUP] |= holes[node] > 0
@@ -234,7 +223,7 @@ def place_jobs(
                 widest[1] = holes.argmax()
                 widest[0] = holes[widest[1]]
         idle -= free - free_now(keys[node])
-        placed[job, 0], placed[job, 1], placed[job, 2] = node, choice.start, bits
+        placed[job, 0], placed[job, 1], placed[job, 2] = node, start, bits
 
 
 @kernel
@@ -339,11 +328,7 @@ def best_node(
                     reloading = 0 if opportune else score.reloading
                     value, wait = at, 0
                     if value < limit and loading:
-                        wait = loading_time(files, node, at, score.from_start)
-                        if wait < 0:
-                            wait = load
-                            if files.until_next:
-                                wait = unused_loading_time(files, node, load, at, score.from_start)
+                        wait = loading_time(files, node, load, at, score.from_start)
                         value += loading * wait
                     if value < limit and reloading:
                         seconds = kept[node, processors - 1]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -181,9 +181,20 @@ class FitHeuristic(Heuristic):
         return (len(problem.running) + len(problem.waiting)) * problem.rows
 
 
+class CompactingFit(FitHeuristic):
+    """Base class of compaction, then best fit (`tightest`) or first fit."""
+
+    tightest: ClassVar[bool]
+
+    def place(self, problem: GangPacking) -> Packing:
+        """Return the packing by compaction, then by the fit."""
+        rows = compacted(problem)
+        return problem.packing(rows, fitted(problem, rows, tightest=self.tightest))
+
+
 @solvers.register("first-fit")
 @dataclass(frozen=True)
-class FirstFit(FitHeuristic):
+class FirstFit(CompactingFit):
     """Compaction of running jobs, then first fit of waiting jobs.
 
     If running jobs may change their rows, the rows are compacted first (`compacted`), as in the
@@ -205,16 +216,13 @@ class FirstFit(FitHeuristic):
     """
 
     is_rule = True
+    tightest = False
     quick_answer = QuickAnswer.FIRST_FIT
-
-    def place(self, problem: GangPacking) -> Packing:
-        """Return the packing by first fit."""
-        return compacted_and_fitted(problem, tightest=False)
 
 
 @solvers.register("best-fit")
 @dataclass(frozen=True)
-class BestFit(FitHeuristic):
+class BestFit(CompactingFit):
     """Compaction of running jobs, then best fit of waiting jobs.
 
     As `FirstFit`, but a waiting job goes into the row in use with the fewest sufficient free
@@ -226,17 +234,8 @@ class BestFit(FitHeuristic):
     (1, 0)
     """
 
+    tightest = True
     quick_answer = QuickAnswer.BEST_FIT
-
-    def place(self, problem: GangPacking) -> Packing:
-        """Return the packing by best fit."""
-        return compacted_and_fitted(problem, tightest=True)
-
-
-def compacted_and_fitted(problem: GangPacking, *, tightest: bool) -> Packing:
-    """Return the packing by compaction, then best fit (`tightest`) or first fit."""
-    rows = compacted(problem)
-    return problem.packing(rows, fitted(problem, rows, tightest=tightest))
 
 
 @lru_cache(maxsize=1)  # a solver and then its fallback compact the same problem

@@ -33,7 +33,7 @@ from optsched.solvers.migration._cheapest_boxes import (
     share_a_router,
     sum_up,
 )
-from optsched.solvers.migration.subproblems import NEVER, Subproblems
+from optsched.solvers.migration.subproblems import NEVER, Jobs, Subproblems
 from optsched.solvers.solver import Heuristic
 
 Ints = NDArray[np.int64]
@@ -358,21 +358,12 @@ def first_box(place: Integers, boxes: Integers, overlaps: bool, sides: Integers)
 
 
 @kernel
-def find_hosts(
-    place: Integers,
-    free: Words,
-    boxes: Integers,
-    kinds: Integers,
-    first: Integers,
-    shapes: Integers,
-    side: int,
-    wrap: Wrap,
-    hosts: Integers,
-) -> bool:
+def find_hosts(place: Integers, free: Words, moving: Jobs, hosts: Integers) -> bool:
     """Find new boxes for the jobs that overlap a place, in order; return whether all have one.
 
     The boxes overwrite rows of `hosts`, which are zero for jobs that stay.
     """
+    boxes, kinds, first, shapes, _, side, wrap = moving
     sx, sy = free.shape
     left = free.copy()
     starts = np.empty((sx, sy), dtype=np.uint64)
@@ -394,20 +385,12 @@ def find_hosts(
 @kernel
 def first_plan(
     large: Integers,  # shapes of the large job, shape (shapes, 3)
-    # Box, cost and kind of the jobs that may be moved, in the order in which victims get
-    # hosts
-    boxes: Integers,
-    costs: Integers,
-    kinds: Integers,
-    # Shapes of each kind, see `optsched.solvers.migration.subproblems.pack`
-    first: Integers,
-    shapes: Integers,
+    moving: Jobs,  # in the order in which victims get hosts
+    costs: Integers,  # of these
     # Routers that the large job may take, and those that are free now; rows along Z as bits,
     # shape (X, Y)
     usable: Words,
     free: Words,
-    side: int,
-    wrap: Wrap,
     below: int,  # cost from which on places are left out
     most: int,  # number of cheapest places that may be examined
 ) -> Integers:
@@ -419,6 +402,7 @@ def first_plan(
     Result: box of the large job, and those of the jobs, zero for a job that stays. All zero if no
     bin is qualified.
     """
+    boxes, kinds, first, shapes, _, side, wrap = moving
     sx, sy = free.shape
     jobs = len(boxes)
     sides = np.array([sx, sy, side])
@@ -466,7 +450,7 @@ def first_plan(
             count = known[victim]
             if count <= HOSTS and first_box(plan[0], hosts[victim, :count], False, sides) == count:
                 continue
-        if find_hosts(plan[0], free, boxes, kinds, first, shapes, side, wrap, plan[1:]):
+        if find_hosts(plan[0], free, moving, plan[1:]):
             return plan
 
 
@@ -516,19 +500,11 @@ def find_plan(problem: Migration, most: int = PLACES, below: int = NEVER) -> Pla
     if not subproblems.may_fit():
         return None
     jobs = np.array(subproblems.in_order, dtype=np.int64)
+    every = subproblems.jobs
+    moving = every._replace(boxes=every.boxes[jobs], kinds=every.kinds[jobs])
     plan = first_plan(
-        subproblems.large,
-        subproblems.boxes[jobs],
-        subproblems.costs[jobs],
-        subproblems.kinds[jobs],
-        subproblems.first,
-        subproblems.shapes,
-        subproblems.usable,
-        subproblems.free,
-        subproblems.side,
-        subproblems.wrap,
-        subproblems.below,
-        most,
+        *(subproblems.large, moving, subproblems.costs[jobs]),
+        *(subproblems.usable, subproblems.free, subproblems.below, most),
     )
     if not plan[0, 3]:
         return None

@@ -22,8 +22,6 @@ from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import first_alike
 from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._node_state import (
-    Flags,
-    Ints,
     Needs,
     Nodes,
     free_nodes,
@@ -33,8 +31,7 @@ from optsched.solvers.node_placement._node_state import (
     room_on,
     tightest,
 )
-
-Floats = NDArray[np.float64]
+from optsched.solvers.node_placement._types import Flags, Floats, Ints
 
 PASSED_OVER = 20
 """One of so many leaves is passed over."""

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE, Limit, most_chunks, nodes_by_group, unit_of
 from optsched.models.node_placement.problem import first_alike
-from optsched.solvers.node_placement._types import device_table
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from optsched.solvers.node_placement._types import Flags, Ints, device_table
 
 
 class Allotment(NamedTuple):

@@ -6,20 +6,16 @@ The job sets of the greatest weight are those of a knapsack of all nodes. A rule
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
-from optsched.solvers.node_placement._types import device_table, fits_on
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from optsched.solvers.node_placement._types import Flags, Ints, device_table, fits_on
 
 Cells = dict[tuple[int, int], int]
 """Number of nodes that a job of a pool has on a leaf of the pool, for the pairs that have some."""
@@ -135,7 +131,7 @@ def most_on_nodes(problem: NodePlacement, job: int) -> Ints:
     return fitting
 
 
-def devices_for(free: tuple[int, ...], share: int) -> tuple[int, ...]:
+def devices_for(free: Sequence[int], share: int) -> tuple[int, ...]:
     """Return devices for a share: the tightest for a part of one; () if there are none."""
     if share >= WHOLE:
         whole = [device for device, left in enumerate(free) if left == WHOLE]
@@ -154,12 +150,12 @@ def _fit_together(free: tuple[int, ...], one: int, other: int) -> bool:
     rest = list(free)
     for device in chosen:
         rest[device] -= min(larger, WHOLE)
-    if smaller == 0 or devices_for(tuple(rest), smaller):
+    if smaller == 0 or devices_for(rest, smaller):
         return True
     return larger < WHOLE and max(free) >= larger + smaller
 
 
-def _most_in_span(problem: NodePlacement, job: int, usable: Bools) -> int:
+def _most_in_span(problem: NodePlacement, job: int, usable: Flags) -> int:
     """Return the most nodes that a job can have if it is placed alone."""
     labels = {"switch": problem.switches, "block": problem.blocks}.get(problem.span[job])
     if labels is None or not usable.any():

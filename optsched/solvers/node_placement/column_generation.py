@@ -21,10 +21,10 @@ from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.generic import Search
 from optsched.solvers.node_placement._leaf_bound import LeafBound
 from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
-from optsched.solvers.node_placement._node_state import Flags, limited_jobs
+from optsched.solvers.node_placement._node_state import limited_jobs
 from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._types import Instance
+from optsched.solvers.node_placement._types import Flags, Instance
 from optsched.solvers.node_placement._whole_nodes import alike_nodes, pools
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
 from optsched.solvers.node_placement.switch_groups import SwitchGroups

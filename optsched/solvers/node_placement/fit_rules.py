@@ -28,9 +28,9 @@ from optsched.solvers.node_placement._node_state import (
     room_on,
     tightest,
 )
+from optsched.solvers.node_placement._types import Ints
 from optsched.solvers.solver import Heuristic
 
-Ints = NDArray[np.int64]
 Scores = NDArray[np.float64] | Ints
 Scoring = Callable[["Nodes", Ints], Scores]
 """Returns the scores of the nodes of these numbers."""

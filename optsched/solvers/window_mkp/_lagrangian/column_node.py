@@ -200,21 +200,13 @@ class Node(NamedTuple):
 
 def new_node(slots: int, jobs: int, columns: int) -> Node:
     """Return the working space of a search node."""
+    alive, heaviest, best, best_column = np.empty((4, slots), np.int64)
+    home, inside, outside, worth = np.empty((4, jobs), np.int64)
+    possible, must, chosen = np.empty((3, jobs), np.bool_)
+    having, best_having = np.empty((2, slots, jobs), np.int64)
     return Node(
-        np.empty(slots, np.int64),
-        np.empty(slots, np.int64),
-        np.empty(slots, np.int64),
-        np.empty(slots, np.int64),
-        np.empty(jobs, np.int64),
-        np.empty(jobs, np.bool_),
-        np.empty(jobs, np.bool_),
-        np.empty(jobs, np.bool_),
-        np.empty(jobs, np.int64),
-        np.empty(jobs, np.int64),
-        np.empty(jobs, np.int64),
-        np.empty((slots, jobs), np.int64),
-        np.empty((slots, jobs), np.int64),
-        np.empty(columns, np.int64),
+        *(alive, heaviest, best, best_column, home, possible, must, chosen),
+        *(inside, outside, worth, having, best_having, np.empty(columns, np.int64)),
     )
 
 

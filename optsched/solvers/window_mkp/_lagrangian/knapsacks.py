@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -373,22 +375,34 @@ def shared_capacity(slot: int, leader: Ints, residual: Ints) -> int:
     return largest
 
 
-@kernel
-def best_patterns(
-    # Value and weight of each job, shape (jobs,)
-    worth: Ints,
-    weights: Ints,
-    residual: Ints,  # residual capacity of each slot, shape (slots,)
-    allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
-    leader: Ints,  # result of `leaders`, shape (slots,)
-    table: Ints,
-    pattern: Bools,  # overwritten by the set of each slot, shape (slots, jobs)
-    value: Ints,  # overwritten by the value of each set, shape (slots,)
-) -> int:
-    """Find the set of jobs of most value for each slot alone.
+class Slots(NamedTuple):
+    """The knapsacks of single slots, and room for their solution."""
 
-    Result: number of table cells filled.
-    """
+    # Weight of each job, and residual capacity of each slot, in a unit that may be coarse
+    weights: Ints
+    residual: Ints
+    allowed: Bools  # whether a job may go into a slot, shape (slots, jobs)
+    leader: Ints  # result of `leaders`, shape (slots,)
+    table: Ints
+    pattern: Bools  # best set of each slot, shape (slots, jobs)
+    value: Ints  # and its value, shape (slots,)
+
+
+def slots_of(weights: Ints, residual: Ints, allowed: Bools) -> Slots:
+    """Return the knapsacks of slots, in a unit that makes tables small enough."""
+    m, n = allowed.shape
+    scale = coarseness(n, int(residual.max()))
+    table = np.empty((n + 1, int(residual.max()) // scale + 1), np.int64)
+    return Slots(
+        *(weights // scale, residual // scale, allowed, leaders(allowed), table),
+        *(np.empty((m, n), np.bool_), np.empty(m, np.int64)),
+    )
+
+
+@kernel
+def best_patterns(worth: Ints, slots: Slots) -> int:
+    """Find the set of jobs of most worth for each slot alone; return the table cells filled."""
+    weights, residual, allowed, leader, table, pattern, value = slots
     m = len(residual)
     cells = 0
     pattern[:] = False
@@ -421,23 +435,13 @@ def best_sum(first: Ints, second: Ints) -> int:
 
 
 @kernel
-def conditional_patterns(
-    worth: Ints,
-    weights: Ints,
-    residual: Ints,
-    allowed: Bools,
-    leader: Ints,
-    pattern: Bools,
-    value: Ints,
-    table: Ints,
-    inside: Ints,
-    outside: Ints,
-) -> int:
+def conditional_patterns(worth: Ints, slots: Slots, inside: Ints, outside: Ints) -> int:
     """Find the optimum of each slot with each job forced in, and forced out.
 
-    `pattern` and `value` are results of `best_patterns`; `inside` and `outside`, of shape
-    (slots, jobs), are overwritten by the optima. Returned is the number of table cells visited.
+    It follows `best_patterns`. `inside` and `outside`, of shape (slots, jobs), are overwritten by
+    the optima. Returned is the number of table cells visited.
     """
+    weights, residual, allowed, leader, table, pattern, value = slots
     m = len(residual)
     cells = 0
     behind = np.empty_like(table)

@@ -15,6 +15,7 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     dense_bound,
     holds,
     knapsack,
+    replaces,
     tighten,
 )
 from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
@@ -89,17 +90,22 @@ def split(
 
 
 @kernel
+def fullest_slot(residual: Ints, weight: int) -> int:
+    """Return the slot with the least residual capacity that holds a weight, or -1."""
+    fullest = -1
+    for slot in range(len(residual)):
+        if residual[slot] >= weight and (fullest < 0 or residual[slot] < residual[fullest]):
+            fullest = slot
+    return fullest
+
+
+@kernel
 def fill_best(weights: Ints, profits: Ints, residual: Ints, placement: Ints) -> int:
     """Put each unplaced job into the fullest slot that holds it, and return the total profit."""
     profit = 0
     for job in range(len(weights)):
         if placement[job] < 0:
-            fullest = -1
-            for slot in range(len(residual)):
-                if residual[slot] >= weights[job] and (
-                    fullest < 0 or residual[slot] < residual[fullest]
-                ):
-                    fullest = slot
+            fullest = fullest_slot(residual, weights[job])
             if fullest < 0:
                 continue
             placement[job] = fullest
@@ -116,11 +122,7 @@ def exchange_waiting(weights: Ints, profits: Ints, residual: Ints, placement: In
         if placement[job] < 0:
             continue
         for waiting in range(job):
-            if (
-                placement[waiting] < 0
-                and weights[waiting] <= weights[job]
-                and profits[waiting] >= profits[job]
-            ):
+            if placement[waiting] < 0 and replaces(waiting, job, weights, profits):
                 placement[waiting] = placement[job]
                 residual[placement[job]] += weights[job] - weights[waiting]
                 placement[job] = -1

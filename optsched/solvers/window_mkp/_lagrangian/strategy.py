@@ -16,8 +16,7 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     CELLS_PER_STEP,
     LARGEST_SET,
     best_patterns,
-    coarseness,
-    leaders,
+    slots_of,
 )
 from optsched.solvers.window_mkp._lagrangian.placements import refill_slots, surrogate
 from optsched.solvers.window_mkp._lagrangian.tree_search import (
@@ -224,16 +223,9 @@ class DestructiveSearch(TreeSearch):
     def slot_values(self) -> Ints:
         """Bound the value of each slot at the root's multipliers, int64 array of shape (slots,)."""
         allowed = np.ascontiguousarray(self.domain[:-1])
-        m, n = allowed.shape
-        scale = coarseness(n, int(self.capacities.max()))
-        weights, residual = self.weights // scale, self.capacities // scale
-        table = np.empty((n + 1, int(residual.max()) + 1), np.int64)
-        value = np.empty(m, np.int64)
-        self.cells += best_patterns(
-            self.multipliers, weights, residual, allowed, leaders(allowed), table,
-            np.empty((m, n), np.bool_), value,
-        )  # fmt: skip
-        return value
+        slots = slots_of(self.weights, self.capacities, allowed)
+        self.cells += best_patterns(self.multipliers, slots)
+        return slots.value
 
 
 LEAD_OF_MAIN = 1_000_000

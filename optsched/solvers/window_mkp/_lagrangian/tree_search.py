@@ -23,15 +23,20 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     CELLS_PER_STEP,
     INFEASIBLE,
     Bools,
+    Slots,
     best_patterns,
-    coarseness,
     conditional_bounds,
     conditional_patterns,
     knapsack,
-    leaders,
     propagate,
+    slots_of,
 )
-from optsched.solvers.window_mkp._lagrangian.placements import fill_best, improve, split
+from optsched.solvers.window_mkp._lagrangian.placements import (
+    fill_best,
+    fullest_slot,
+    improve,
+    split,
+)
 from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
 
 UNKNOWN = 1 << 62
@@ -161,26 +166,20 @@ def relax_free(
     m, n = len(residual), len(free)
     open_choices = domain[:, free]
     allowed, must = np.ascontiguousarray(open_choices[:m]), ~open_choices[m]
-    scale = coarseness(n, int(residual.max()))
-    coarse, coarse_room = weights // scale, residual // scale
-    leader = leaders(allowed)
-    table = np.empty((n + 1, int(coarse_room.max()) + 1), np.int64)
-    pattern, value = np.empty((m, n), np.bool_), np.empty(m, np.int64)
+    slots = slots_of(weights, residual, allowed)
     multipliers = all_multipliers[free]
     bound, choice, work = optimize_multipliers(
-        multipliers, weights, profits, residual, coarse, coarse_room, allowed, leader, must, unit,
-        cut, evaluations, allowance, step, base, table, pattern, value, best, found,
-    )  # fmt: skip
+        *(multipliers, weights, profits, residual, slots, must, unit, cut, evaluations, allowance),
+        *(step, base, best, found),
+    )
     target = max(cut, int(best[0]))
     if base + bound < target + unit:
         return bound, work, False
     all_multipliers[free] = multipliers
 
     inside, outside = np.empty((m, n), np.int64), np.empty((m, n), np.int64)
-    work += best_patterns(multipliers, coarse, coarse_room, allowed, leader, table, pattern, value)
-    work += conditional_patterns(
-        multipliers, coarse, coarse_room, allowed, leader, pattern, value, table, inside, outside
-    )
+    work += best_patterns(multipliers, slots)
+    work += conditional_patterns(multipliers, slots, inside, outside)
     with_job, without_job = np.empty(n, np.int64), np.empty(n, np.int64)
     conditional_bounds(
         profits - multipliers, weights, int(residual.sum()), must, choice, with_job, without_job
@@ -200,10 +199,7 @@ def optimize_multipliers(
     weights: Ints,
     profits: Ints,
     residual: Ints,
-    coarse: Ints,
-    coarse_room: Ints,
-    allowed: Bools,
-    leader: Ints,
+    slots: Slots,
     must: Bools,
     unit: int,
     cut: int,
@@ -211,21 +207,19 @@ def optimize_multipliers(
     allowance: int,
     step: NDArray[np.float64],
     base: int,
-    table: Ints,
-    pattern: Bools,
-    value: Ints,
     best: Ints,
     found: Ints,
 ) -> tuple[int, int, int]:
     """Lower the bound of `relax_free` by subgradient steps, and look for better placements.
 
     `multipliers` are overwritten by the best, `best` by the profit of a better placement, and
-    `found` by the slots of its free jobs. `table`, `pattern` and `value` are working space.
+    `found` by the slots of its free jobs.
 
     Results: `bound`, `choice`: bound of the profit of the free jobs, and the part of it that is the
     knapsack of jobs. Both are `INFEASIBLE` if the forced jobs do not fit. `work`: number of table
     cells visited.
     """
+    pattern, value = slots.pattern, slots.value
     m, n = pattern.shape
     capacity = 0
     for slot in range(m):
@@ -233,10 +227,10 @@ def optimize_multipliers(
     current, lightest = multipliers.copy(), np.empty(n, np.int64)
     for job in range(n):
         lightest[job] = -weights[job]
-    heaviest, slots = np.arange(n), np.arange(m)
+    heaviest, smallest_first = np.arange(n), np.arange(m)
     by_size(heaviest, lightest)
-    by_size(slots, residual)
-    reverse = slots[::-1].copy()
+    by_size(smallest_first, residual)
+    reverse = smallest_first[::-1].copy()
     reduced, chosen = np.empty(n, np.int64), np.empty(n, np.bool_)
     direction = np.zeros(n, np.float64)
     trial = np.empty(n, np.int64)
@@ -258,7 +252,7 @@ def optimize_multipliers(
         if choice == INFEASIBLE:
             return INFEASIBLE, INFEASIBLE, work
         work += CELLS_PER_STEP * steps
-        work += best_patterns(current, coarse, coarse_room, allowed, leader, table, pattern, value)
+        work += best_patterns(current, slots)
         bound = choice
         for slot in range(m):
             bound += value[slot]
@@ -277,7 +271,7 @@ def optimize_multipliers(
             if chosen[job]:
                 profit += profits[job]
         if profit > best[0]:
-            order = slots if evaluation % 2 == 0 else reverse
+            order = smallest_first if evaluation % 2 == 0 else reverse
             profit = base + split(chosen, weights, profits, residual.copy(), heaviest, order, trial)
             if profit > best[0]:
                 best[0] = profit
@@ -338,12 +332,7 @@ def merge(
                 break
     for job in heaviest:
         if chosen[job] and placement[job] < 0:
-            fullest = -1
-            for slot in range(m):
-                if residual[slot] >= weights[job] and (
-                    fullest < 0 or residual[slot] < residual[fullest]
-                ):
-                    fullest = slot
+            fullest = fullest_slot(residual, weights[job])
             if fullest >= 0:
                 placement[job] = fullest
                 residual[fullest] -= weights[job]
