@@ -341,14 +341,11 @@ class Subproblems:
 
     def _floor_of(self, job: int) -> int:
         """Return the least cost of moving a job, with the jobs that its new box overlaps."""
-        # the first of the cheapest boxes is the present one
-        boxes = Family(self, self.shapes_of(job), self.room, 0, 1 << job, None).boxes(None, 2)
-        return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
-
-    def shapes_of(self, job: int) -> Ints:
-        """Return the shapes of a job, best-ranked first, array of shape (shapes, 3)."""
         kind = self.kinds[job]
-        return self.shapes[self.first[kind] : self.first[kind + 1]]
+        shapes = self.shapes[self.first[kind] : self.first[kind + 1]]
+        # the first of the cheapest boxes is the present one
+        boxes = Family(self, shapes, self.room, 0, 1 << job, None).boxes(None, 2)
+        return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
 
     def solve(self, subproblem: Subproblem, most: int) -> PackingResult:
         """Solve a subproblem with at most `most` boxes tried."""

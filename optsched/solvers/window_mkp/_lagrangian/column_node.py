@@ -37,9 +37,9 @@ def list_columns(
     multipliers: Ints,
     weights: Ints,
     profits: Ints,
-    residual: Ints,  # residual capacity of each slot, shape (slots,)
+    residual: Ints,
     allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
-    must: Bools,  # whether a job must be placed, shape (jobs,)
+    must: Bools,  # whether a job must be placed
     target: int,  # least profit of a placement
     scale: int,  # divisor of weights and capacities in tables; 1 if the tables are small enough
     columns: Columns,  # overwritten; the length of its arrays limits the number of columns
@@ -48,10 +48,8 @@ def list_columns(
 
     The bound of a placement is that of the Lagrangian decomposition: the optimum of one knapsack of
     jobs at their reduced profits, plus the best column of each slot at the multipliers. A column
-    whose value is below the best one of its slot lowers the bound by the difference.
-
-    Results: `count`: number of columns, or `TOO_MANY`. There is no placement if a slot has no
-    column. `cells`: number of table cells and partial columns visited.
+    whose value is below the best one of its slot lowers the bound by the difference. There is no
+    placement if a slot has no column. Returned are the number of columns, or `TOO_MANY`, and cells.
     """
     m, n = allowed.shape
     leader = leaders(allowed)
@@ -310,20 +308,14 @@ def value_columns(instance: Instance, alive: Ints, multipliers: Ints, node: Node
 @kernel
 def choose(instance: Instance, multipliers: Ints, node: Node) -> tuple[int, int]:
     """Solve the knapsack of jobs at reduced profits, as large as the heaviest columns together."""
-    reduce_profits(instance, multipliers, node)
-    slack = instance.unit // 32
-    return knapsack(
-        node.worth, instance.weights, total(node.heaviest), node.must, slack, node.chosen
-    )
-
-
-@kernel
-def reduce_profits(instance: Instance, multipliers: Ints, node: Node) -> None:
-    """Compute the reduced profits of jobs, 0 for jobs without columns."""
     # a loop, because numba compiles expressions of arrays for seconds
     for job in range(len(multipliers)):
         reduced = instance.profits[job] - multipliers[job]
         node.worth[job] = reduced if node.possible[job] else 0
+    slack = instance.unit // 32
+    return knapsack(
+        node.worth, instance.weights, total(node.heaviest), node.must, slack, node.chosen
+    )
 
 
 @kernel

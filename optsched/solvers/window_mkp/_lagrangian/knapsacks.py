@@ -34,11 +34,10 @@ def knapsack(
     their distance to it. Partial solutions are kept in order of weight, and pruned by dominance and
     bounds.
 
-    `worth`: value of each job; only jobs of positive value are considered unless forced in, shape
-    (jobs,); `must`: whether a job is forced in, shape (jobs,); `slack`: gain up to which partial
-    solutions are pruned; the bound includes it; `chosen`: overwritten by a solution whose value is
-    at or near the bound, shape (jobs,). Results: `bound`: upper bound of the value; `INFEASIBLE` if
-    the forced jobs do not fit; `steps`: number of partial solutions visited.
+    Only jobs of positive worth are considered, unless they `must` be in. Partial solutions are
+    pruned up to a gain of `slack`, which the bound includes. `chosen` is overwritten by a solution
+    of a value at or near the bound. Returned are the bound, `INFEASIBLE` if the forced jobs do not
+    fit, and the steps.
     """
     n = len(weights)
     base = 0
@@ -266,10 +265,8 @@ def tighten(
     required to hold at least as much (`ordered`); then the largest content of a slot limits all
     smaller slots.
 
-    `allowed`: whether a job may go into a slot, shape (slots, jobs); `weights` and `capacities`: as
-    in the problem, capacities nondecreasing; `where`: negative for free jobs, shape (jobs,);
-    `ordered`: whether larger slots must hold at least as much weight; `residual`: residual
-    capacities beside the fixed jobs; overwritten, negative for an overfull slot, shape (slots,).
+    `allowed`: whether a job may go into a slot, shape (slots, jobs); `where`: negative for free
+    jobs; `residual`: capacities beside the fixed jobs, overwritten, negative for an overfull slot.
     """
     limit, next_limit = capacities[-1], capacities[-1]
     for slot in range(len(residual) - 1, -1, -1):
@@ -509,19 +506,16 @@ def propagate(
     # Choices of each job: the slots, and the last row for not placed; reduced in place, shape
     # (slots + 1, jobs)
     domain: Bools,
-    # Instance, jobs by decreasing profit per weight
     weights: Ints,
     profits: Ints,
     capacities: Ints,
     ordered: bool,  # whether larger slots must hold at least as much weight, see `tighten`
-    residual: Ints,  # overwritten by the residual capacities that can be filled, shape (slots,)
-    # Overwritten by the slot of each fixed job, `slots` if not placed, -1 if the job is free,
-    # shape (jobs,)
-    where: Ints,
+    residual: Ints,  # overwritten by the residual capacities that can be filled
+    where: Ints,  # overwritten by the slot of each fixed job, or number of slots, -1 if it is free
 ) -> bool:
     """Remove infeasible and dominated choices of a node until nothing changes.
 
-    Result: whether every job has a choice and no slot is overfull.
+    Returned is whether every job has a choice and no slot is overfull.
     """
     m = len(capacities)
     changed = True

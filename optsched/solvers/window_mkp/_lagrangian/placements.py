@@ -73,13 +73,12 @@ def in_order(order: Ints, chosen: Bools) -> Ints:
 @kernel
 def split(
     chosen: Bools,  # jobs to place first, shape (jobs,)
-    # Weight and profit of each job, most efficient first, shape (jobs,)
     weights: Ints,
     profits: Ints,
-    residual: Ints,  # capacity of each slot; overwritten by the residual capacities, shape (slots,)
-    heaviest: Ints,  # job numbers by decreasing weight, shape (jobs,)
-    slots: Ints,  # slot numbers in the order of filling, shape (slots,)
-    placement: Ints,  # overwritten by the slot of each job, -1 if not placed, shape (jobs,)
+    residual: Ints,  # capacity of each slot; overwritten by the residual capacities
+    heaviest: Ints,  # job numbers by decreasing weight
+    slots: Ints,  # in the order of filling
+    placement: Ints,  # overwritten
 ) -> int:
     """Place the `chosen` jobs slot by slot, then any others that fit, and return the profit."""
     placement[:] = -1
@@ -131,23 +130,20 @@ def exchange_waiting(weights: Ints, profits: Ints, residual: Ints, placement: In
 
 @kernel
 def improve(
-    # Instance, jobs by decreasing profit per weight
     weights: Ints,
     profits: Ints,
     capacities: Ints,
-    heaviest: Ints,  # job numbers by decreasing weight, shape (jobs,)
+    heaviest: Ints,  # job numbers by decreasing weight
     enough: int,  # upper bound of the profit, at which the search ends
-    most: int,  # approximate limit of partial solutions to visit
-    placement: Ints,  # slot of each job, -1 if not placed; overwritten, shape (jobs,)
+    most: int,  # approximate limit of steps
+    placement: Ints,  # overwritten
 ) -> tuple[int, int]:
     """Improve a placement by solving pairs of slots again (local search).
 
     The jobs in two slots and the waiting ones form a knapsack as large as both slots. If its
     optimum exceeds the profit of the two slots, its solution is split between them. If that gains
     nothing, the first slot is filled optimally, and then the second with the remaining jobs.
-
-    Results: `profit`: profit of the improved placement; `steps`: number of partial solutions
-    visited.
+    Returned are the profit of the improved placement, and the steps.
     """
     n, m = len(weights), len(capacities)
     residual = capacities.copy()
@@ -244,14 +240,9 @@ def surrogate(
     """Bound a window by the surrogate relaxation, and split the solution among the slots.
 
     This is the root of Pisinger's mulknap, and usually suffices if slots hold many jobs. Placements
-    by subset sums are improved by `improve`.
+    by subset sums are improved by `improve`. About `allowance` cells are visited.
 
-    `weights`, `profits` and `capacities`: instance, jobs by decreasing profit per weight, slots by
-    increasing capacity; `heaviest`: job numbers by decreasing weight, shape (jobs,); `allowance`:
-    approximate limit of table cells to visit; `placement`: overwritten by the slot of each job, -1
-    if not placed, shape (jobs,). Results: `bound`: upper bound of the profit; `profit`: profit of
-    `placement`; `steps`: number of partial solutions visited; `cells`: number of table cells
-    visited.
+    Results: bound of the profit, profit of `placement`, which is overwritten, steps and cells.
     """
     n, m = len(weights), len(capacities)
     allowed = np.ascontiguousarray(weights <= capacities[:, None])
@@ -349,25 +340,20 @@ def spare(left: float, rate: float, residual: int) -> int:
 def refill(
     jobs: Ints,  # jobs to choose from, in the order of decisions
     slots: Ints,  # empty slots, in the order of filling
-    weights: Ints,  # weight of each job of the instance, shape (jobs,)
-    # Loss if the job is placed, and if it is not, shape (jobs,)
-    placed_loss: Floats,
-    waiting_loss: Floats,
+    weights: Ints,
+    placed_loss: Floats,  # if the job is placed
+    waiting_loss: Floats,  # and if it is not
     rate: float,  # loss for each unit of unused capacity, positive
     left: float,
-    capacities: Ints,  # capacity of each slot of the instance, shape (slots,)
+    capacities: Ints,
     sums: Words,
-    # Overwritten by the slot of each job that is taken; unchanged without success, shape
-    # (jobs,)
-    placement: Ints,
+    placement: Ints,  # overwritten for the jobs that are taken; unchanged without success
 ) -> tuple[bool, int]:
     """Fill slots one after the other, with a total loss of at most `left`.
 
     A depth-first search decides job by job whether the slot takes it. It goes back where the sums
-    that the later jobs can reach leave too much capacity unused.
-
-    Results: `success`: whether such contents were found before the limit of the search; `cells`:
-    number of table cells that take the same time.
+    that the later jobs can reach leave too much capacity unused. Returned are whether such contents
+    were found before the limit of the search, and the cells that take the same time.
     """
     m, n = len(slots), len(jobs)
     candidate, takes = np.empty((m, n), np.int64), np.zeros((m, n), np.bool_)
@@ -469,14 +455,13 @@ def refill(
 
 @kernel
 def refill_slots(
-    # Instance, jobs by decreasing profit per weight
     weights: Ints,
     profits: Ints,
     capacities: Ints,
     enough: int,  # upper bound of the profit, at which the search ends
-    allowance: int,  # approximate number of table cells to visit; slots are refilled at least once
+    allowance: int,  # approximate number of cells; slots are refilled at least once
     state: Words,  # state of the random numbers, not 0; advanced, shape (1,)
-    placement: Ints,  # slot of each job, -1 if not placed; overwritten, shape (jobs,)
+    placement: Ints,  # overwritten
 ) -> tuple[int, int]:
     """Improve a placement by refilling a few random slots at a time (local search).
 
@@ -485,10 +470,7 @@ def refill_slots(
     capacity, the profit of a waiting job beyond the rate, and what a placed job lacks to it. A few
     slots, mostly those with unused capacity, are emptied and refilled from their jobs and the
     waiting ones, without more loss than before. Contents of equal profit are accepted, since they
-    lead to others.
-
-    Results: `profit`: profit of the improved placement; `cells`: number of table cells that take
-    the same time.
+    lead to others. Returned are the profit of the improved placement, and cells.
     """
     n, m = len(weights), len(capacities)
     total, largest = 0, 0

@@ -63,8 +63,7 @@ class DestructiveSearch(TreeSearch):
     Between its nodes, large neighborhood search improves the incumbent by freeing a few slots.
     After repeated failures of that, the band extends down to the incumbent.
 
-    The instance is reduced by `reduce`; `placement` is the initial slot of each job, -1 if not
-    placed, and is overwritten. The seed determines the neighborhoods.
+    The initial `placement` is overwritten. The seed determines the neighborhoods.
     """
 
     def __init__(
@@ -221,7 +220,7 @@ class DestructiveSearch(TreeSearch):
             yield
 
     def slot_values(self) -> Ints:
-        """Bound the value of each slot at the root's multipliers, int64 array of shape (slots,)."""
+        """Bound the value of each slot at the root's multipliers."""
         allowed = np.ascontiguousarray(self.domain[:-1])
         slots = slots_of(self.weights, self.capacities, allowed)
         self.cells += best_patterns(self.multipliers, slots)
@@ -236,12 +235,7 @@ DISCOUNT = 32
 
 
 class ReducedSearch:
-    """A destructive search on a window with other profits, after reduction.
-
-    `weights`, `profits` and `capacities`: window, in any order; jobs without profit are not placed;
-    `start`: slot of each job in the initial placement, -1 if not placed, shape (jobs,); `seed`:
-    seed of the neighborhoods.
-    """
+    """A destructive search on a window in any order, after its reduction, from a placement."""
 
     def __init__(
         self, weights: Ints, profits: Ints, capacities: Ints, start: Ints, seed: int
@@ -269,7 +263,7 @@ class ReducedSearch:
 
     @property
     def placement(self) -> Ints:
-        """Slot of each job in the incumbent, -1 if not placed; int64 array of shape (jobs,)."""
+        """The incumbent."""
         placement = np.full(self._everyone, -1)
         placement[self._jobs] = np.append(self._slots, -1)[self._search.placement]
         return placement
@@ -298,9 +292,6 @@ class CardinalitySearch:
     multiplier is slightly below the dual value of the number of jobs in the linear relaxation of
     the surrogate knapsack with at most k jobs. If the multiplier is 0, as with small jobs of little
     profit, the main search runs alone.
-
-    `start`: slot of each job in the initial placement, -1 if not placed, shape (jobs,); `seed`:
-    seed of the neighborhoods.
     """
 
     def __init__(

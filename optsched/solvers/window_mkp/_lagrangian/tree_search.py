@@ -61,8 +61,6 @@ def initial_multipliers(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     For each weight w, jobs of at least that weight are packed, most efficient first, into the slots
     of at least that capacity. Capacity is then worth the profit per weight of the first job that
     does not fit. Its value to a job is the largest over all w up to the weight of the job.
-
-    Jobs are ordered by decreasing profit per weight.
     """
     n = len(weights)
     multipliers = np.zeros(n, np.int64)
@@ -91,7 +89,6 @@ def relax(
     # Shape (slots + 1, jobs).
     domain: Bools,
     multipliers: Ints,  # initial multipliers; overwritten by the best, shape (jobs,)
-    # Instance, jobs by decreasing profit per weight, slots by increasing capacity
     weights: Ints,
     profits: Ints,
     capacities: Ints,
@@ -105,14 +102,13 @@ def relax(
     # Length of steps relative to Polyak's; shortened if there is no progress, shape (1,)
     step: NDArray[np.float64],
     best: Ints,  # profit of `placement`; both are overwritten by a better placement, shape (1,)
-    placement: Ints,  # slot of each job, -1 if not placed, shape (jobs,)
-    # Overwritten by a bound of the profit with each remaining choice, shape (slots + 1, jobs)
-    promise: Ints,
+    placement: Ints,
+    promise: Ints,  # overwritten by a bound of the profit with each remaining choice
 ) -> tuple[int, int]:
     """Bound a node, fix variables that cannot lead above `cut`, and look for better placements.
 
-    Results: `bound`: upper bound of the profit below this node, or at most `cut` if no profit is
-    above `cut`. `INFEASIBLE` if there is no placement. `work`: number of table cells visited.
+    Results: upper bound of the profit below this node, or at most `cut` if no profit is above it,
+    `INFEASIBLE` without any placement; table cells visited.
     """
     m = len(capacities)
     residual, where = np.empty(m, np.int64), np.empty_like(weights)
@@ -130,67 +126,42 @@ def relax(
             return base, work
         if bound < UNKNOWN and work >= allowance:
             return bound, work
+        n, open_choices = len(free), domain[:, free]
+        allowed, must = np.ascontiguousarray(open_choices[:m]), ~open_choices[m]
+        its_weights, its_profits, its_multipliers = weights[free], profits[free], multipliers[free]
+        slots = slots_of(its_weights, residual, allowed)
         before, found = best[0], np.empty_like(free)
-        relaxed, cells, removed = relax_free(
-            domain, free, multipliers, weights[free], profits[free], residual, unit, cut,
-            evaluations, allowance - work, step, base, best, found, promise,
-        )  # fmt: skip
+        relaxed, choice, cells = optimize_multipliers(
+            *(its_multipliers, its_weights, its_profits, residual, slots, must, unit, cut),
+            *(evaluations, allowance - work, step, base, best, found),
+        )
+        work += cells
         if best[0] > before:
             placement[:] = settled
             placement[free] = found
-        work += cells
+        target = max(cut, int(best[0])) + unit
         bound = min(bound, base + relaxed) // unit * unit
-        if bound <= max(cut, best[0]) or not removed:
+        if base + relaxed < target:
+            return bound, work
+        multipliers[free] = its_multipliers
+
+        inside, outside = np.empty((m, n), np.int64), np.empty((m, n), np.int64)
+        work += best_patterns(its_multipliers, slots)
+        work += conditional_patterns(its_multipliers, slots, inside, outside)
+        with_job, without_job = np.empty(n, np.int64), np.empty(n, np.int64)
+        conditional_bounds(
+            *(its_profits - its_multipliers, its_weights, int(residual.sum()), must, choice),
+            *(with_job, without_job),
+        )
+        work += 4 * n * n
+        others = base + outside.sum(axis=0)
+        estimates = np.vstack((others + with_job - outside + inside, others + without_job))
+        promise[:, free] = estimates
+        removed = open_choices & (estimates < target)
+        domain[:, free] = open_choices & ~removed
+        if bound <= max(cut, best[0]) or not removed.any():
             return bound, work
         evaluations = max(5, evaluations // 4)
-
-
-def relax_free(
-    domain: Bools,
-    free: Ints,
-    all_multipliers: Ints,
-    weights: Ints,
-    profits: Ints,
-    residual: Ints,
-    unit: int,
-    cut: int,
-    evaluations: int,
-    allowance: int,
-    step: NDArray[np.float64],
-    base: int,
-    best: Ints,
-    found: Ints,
-    promise: Ints,
-) -> tuple[int, int, bool]:
-    """Perform one round of `relax` on the free jobs, with the profit `base` of the fixed ones."""
-    m, n = len(residual), len(free)
-    open_choices = domain[:, free]
-    allowed, must = np.ascontiguousarray(open_choices[:m]), ~open_choices[m]
-    slots = slots_of(weights, residual, allowed)
-    multipliers = all_multipliers[free]
-    bound, choice, work = optimize_multipliers(
-        *(multipliers, weights, profits, residual, slots, must, unit, cut, evaluations, allowance),
-        *(step, base, best, found),
-    )
-    target = max(cut, int(best[0]))
-    if base + bound < target + unit:
-        return bound, work, False
-    all_multipliers[free] = multipliers
-
-    inside, outside = np.empty((m, n), np.int64), np.empty((m, n), np.int64)
-    work += best_patterns(multipliers, slots)
-    work += conditional_patterns(multipliers, slots, inside, outside)
-    with_job, without_job = np.empty(n, np.int64), np.empty(n, np.int64)
-    conditional_bounds(
-        profits - multipliers, weights, int(residual.sum()), must, choice, with_job, without_job
-    )
-    work += 4 * n * n
-    others = base + outside.sum(axis=0)
-    estimates = np.vstack((others + with_job - outside + inside, others + without_job))
-    promise[:, free] = estimates
-    removed = open_choices & (estimates < target + unit)
-    domain[:, free] = open_choices & ~removed
-    return bound, work, bool(removed.any())
 
 
 @kernel
@@ -210,14 +181,13 @@ def optimize_multipliers(
     best: Ints,
     found: Ints,
 ) -> tuple[int, int, int]:
-    """Lower the bound of `relax_free` by subgradient steps, and look for better placements.
+    """Lower the bound of `relax` on the free jobs by subgradient steps, and look for placements.
 
-    `multipliers` are overwritten by the best, `best` by the profit of a better placement, and
-    `found` by the slots of its free jobs.
+    `base` is the profit of the fixed jobs. `multipliers` are overwritten by the best, `best` by the
+    profit of a better placement, and `found` by the slots of its free jobs.
 
-    Results: `bound`, `choice`: bound of the profit of the free jobs, and the part of it that is the
-    knapsack of jobs. Both are `INFEASIBLE` if the forced jobs do not fit. `work`: number of table
-    cells visited.
+    Results: bound of the profit of the free jobs, and the part of it that is the knapsack of jobs,
+    both `INFEASIBLE` if the forced jobs do not fit; table cells visited.
     """
     pattern, value = slots.pattern, slots.value
     m, n = pattern.shape
@@ -375,10 +345,7 @@ class TreeSearch:
 
     Nodes are bounded by a Lagrangian decomposition (`relax`), which also fixes variables. If few
     columns remain, these are enumerated and searched (`ColumnSearch`), which is a hundred times as
-    fast.
-
-    `weights`, `profits` and `capacities`: instance as reduced by `reduce`; `placement`: slot of
-    each job in the initial placement, -1 if not placed; overwritten, shape (jobs,).
+    fast. The initial `placement` is overwritten.
     """
 
     def __init__(self, weights: Ints, profits: Ints, capacities: Ints, placement: Ints) -> None:
