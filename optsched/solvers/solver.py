@@ -180,8 +180,11 @@ class Heuristic(Solver):
         """Solve a problem; `seed` has no effect."""
         began = clock()
         solution = self.place(problem)
-        if solution is None or (hint is not None and _is_better(problem, hint, solution)):
+        if solution is None:
             solution = hint
+        elif hint is not None:
+            best = max if problem.sense == "max" else min
+            solution = best(solution, hint, key=problem.objective)
         objective: int | None = None
         incumbents: tuple[Incumbent, ...] = ()
         if solution is not None:
@@ -199,8 +202,3 @@ class Heuristic(Solver):
             incumbents=incumbents,
             seed=seed,
         )
-
-
-def _is_better(problem: Problem[Any], one: Any, other: Any) -> bool:
-    first, second = problem.objective(one), problem.objective(other)
-    return first > second if problem.sense == "max" else first < second

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from optsched.models.export import highs_model
 from optsched.models.program import Program
 from optsched.solvers.anytime import Progress
 from optsched.solvers.generic import LARGEST_INT, LONGEST_TIME
-from optsched.solvers.highs import run_highs
+from optsched.solvers.highs import rounded_solution, run_highs
 from optsched.solvers.node_placement._contents import Losses, no_losses
 from optsched.solvers.node_placement._pricing import (
     LONGEST_SEARCH,
@@ -157,9 +158,7 @@ class Master:
         self.iterations = max(0, info.simplex_iteration_count)
         self.nodes = max(0, info.mip_node_count)
         self.bound = info.mip_dual_bound
-        found = None
-        if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
-            found = np.rint(highs.getSolution().col_value).astype(np.int64)
+        found = rounded_solution(highs)
         integer[:] = int(highspy.HighsVarType.kContinuous)
         highs.changeColsIntegrality(len(every), every, integer)
         return found
@@ -202,10 +201,8 @@ def best_vector(
     status = highs.getModelStatus()
     if status not in (ended.kOptimal, ended.kInfeasible, *limits):
         raise ArithmeticError(f"HiGHS: {highs.modelStatusToString(status)}")
-    if info.primal_solution_status != int(highspy.SolutionStatus.kSolutionStatusFeasible):
-        return None, limits.get(status)
-    x: Ints = np.rint(highs.getSolution().col_value).astype(np.int64)
-    if not program.admits(x):
+    x = rounded_solution(highs)
+    if x is not None and not program.admits(x):
         raise ArithmeticError("HiGHS: the rounded solution is not feasible")
     return x, limits.get(status)
 
@@ -291,35 +288,23 @@ class Relaxation:
     supply: Ints  # chunks of each type on the others
 
     def __init__(
-        self, instance: Instance, progress: Progress, losses: Losses | None = None, least: int = 0
-    ) -> None:
-        pricing = Pricing(instance, losses or no_losses(), progress)
-        self._begin(instance, progress, pricing, {}, losses is not None, least)
-
-    def beside(self, held: Mapping[int, Content]) -> Relaxation:
-        """Return the relaxation for the other nodes, where some keep what they hold."""
-        some = Relaxation.__new__(Relaxation)
-        some._begin(self.instance, self.progress, self.pricing, held)
-        some.start_at(self.prices)
-        return some
-
-    def _begin(
         self,
         instance: Instance,
         progress: Progress,
-        pricing: Pricing,
-        held: Mapping[int, Content],
-        costed: bool = False,
+        losses: Losses | None = None,
         least: int = 0,
+        pricing: Pricing | None = None,
+        held: Mapping[int, Content] = MappingProxyType({}),
     ) -> None:
-        self.instance, self.progress, self.pricing, self._held = instance, progress, pricing, held
+        self.instance, self.progress, self._held = instance, progress, held
+        self.pricing = pricing or Pricing(instance, losses or no_losses(), progress)
         self.contents, self.rows = [], []
         self._number: dict[tuple[int, bytes], int] = {}
         self._in_master = 0
         self.bound = self.value = math.inf
         classes, licences = instance.classes, instance.problem.licences
         types, kinds = len(instance.types.most), len(instance.nodes)
-        self.most, self._least, self._costed = classes.jobs, least, costed
+        self.most, self._least, self._costed = classes.jobs, least, losses is not None
         self.nodes, self.supply = instance.nodes.copy(), np.zeros(types, dtype=np.int64)
         for content in held.values():
             self.nodes[content.kind] -= 1
@@ -348,6 +333,12 @@ class Relaxation:
             values.append(value)
         gains = np.zeros(len(rows)) if self._costed else classes.weights * self._scale
         self._master.add(gains, classes.jobs, rows, values)
+
+    def beside(self, held: Mapping[int, Content]) -> Relaxation:
+        """Return the relaxation for the other nodes, where some keep what they hold."""
+        some = Relaxation(self.instance, self.progress, pricing=self.pricing, held=held)
+        some.start_at(self.prices)
+        return some
 
     def add(self, content: Content) -> bool:
         """Add a column for a content; return whether it is new."""
