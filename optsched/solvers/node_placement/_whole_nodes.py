@@ -203,11 +203,12 @@ def shareable(problem: NodePlacement, jobs: list[int], nodes: Ints) -> Ints:
     return shareable
 
 
-def heaviest_set(sizes: Ints, weights: Ints, nodes: int) -> list[int]:
+def heaviest_set(sizes: Iterable[int], weights: Iterable[int], nodes: int) -> list[int]:
     """Return jobs of the greatest weight that have at most a number of nodes in all."""
     best = np.zeros(nodes + 1, dtype=np.int64)
     taken = []
-    for size, weight in zip(sizes.tolist(), weights.tolist()):
+    sizes = list(sizes)
+    for size, weight in zip(sizes, weights):
         before = best
         best = _with_job(before, size, weight)
         taken.append(best > before)
@@ -215,7 +216,7 @@ def heaviest_set(sizes: Ints, weights: Ints, nodes: int) -> list[int]:
     for job in range(len(taken) - 1, -1, -1):
         if taken[job][nodes]:
             jobs.append(job)
-            nodes -= int(sizes[job])
+            nodes -= sizes[job]
     return jobs[::-1]
 
 
@@ -273,17 +274,11 @@ class PrioritySets:
     def cheapest(self, prices: Ints) -> tuple[Ints, int]:
         """Return the jobs of each size of the set of least price, and that price."""
         jobs = [one for one in self.optional for _ in range(one.jobs)]
-        saved = np.zeros(self.slack + 1, dtype=np.int64)
-        left_out = []
-        for kind, weight, _ in jobs:
-            before = saved
-            saved = _with_job(before, weight, int(prices[kind]))
-            left_out.append(saved > before)
-        numbers, slack = self.most.copy(), self.slack
-        for (kind, weight, _), out in zip(jobs[::-1], left_out[::-1]):
-            if out[slack]:
-                numbers[kind] -= 1
-                slack -= weight
+        weights = [one.weight for one in jobs]
+        saved = [int(prices[one.kind]) for one in jobs]
+        numbers = self.most.copy()
+        for left_out in heaviest_set(weights, saved, self.slack):
+            numbers[jobs[left_out].kind] -= 1
         return numbers, int(prices @ numbers)
 
 
@@ -346,7 +341,7 @@ def filled(sizes: Ints, room: Ints, blocks: Ints) -> Cells:
 
 def filled_by_priority(pool: Pool) -> Cells:
     """Return the cells of the jobs of greatest weight that fit into all nodes together."""
-    jobs = heaviest_set(pool.sizes, pool.weights, int(pool.room.sum()))
+    jobs = heaviest_set(pool.sizes.tolist(), pool.weights.tolist(), int(pool.room.sum()))
     cells = filled(pool.sizes[jobs], pool.room, pool.blocks)
     return {(jobs[job], leaf): nodes for (job, leaf), nodes in cells.items()}
 

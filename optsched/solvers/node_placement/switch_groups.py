@@ -44,7 +44,8 @@ class PoolSearch:
         self.pool = pool
         self._radix = radix
         self.cells = max(cells, filled_by_priority(pool), key=self._value)
-        heaviest = heaviest_set(pool.sizes, pool.weights, int(pool.room.sum()))
+        sizes, weights = pool.sizes.tolist(), pool.weights.tolist()
+        heaviest = heaviest_set(sizes, weights, int(pool.room.sum()))
         self._most_weight = int(pool.weights[heaviest].sum())
         self.bound = self._most_weight * radix
 
