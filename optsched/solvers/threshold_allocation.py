@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,7 @@ from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Heuristic, Solver
 
-if TYPE_CHECKING:
-    from optsched.models.threshold_allocation._timeline import Job, Timeline
+Integers = NDArray[np.int64]
 
 BATCH = 64
 """Start times between two checks of a budget."""
@@ -46,15 +45,12 @@ def kernel_input(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
     return timeline_of(problem.held, problem.nodes), problem.in_kernels
 
 
-def start_batches(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
+def start_batches(problem: ThresholdAllocation) -> Iterator[Integers]:
     """Yield the possible start times: now, which often suffices, and batches of later ones."""
     yield NOW
     if problem.latest != 0:
         for first in range(1, len(problem.starts), BATCH):
             yield problem.starts[first : first + BATCH]
-
-
-Integers = NDArray[np.int64]
 
 
 @kernel(allocates=False)

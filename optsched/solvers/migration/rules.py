@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,30 +46,8 @@ NOBODY = -1
 class SingleVictim(Heuristic):
     """Move one job, the cheapest one whose routers suffice and that finds another box.
 
-    Algorithm 3 of Li et al. 2015 as printed, with the profits of their section 6, see
-    `find_victim`. It is a rule: in a simulation, no other heuristic replaces its answer. Work is
-    counted in jobs.
-
-    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
-    queue scanning and migration-based job placement", JSSPP 2015.
-    """
-
-    models = frozenset({"migration"})
-    is_rule = True
-    work_unit = "jobs"
-    seconds_per_work = 3e-5
-
-    def place(self, problem: Migration) -> Plan | None:
-        """Return the plan with at most one victim, if there is one."""
-        return find_victim(problem)
-
-    def effort(self, problem: Migration) -> int:
-        """Return the number of jobs that may be migrated."""
-        return len(problem.movers)
-
-
-def find_victim(problem: Migration) -> Plan | None:
-    """Return the plan of Algorithm 3 with one victim, or None if no job is a qualified victim.
+    Algorithm 3 of Li et al. 2015 as printed, with the profits of their section 6. It is a rule: in
+    a simulation, no other heuristic replaces its answer. Work is counted in jobs.
 
     There is a bin for each running job that may be moved: its routers, with the free ones around
     them and those of ending jobs. The job is the only one on its bin that could be a victim. Bins
@@ -92,24 +69,33 @@ def find_victim(problem: Migration) -> Plan | None:
     running job has an infinite profit, which no migration exceeds: it is placed there. If it has no
     such box, the profit without migration is 0, less than that of any migration. Read so, the
     constraint excludes the migrations for a large job that fits without them, and no others.
+
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
+    queue scanning and migration-based job placement", JSSPP 2015.
     """
-    places, jobs = _places(problem)
-    if (jobs == NOBODY).any():
-        return Plan((), _box(places[int((jobs == NOBODY).argmax())]))
-    room = problem.grid.free_of([*problem.holes, *problem.ending, *problem.running])
-    victims = np.unique(jobs).tolist()
-    for job in sorted(victims, key=lambda job: (problem.costs[job], job)):
-        found = _migration(problem, job, places[jobs == job], room)
-        if found is not None:
-            return problem.plan({job: found.host}, found.place)
-    return None
 
+    models = frozenset({"migration"})
+    is_rule = True
+    work_unit = "jobs"
+    seconds_per_work = 3e-5
 
-class _Migration(NamedTuple):
-    """A box for the large job, and the new box of the victim."""
+    def place(self, problem: Migration) -> Plan | None:
+        """Return the plan of Algorithm 3, or None if no job is a qualified victim."""
+        places, jobs = _places(problem)
+        if (jobs == NOBODY).any():
+            return Plan((), _box(places[int((jobs == NOBODY).argmax())]))
+        room = problem.grid.free_of([*problem.holes, *problem.ending, *problem.running])
+        victims = np.unique(jobs).tolist()
+        for job in sorted(victims, key=lambda job: (problem.costs[job], job)):
+            found = _migration(problem, job, places[jobs == job], room)
+            if found is not None:
+                place, host = found
+                return problem.plan({job: host}, place)
+        return None
 
-    place: Box
-    host: Box
+    def effort(self, problem: Migration) -> int:
+        """Return the number of jobs that may be migrated."""
+        return len(problem.movers)
 
 
 def _places(problem: Migration) -> tuple[Ints, Ints]:
@@ -137,8 +123,8 @@ def _places(problem: Migration) -> tuple[Ints, Ints]:
 
 def _migration(
     problem: Migration, job: int, places: Ints, room: NDArray[np.bool_]
-) -> _Migration | None:
-    """Return the migration of a victim with the fewest idle routers, None if it finds no host.
+) -> tuple[Box, Box] | None:
+    """Return the boxes of the large job and of the victim with the fewest idle routers, or None.
 
     `room`: the routers that no job has. What the jobs need is the same in all migrations, so the
     fewest idle routers are the fewest in both boxes.
@@ -148,7 +134,7 @@ def _migration(
     extents = sorted(problem.extents(job), key=math.prod)
     hosts = np.vstack([_boxes(anchors(room, grid, extent), extent) for extent in extents])
     place, host = least_pair(places, hosts, np.array(grid.shape))
-    return None if place < 0 else _Migration(_box(places[place]), _box(hosts[host]))
+    return None if place < 0 else (_box(places[place]), _box(hosts[host]))
 
 
 def _boxes(at: Ints, extent: Triple) -> Ints:
