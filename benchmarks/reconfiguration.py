@@ -38,7 +38,7 @@ import optsched
 from optsched.boxes.box import Box, Grid, shapes
 from optsched.boxes.free_boxes import anchors, first_fit
 from optsched.models import Reconfiguration
-from optsched.solvers.reconfiguration.migrate_then_place import MigrateThenPlace
+from optsched.solvers.reconfiguration import MigrateThenPlace
 from optsched.solvers.result import Budget, Result
 
 NODES = 2

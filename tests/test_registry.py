@@ -33,7 +33,7 @@ def test_the_text_of_a_module_has_the_names_that_it_registers(kind):
         (
             "solvers",
             "first-fit",
-            "gang_packing.fit_rules node_placement.fit_rules threshold_allocation.moving_rules",
+            "gang_packing.fit_rules node_placement.fit_rules threshold_allocation",
         ),
         ("models", "window-mkp", "window_mkp.problem"),
     ],

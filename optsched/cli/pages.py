@@ -25,7 +25,7 @@ from optsched.metrics.measure import Group
 from optsched.settings import settings_of
 from optsched.simulator.scenario import described
 from optsched.solvers.finding import classes_of
-from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.solver import Heuristic
 from optsched.studies.claims import FAILS, HOLDS, OPEN, UNJUDGED
 from optsched.studies.folder import PAGE, PLAN, study_plans
 from optsched.sweeps.sweep_file import KEYS

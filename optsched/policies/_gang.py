@@ -46,7 +46,6 @@ from optsched.simulator._core import (
     advance,
     tell,
 )
-from optsched.solvers.gang_packing._fits import NOT_PLACED, Rows, compact, empty_rows, fit
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
     Queue,
@@ -54,6 +53,7 @@ from optsched.solvers.gang_packing._root_bound import (
     root_bound,
     words_of_sums,
 )
+from optsched.solvers.gang_packing.fit_rules import NOT_PLACED, Rows, compact, empty_rows, fit
 
 Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -37,7 +37,7 @@ from optsched.simulator._core import (
 )
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.problem_solver import ProblemSolver
-from optsched.solvers.data_placement._cores import update_widest
+from optsched.solvers.data_placement._nodes import update_widest
 from optsched.solvers.data_placement._plan import Options, plan
 from optsched.solvers.data_placement.rules import is_published
 from optsched.solvers.result import Status

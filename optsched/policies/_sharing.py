@@ -29,8 +29,11 @@ from optsched.policies._sharing_table import (
     start,
 )
 from optsched.simulator._core import DONE, OPEN, WAKE, WRONG, News, tell
-from optsched.solvers.threshold_allocation.bottleneck_search import best_placement
-from optsched.solvers.threshold_allocation.moving_rules import LESS_CONSUME_THRESHOLD, place_by_rule
+from optsched.solvers.threshold_allocation import (
+    LESS_CONSUME_THRESHOLD,
+    best_placement,
+    place_by_rule,
+)
 
 BOTTLENECK_SEARCH, ASK = 3, 4
 """Further values of `Rule.answer` beside the numbers of the rules: the search, compared with

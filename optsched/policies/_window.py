@@ -30,7 +30,7 @@ from optsched.simulator._core import (
     advance,
     tell,
 )
-from optsched.solvers.window_mkp._depth_first import depth_first
+from optsched.solvers.window_mkp.branch_and_bound import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
 
 ASK, GREEDY, SEARCH = range(3)

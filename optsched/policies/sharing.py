@@ -29,8 +29,8 @@ from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.system import System
 from optsched.solvers.result import Status
-from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
-from optsched.solvers.threshold_allocation.moving_rules import (
+from optsched.solvers.threshold_allocation import (
+    BottleneckSearch,
     FirstFit,
     LessConsume,
     LessConsumeThreshold,

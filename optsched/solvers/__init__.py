@@ -1,1 +1,1 @@
-"""Solvers: a module for each generic one, a package for the specialized ones of each model."""
+"""Solvers: a module for each generic one, a module or a package for those of each model."""

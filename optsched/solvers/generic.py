@@ -314,37 +314,6 @@ class Search:
         self._record(objective, bound)
         return Status.OPTIMAL if bound == objective else Status.FEASIBLE, x, bound
 
-    def result(
-        self,
-        solver: Solver,
-        outcome: Outcome,
-        status: Status,
-        solution: Any = None,
-        objective: int | None = None,
-        bound: int | None = None,
-        *,
-        seed: int,
-    ) -> Result:
-        """Return the result of `solver`, with the seconds and the incumbents of this search.
-
-        Limit, work and message are those of `outcome`. Status, solution, objective and bound are
-        the conclusions from it, and `seed` is the seed that the caller of the solver gave.
-        """
-        return Result(
-            solver=solver.name,
-            status=status,
-            solution=solution,
-            objective=objective,
-            bound=bound,
-            limit=outcome.limit if status in (Status.FEASIBLE, Status.NO_SOLUTION) else None,
-            seconds=self.seconds(),
-            work=outcome.work,
-            incumbents=tuple(self.incumbents),
-            version=solver.installed_version() or "",
-            seed=seed,
-            message=outcome.message,
-        )
-
 
 @dataclass(frozen=True)
 class GenericSolver(Solver):
@@ -467,8 +436,20 @@ class GenericSolver(Solver):
             status = outcome.claim
         if solution is None and hint is not None and status is Status.NO_SOLUTION:
             status, solution = Status.FEASIBLE, hint
-        objective = None if x is None else search.value(x)
-        return search.result(self, outcome, status, solution, objective, bound, seed=seed)
+        return Result(
+            solver=self.name,
+            status=status,
+            solution=solution,
+            objective=None if x is None else search.value(x),
+            bound=bound,
+            limit=outcome.limit if status in (Status.FEASIBLE, Status.NO_SOLUTION) else None,
+            seconds=search.seconds(),
+            work=outcome.work,
+            incumbents=tuple(search.incumbents),
+            version=self.installed_version() or "",
+            seed=seed,
+            message=outcome.message,
+        )
 
 
 def own_log(name: str) -> Callable[[str], None] | None:

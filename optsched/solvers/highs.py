@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.models.export import highs_model
 from optsched.models.problem import Problem
@@ -100,10 +101,18 @@ class Highs(GenericSolver):
             case _:
                 message = f"HiGHS: {highs.modelStatusToString(status)}"
                 return Outcome(Status.ERROR, work=work, message=message)
-        x = None
-        if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
-            x = np.rint(highs.getSolution().col_value).astype(np.int64)
-        return Outcome(claim, x, info.mip_dual_bound, limit, work)
+        return Outcome(claim, rounded_solution(highs), info.mip_dual_bound, limit, work)
+
+
+def rounded_solution(highs: Any) -> NDArray[np.int64] | None:
+    """Return the best solution that HiGHS has found, None without any."""
+    import highspy
+
+    feasible = int(highspy.SolutionStatus.kSolutionStatusFeasible)
+    if highs.getInfo().primal_solution_status != feasible:
+        return None
+    rounded: NDArray[np.int64] = np.rint(highs.getSolution().col_value).astype(np.int64)
+    return rounded
 
 
 def run_highs(

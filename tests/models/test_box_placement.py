@@ -13,7 +13,7 @@ from optsched.errors import InputError
 from optsched.models import BoxPlacement
 from optsched.models.box_placement import candidates as box_placement_candidates
 from optsched.models.torus import routers_for
-from optsched.solvers.box_placement.box_search import place_directly
+from optsched.solvers.box_placement import place_directly
 from optsched.testing import box_placements, brute_force, check_problem
 
 EXAMPLE = BoxPlacement(

@@ -19,7 +19,7 @@ from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
 from optsched.simulator.execution import ExecutionModel
-from optsched.solvers.threshold_allocation.moving_rules import LessConsumeThreshold
+from optsched.solvers.threshold_allocation import LessConsumeThreshold
 from optsched.testing import threshold_allocations
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace

@@ -18,8 +18,8 @@ from optsched.executions.resource_sharing import ResourceSharing
 from optsched.policies import sharing
 from optsched.policies.sjbf import SJBF
 from optsched.solvers.result import Budget
-from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
-from optsched.solvers.threshold_allocation.moving_rules import (
+from optsched.solvers.threshold_allocation import (
+    BottleneckSearch,
     FirstFit,
     LessConsume,
     LessConsumeThreshold,

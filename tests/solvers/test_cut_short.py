@@ -53,8 +53,8 @@ SMALL_PIECES = {
         "window_mkp.best_first.PIECE": (1, 9),
         "window_mkp.best_first.LARGEST_TREE": (1,),
     },
-    "bin-search": {"integer_program.bin_search.FEW": (1, 5)},
-    "bottleneck-search": {"threshold_allocation.kernel_input.BATCH": (1, 2, 5)},
+    "bin-search": {"integer_program.FEW": (1, 5)},
+    "bottleneck-search": {"threshold_allocation.BATCH": (1, 2, 5)},
     "column-generation": {
         "node_placement._relaxation.FIRST_STEPS": (0, 3),
         "node_placement._relaxation.QUICK_SEARCH": (1,),
@@ -76,7 +76,7 @@ SMALL_PIECES = {
     },
     "row-search": {
         "gang_packing.row_search.TURN": (1, 3),
-        "gang_packing._subproblems.MOST_KNOWN": (0, 2),
+        "gang_packing._row_tree.MOST_KNOWN": (0, 2),
     },
     "switch-groups": {
         "node_placement._groups.PER_ROUND": (1, 2),

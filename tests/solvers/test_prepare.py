@@ -15,7 +15,7 @@ from optsched.kernel_cache import NotOnDiskError
 from optsched.models import WindowMKP
 from optsched.models.snapshot_file import snapshot_files
 from optsched.solvers.window_mkp import branch_and_bound
-from optsched.solvers.window_mkp._lagrangian import first_calls
+from optsched.solvers.window_mkp._lagrangian import strategy
 
 FORKS = """
 import os, sys
@@ -80,10 +80,10 @@ def test_the_plain_search_reports_before_stronger_kernels_are_compiled(monkeypat
 
     def called_beside(function):
         called.append("beside")
-        assert function is first_calls.call_column_search
+        assert function is strategy.call_column_search
         return nullcontext()
 
-    monkeypatch.setattr(first_calls, "call_other_kernels", call_other_kernels)
+    monkeypatch.setattr(strategy, "call_other_kernels", call_other_kernels)
     monkeypatch.setattr(branch_and_bound, "called_beside", called_beside)
     branch_and_bound._prepare_lagrangian_search.cache_clear()
     caplog.set_level("DEBUG", "optsched")

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from optsched.solvers import second_process
-from optsched.solvers.second_process import called_beside
+from optsched.solvers.window_mkp import branch_and_bound
+from optsched.solvers.window_mkp.branch_and_bound import called_beside
 
 MODULE = """
 import os, time
@@ -36,7 +36,7 @@ def hang():
 def functions(tmp_path, monkeypatch):
     (tmp_path / "in_second_process.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(second_process, "cores", lambda: 2)
+    monkeypatch.setattr(branch_and_bound, "cores", lambda: 2)
     import in_second_process
 
     yield in_second_process
@@ -51,14 +51,14 @@ def test_the_function_is_called_in_another_process(functions, name):
 
 
 def test_nothing_is_called_on_a_single_core(functions, monkeypatch):
-    monkeypatch.setattr(second_process, "cores", lambda: 1)
+    monkeypatch.setattr(branch_and_bound, "cores", lambda: 1)
     with called_beside(functions.write):
         pass
     assert not functions.written.exists()
 
 
 def test_a_process_that_cannot_start_is_left_out(functions, monkeypatch, tmp_path):
-    monkeypatch.setattr(second_process.sys, "executable", str(tmp_path / "missing"))
+    monkeypatch.setattr(branch_and_bound.sys, "executable", str(tmp_path / "missing"))
     with called_beside(functions.write):
         pass
     assert not functions.written.exists()
@@ -66,7 +66,7 @@ def test_a_process_that_cannot_start_is_left_out(functions, monkeypatch, tmp_pat
 
 @pytest.mark.parametrize("interrupted", [True, False])
 def test_the_process_ends_with_the_block(functions, monkeypatch, interrupted):
-    monkeypatch.setattr(second_process, "PATIENCE", 0.01)
+    monkeypatch.setattr(branch_and_bound, "PATIENCE", 0.01)
     try:
         with called_beside(functions.hang):
             while not functions.written.exists():

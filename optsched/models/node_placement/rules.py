@@ -75,7 +75,7 @@ class RuledPlacement(NodePlacement):
     """A node placement with rules, made by `with_rules`.
 
     Generic solvers take the rules as further rows. Other solvers answer the placement without
-    rules, its relaxation; see `optsched.solvers.by_relaxation`.
+    rules, its relaxation; see `optsched.solvers.solver_call`.
     """
 
     rules: Mapping[str, Rule]

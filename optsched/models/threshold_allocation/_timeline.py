@@ -104,7 +104,7 @@ def least_limit(
 
     A job can start if the nodes together hold all of its processes, each node at most as many as
     keep the penalized time within the limit; see
-    `optsched.solvers.threshold_allocation.bottleneck_search`. `free` is the number of processors
+    `optsched.solvers.threshold_allocation`. `free` is the number of processors
     that are free then. `limits` has the largest penalized times in units, ascending; their number
     means none.
     """

@@ -179,9 +179,7 @@ def compare(
 
     answered: list[tuple[Entry, Reconciled]] = []
     missing: tuple[str, ...] = ()
-    wrong_answers: list[str] = []
-    failures: list[str] = []
-    refusals: list[str] = []
+    told: dict[str, list[str]] = {"wrong_answers": [], "failures": [], "refusals": []}
     with SeparateProcess(answer) as call_in_process:
         call = call_in_process if separate_process else answer
         for who, contender in enumerate(contenders):
@@ -212,13 +210,10 @@ def compare(
                 if answered:
                     break
             for result in results:
-                message = f"{entry.name}: {result.message}"
-                if result.wrong:
-                    wrong_answers.append(message)
-                elif result.status is Status.ERROR:
-                    failures.append(message)
-                elif result.message:
-                    refusals.append(message)
+                kind = "failures" if result.status is Status.ERROR else "refusals"
+                if result.message:
+                    kind = "wrong_answers" if result.wrong else kind
+                    told[kind].append(f"{entry.name}: {result.message}")
             answered += _by_seed(entry, seeds, results, of_seed)
             if progress is not None:
                 progress(what + 1)
@@ -233,16 +228,14 @@ def compare(
         incumbents=tables.incumbent_frame(answered),
         answers=tuple(tables.answers(answered)),
         config=_config(entries, contenders, budget, seeds),
-        wrong_answers=tuple(wrong_answers),
         contradictions=tuple(
             f"{entry.name}: {text}"
             for entry, reconciled in answered
             for text in reconciled.contradictions
         ),
-        failures=tuple(failures),
-        refusals=tuple(refusals),
         skipped=not_accepted,
         missing=missing,
+        **{kind: tuple(texts) for kind, texts in told.items()},
     )
 
 

@@ -10,29 +10,44 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.models.data_placement._check import Arrays
-from optsched.solvers.data_placement._cores import (
-    free_now,
-    from_holes,
-    in_holes,
-    sort_cores,
-    take_by_number,
-    take_first,
-    take_from_holes,
-)
-from optsched.solvers.data_placement._node_files import (
+from optsched.solvers.data_placement._nodes import (
     ALIKE,
     NODE,
     NodeFiles,
     begin,
     files_on,
+    free_now,
+    from_holes,
+    in_holes,
     kept_time,
     loading_time,
     mark,
     reloading_time,
-    unused_loading_time,
+    sort_cores,
+    take_by_number,
+    take_first,
+    take_from_holes,
     visit,
 )
-from optsched.solvers.data_placement.score import Score
+
+
+class Score(NamedTuple):
+    """Weights of the terms that are added to the start of a job on a node.
+
+    Functions with ``@kernel`` are compiled for these fields.
+    """
+
+    loading: int  # weight of a second of loading
+    reloading: int = 0  # weight of a second of reloading evicted files
+    opportune: bool = False  # whether only loading counts, once, on nodes that are free now (LEO)
+    # Whether it then does so on all nodes behind the first that is free now, too
+    whole_scan: bool = False
+    threshold: int = 0  # percentage of nodes with jobs, below which only loading counts, once (LEM)
+    # Whether the rest of a load in progress is counted from the start of the job, or from now
+    from_start: bool = False
+    # Whether all files in memory count as evicted, or those that no job uses any longer
+    in_memory: bool = False
+
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -185,20 +200,12 @@ def place_jobs(
             for wide in range(processors, width + 1):
                 hopeless[wide] = min(hopeless[wide], walltime)
             continue
+        node, start = choice.node, choice.start
         if not full:
-            visit(
-                files,
-                choice.node,
-                file,
-                load,
-                choice.start,
-                choice.start + choice.load,
-                choice.start + walltime,
-            )
-        node = choice.node
-        begin(files, node, choice.start)
+            visit(files, node, file, load, start, start + choice.load, start + walltime)
+        begin(files, node, start)
         bounds[node] = group_bounds[node // GROUP] = 0
-        if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
+        if start == 0 and not occupied[node] and keys[node, width - 1] < 64:
             running += 1
         for core in range(width):
             kept[node, core] = -1
@@ -206,11 +213,9 @@ def place_jobs(
         if choice.holes >= 0:
             bits = take_from_holes(keys[node], reserved[node], processors, choice.holes, walltime)
         elif backfill:
-            bits = take_by_number(
-                keys[node], reserved[node], scratch, processors, choice.start, walltime
-            )
+            bits = take_by_number(keys[node], reserved[node], scratch, processors, start, walltime)
         else:
-            bits = take_first(keys[node], processors, choice.start + walltime)
+            bits = take_first(keys[node], processors, start + walltime)
         if backfill:
             holes[node] = in_holes(reserved[node], 1)
             group_holes[node // GROUP] |= holes[node] > 0
@@ -218,7 +223,7 @@ def place_jobs(
                 widest[1] = holes.argmax()
                 widest[0] = holes[widest[1]]
         idle -= free - free_now(keys[node])
-        placed[job, 0], placed[job, 1], placed[job, 2] = node, choice.start, bits
+        placed[job, 0], placed[job, 1], placed[job, 2] = node, start, bits
 
 
 @kernel
@@ -323,11 +328,7 @@ def best_node(
                     reloading = 0 if opportune else score.reloading
                     value, wait = at, 0
                     if value < limit and loading:
-                        wait = loading_time(files, node, at, score.from_start)
-                        if wait < 0:
-                            wait = load
-                            if files.until_next:
-                                wait = unused_loading_time(files, node, load, at, score.from_start)
+                        wait = loading_time(files, node, load, at, score.from_start)
                         value += loading * wait
                     if value < limit and reloading:
                         seconds = kept[node, processors - 1]

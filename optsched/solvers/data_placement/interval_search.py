@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from optsched.column_sets import lowest
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import LEFT_OUT, NO_FILE, Plan
 from optsched.models.data_placement.presolve import sharing_pairs
@@ -17,7 +16,13 @@ from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.data_placement.intervals import Intervals, alike_nodes, lower_bound
+from optsched.solvers.data_placement.intervals import (
+    Intervals,
+    alike_nodes,
+    cores_of,
+    lower_bound,
+    lowest_cores,
+)
 from optsched.solvers.generic import Search
 from optsched.solvers.result import Limit
 
@@ -64,9 +69,9 @@ def _list_schedule(problem: DataPlacement, order: Iterable[int]) -> Plan:
         at = int(start[node])
         if problem.partial and cost[node] > problem.horizon + weight * load:
             continue
-        mask = lowest(sum(1 << c for c in np.flatnonzero(free[node] <= at).tolist()), size)
+        mask = lowest_cores(free[node] <= at, size)
         rows[:, job] = node, at, mask
-        free[node, [core for core in range(free.shape[1]) if mask >> core & 1]] = at + walltime
+        free[node, cores_of(mask)] = at + walltime
         soonest[node] = np.sort(free[node])
         loaded, until = there.get(node, (0, LEFT_OUT))
         there[node] = (loaded if at <= until else at + load, max(until, at + walltime))

@@ -551,20 +551,22 @@ def cores_for(
     end = start + problem.walltimes
     free = np.maximum(problem.available[node], 0)
     for job in jobs[np.argsort(start[jobs], kind="stable")].tolist():
-        masks[job] = _lowest(free <= start[job], int(lasting[job]))
-        free[_cores(masks[job])] = end[job]
+        masks[job] = lowest_cores(free <= start[job], int(lasting[job]))
+        free[cores_of(masks[job])] = end[job]
     if problem.reserved is not None:
         until = problem.reserved[node].copy()
         for job in jobs[np.argsort(-end[jobs], kind="stable")].tolist():
-            mask = _lowest(until >= end[job], int(problem.processors[job] - lasting[job]))
-            until[_cores(mask)] = start[job]
+            mask = lowest_cores(until >= end[job], int(problem.processors[job] - lasting[job]))
+            until[cores_of(mask)] = start[job]
             masks[job] |= mask
     return masks
 
 
-def _lowest(free: NDArray[np.bool_], count: int) -> int:
+def lowest_cores(free: NDArray[np.bool_], count: int) -> int:
+    """Return a bit mask of the first cores that are free."""
     return lowest(sum(1 << core for core in np.flatnonzero(free).tolist()), count)
 
 
-def _cores(mask: int) -> list[int]:
+def cores_of(mask: int) -> list[int]:
+    """Return the cores of a bit mask."""
     return [core for core in range(mask.bit_length()) if mask >> core & 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeGuard
+from typing import Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement._check import Arrays
 from optsched.models.data_placement.fields import HEAVIEST, Plan
 from optsched.registry import solvers
-from optsched.solvers.data_placement._node_files import (
+from optsched.solvers.data_placement._nodes import (
     NodeFiles,
     begin,
     files_on,
@@ -23,16 +23,10 @@ from optsched.solvers.data_placement._node_files import (
     loading_time,
     mark,
     reloading_time,
-    unused_loading_time,
     visit,
 )
-from optsched.solvers.data_placement.score import Score
-from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.solver import Solver
-
-if TYPE_CHECKING:
-    from optsched.solvers.data_placement._plan import Options
-
+from optsched.solvers.data_placement._plan import Options, Score, last_order, plan
+from optsched.solvers.solver import Heuristic, Solver
 
 START, END, BITS, NEXT = range(4)
 NONE = -1
@@ -233,11 +227,7 @@ def place_jobs(
                     loading, reloading = 1, 0
             value, seconds = at, 0
             if value < limit and weight:
-                seconds = loading_time(files, node, at, score.from_start)
-                if seconds < 0:
-                    seconds = load
-                    if files.until_next:
-                        seconds = unused_loading_time(files, node, load, at, score.from_start)
+                seconds = loading_time(files, node, load, at, score.from_start)
                 value += weight * seconds
             if value < limit and again:
                 kept = kept_time(files, node, at, score.in_memory)
@@ -302,15 +292,11 @@ class Rule(Heuristic):
         """Return the plan of the rule."""
         if self.backfill == "conservative":
             return Plan(*plan_conservatively(problem.arrays, self.score()).T)
-        from optsched.solvers.data_placement._plan import plan
-
         options = self.options(*problem.available.shape)
         return Plan(*plan(problem.arrays, options, widest_noticed(problem)).T)
 
     def options(self, nodes: int, cores: int) -> Options:
         """Return the options for the kernel, with space for a number of nodes of so many cores."""
-        from optsched.solvers.data_placement._plan import Options, last_order
-
         backfill, short = self.backfill == "holes", self.stop == "short"
         return Options(self.score(), backfill, short, last_order(nodes, cores))
 

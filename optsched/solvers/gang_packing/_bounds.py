@@ -18,40 +18,26 @@ class FreeColumns:
     """
 
     def __init__(self, problem: GangPacking) -> None:
-        held = problem.held
-        self._columns = problem.columns
-        self._free: list[int] = []
-        self._taken: list[int] = []
+        self._columns, self._moves = problem.columns, problem.rerow
         # Mask of the columns that every placement of running jobs takes in each of k
         # rows, for each k; 0 if running jobs keep their rows
         self.crowded_columns = [0] * (problem.rows + 1)
+        taken = [mask for mask in problem.held if mask]
         if problem.rerow:
-            levels = loads(held)
-            self.fewest_rows = len(levels)  # lower bound on the rows that running jobs take
-            self._taken = [mask.bit_count() for mask in levels] + [0] * problem.rows
-            for rows, crowded in enumerate(levels, start=1):
-                self.crowded_columns[rows] = crowded
-        else:
-            free = [problem.columns - mask.bit_count() for mask in held if mask]
-            self._free = sorted(free, reverse=True)
-            self.fewest_rows = len(free)
+            taken = loads(problem.held)
+            self.crowded_columns[1 : len(taken) + 1] = taken
+        self.fewest_rows = len(taken)  # lower bound on the rows that running jobs take
+        self._free = sorted((problem.columns - mask.bit_count() for mask in taken), reverse=True)
 
     def most(self, rows: int) -> list[int]:
         """Return the most free columns in 0, 1, ... of `rows` rows, at least `fewest_rows`."""
-        most_free = [0]
-        if self._taken:
-            for level in reversed(self._taken[:rows]):
-                most_free.append(most_free[-1] + self._columns - level)
-            return most_free
-        empty = [self._columns] * (rows - self.fewest_rows)
-        for free in empty + self._free:
-            most_free.append(most_free[-1] + free)
-        return most_free
+        return list(accumulate(self._emptiest_first(rows), initial=0))
 
     def per_row(self, rows: int) -> list[int] | None:
         """Return the free columns of each row, or None if running jobs may move."""
-        if self._taken:
-            return None
+        return None if self._moves else self._emptiest_first(rows)
+
+    def _emptiest_first(self, rows: int) -> list[int]:
         return [self._columns] * (rows - self.fewest_rows) + self._free
 
 

@@ -1,17 +1,188 @@
-"""Exact gang packing by bounds on free columns and a search for rows."""
+"""Exact gang packing by bounds on free columns and a search for rows.
+
+A sequence of feasibility subproblems leads to an optimal packing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
-from optsched.models.gang_packing import NOT_PLACED, GangPacking
+from optsched.column_sets import ColumnSet
+from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress
-from optsched.solvers.gang_packing import _small_tree
-from optsched.solvers.gang_packing._subproblems import Subproblems
+from optsched.solvers.gang_packing import _row_tree
+from optsched.solvers.gang_packing._bounds import (
+    FreeColumns,
+    JobSets,
+    largest_sum,
+    longest_prefix,
+    needed,
+)
+from optsched.solvers.gang_packing._row_tree import RowTree, find_rows
 from optsched.solvers.gang_packing.fit_rules import FirstFit, QuickAnswer, compacted, fitted
+
+Placement = tuple[list[int], list[int]]
+"""Row of each running and of each waiting job, -1 if not placed."""
+
+
+class Subproblems:
+    """Feasibility subproblems with ever more waiting jobs, and then with ever fewer rows.
+
+    Placed jobs are measured in *steps*: jobs from the front of the queue under ``fcfs``, columns
+    under ``skip``. `best` is a feasible packing to start from. `step` is called for each search
+    node; it may raise an exception to end the search.
+    """
+
+    def __init__(self, problem: GangPacking, best: Packing, step: Callable[[], None]) -> None:
+        self._problem = problem
+        self._step = step
+        self._free = FreeColumns(problem)
+        self._in_order = problem.admission == "fcfs"
+        self._served = list(accumulate(problem.waiting, initial=0))
+        self._running = problem.columns_of_running
+        self._job_sets: dict[int, tuple[list[int], JobSets]] = {}
+        self._take(best)
+        self._most = len(problem.waiting) if self._in_order else self._served[-1]
+        if self._steps < self._most:
+            self._most = self._step_bound(problem.waiting, problem.rows)
+        self._min_rows = self._fewest_rows(self._most)
+
+    def bound(self) -> int:
+        """Return an upper bound of the objective."""
+        placed = self._served[self._most] if self._in_order else self._most
+        return (self._problem.rows + 1) * (self._running + placed) - self._min_rows
+
+    def is_open(self) -> bool:
+        """Return whether the best packing may still be improved."""
+        return self._steps < self._most or self._rows > self._min_rows
+
+    def solve_next(self) -> Packing | None:
+        """Solve the next subproblem and return a better packing, or None if it is infeasible."""
+        if self._steps < self._most:
+            better = self._search(self._steps + 1, self._problem.rows)
+            if better is None:
+                self._most = self._steps
+                self._min_rows = self._fewest_rows(self._most)
+        else:
+            better = self._search(self._steps, self._rows - 1)
+            if better is None:
+                self._min_rows = self._rows
+        if better is not None:
+            self._take(better)
+        return better
+
+    def _take(self, best: Packing) -> None:
+        placed = [row >= 0 for row in best.rows_of_waiting]
+        nodes = sum(size for size, there in zip(self._problem.waiting, placed) if there)
+        self._steps = sum(placed) if self._in_order else nodes
+        self._rows = len({*best.rows_of_running, *best.rows_of_waiting} - {NOT_PLACED})
+
+    def _step_bound(self, sizes: Sequence[int], rows: int) -> int:
+        """Return an upper bound on the steps in `rows` rows."""
+        most_free = self._free.most(rows)
+        if self._in_order:
+            return longest_prefix(sizes, most_free)
+        return largest_sum(sizes, most_free, self._free.per_row(rows))
+
+    def _fewest_rows(self, steps: int) -> int:
+        """Return a lower bound on the rows for `steps` steps."""
+        sizes = self._problem.waiting[:steps] if self._in_order else self._problem.waiting
+        for rows in range(self._free.fewest_rows, self._problem.rows):
+            if self._step_bound(sizes, rows) >= steps:
+                return rows
+        return self._problem.rows
+
+    def _search(self, steps: int, rows: int) -> Packing | None:
+        """Return a packing of at least `steps` steps in `rows` rows, or None if infeasible."""
+        problem = self._problem
+        if problem.rerow:
+            found = self._search_movable(steps, rows)
+        elif self._in_order:
+            found = place_waiting(problem, range(steps), rows, 0, self._step)
+        else:
+            jobs = needed(problem.waiting, self._free.most(rows))
+            spare = sum(problem.waiting[job] for job in jobs) - steps
+            found = place_waiting(problem, jobs, rows, spare, self._step)
+        if found is None:
+            return None
+        of_running, of_waiting = found
+        if rows == problem.rows:
+            of_waiting = fitted(problem, of_running, tightest=True, placed=of_waiting)
+        return problem.packing(of_running, of_waiting)
+
+    def _search_movable(self, steps: int, rows: int) -> Placement | None:
+        """Try sets of waiting jobs one by one, with running jobs in any rows."""
+        sizes, crowded = self._problem.waiting, self._free.crowded_columns[rows]
+        if self._in_order:
+            return place_all(self._problem, range(steps), rows, crowded, self._step)
+        if rows not in self._job_sets:
+            jobs = sorted(needed(sizes, self._free.most(rows)), key=lambda job: -sizes[job])
+            job_sets = JobSets([sizes[job] for job in jobs], self._free.most(rows))
+            self._job_sets[rows] = jobs, job_sets
+        jobs, job_sets = self._job_sets[rows]
+        for chosen in job_sets.with_total(steps, self._step):
+            some = [jobs[number] for number in chosen]
+            found = place_all(self._problem, some, rows, crowded, self._step)
+            if found is not None:
+                return found
+            job_sets.fail(chosen)
+        return None
+
+
+def place_all(
+    problem: GangPacking,
+    jobs: Iterable[int],
+    rows: int,
+    crowded: ColumnSet,
+    step: Callable[[], None],
+) -> Placement | None:
+    """Place all running jobs and the waiting `jobs` in any of `rows` rows, if they fit.
+
+    The columns in `crowded`, which running jobs take in every row in any case, are removed from
+    rows and running jobs alike. `step` is called for each search node.
+    """
+    items = [((mask & ~crowded).bit_count(), mask, job) for job, mask in enumerate(problem.running)]
+    items += [(problem.waiting[job], 0, job) for job in jobs]
+    items.sort(key=lambda item: -item[0])
+    sizes, masks = [size for size, _, _ in items], [mask for _, mask, _ in items]
+    free = [problem.columns - crowded.bit_count()] * rows
+    found = find_rows(sizes, masks, free, problem.columns, step)
+    if found is None:
+        return None
+    of_running, of_waiting = [0] * len(problem.running), [NOT_PLACED] * len(problem.waiting)
+    for (_, mask, job), row in zip(items, found, strict=True):
+        (of_running if mask else of_waiting)[job] = row
+    return of_running, of_waiting
+
+
+def place_waiting(
+    problem: GangPacking, jobs: Iterable[int], rows: int, spare: int, step: Callable[[], None]
+) -> Placement | None:
+    """Place waiting jobs in `rows` rows, beside running ones that keep their rows, if they fit.
+
+    Jobs of a total size of at most `spare` columns may be left out. `step` is called for each
+    search node.
+    """
+    held = problem.held
+    names = sorted(range(problem.rows), key=lambda row: (not held[row], row))[:rows]
+    free = [problem.columns - held[row].bit_count() for row in names]
+    items = sorted(jobs, key=lambda job: -problem.waiting[job])
+    optional = (1 << len(items)) - 1 if spare else 0
+    sizes = [problem.waiting[job] for job in items]
+    found = RowTree(sizes, [0] * len(items), optional, spare, free).search(step)
+    if found is None:
+        return None
+    of_waiting = [NOT_PLACED] * len(problem.waiting)
+    for job, row in zip(items, found, strict=True):
+        if row != NOT_PLACED:
+            of_waiting[job] = names[row]
+    return list(problem.rows_of_running), of_waiting
+
 
 TURN = 32
 """Search nodes between two checks of the budget."""
@@ -45,7 +216,7 @@ class RowSearch(AnytimeSolver):
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels of the search, or load them from the cache."""
-        _small_tree.prepare()
+        _row_tree.prepare()
         FirstFit().prepare(GangPacking(1, 1, [], [], [1], rerow=True))
 
     def search(self, problem: GangPacking, progress: Progress, hint: Any, seed: int) -> None:

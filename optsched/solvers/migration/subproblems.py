@@ -80,21 +80,27 @@ def fits(
     return bool(find_first_fit(words, shapes[AT_ONCE:], side, wrap, box, starts, room) >= 0)
 
 
+class Jobs(NamedTuple):
+    """Jobs that may move, and the torus."""
+
+    boxes: Integers  # present box of each job, shape (jobs, 6)
+    kinds: Integers  # kind of each job, shape (jobs,)
+    # Offsets: a job of kind k may take ``shapes[first[k]:first[k + 1]]``, shape (kinds + 1,)
+    first: Integers
+    shapes: Integers  # routers of each shape in each dimension, shape (shapes, 3)
+    needs: Integers  # least number of routers of the shapes of each kind, shape (kinds,)
+    side: int
+    wrap: Wrap  # whether each dimension wraps around
+
+
 @kernel
 def pack(
     # Routers that are free while the jobs are in their boxes, rows along Z as bits, shape (X,
     # Y)
     words: Words,
-    boxes: Integers,  # present box of each job of the problem, shape (jobs, 6)
+    moving: Jobs,
     jobs: Integers,  # numbers of the jobs to place, shape (placed,)
     place: Integers,  # box that is taken, shape (6,)
-    kinds: Integers,  # kind of each job of the problem, shape (jobs,)
-    # Offsets: a job of kind k may take ``shapes[first[k]:first[k + 1]]``, shape (kinds + 1,)
-    first: Integers,
-    shapes: Integers,  # routers of each shape in each dimension, shape (shapes, 3)
-    needs: Integers,  # least number of routers of the shapes of each kind, shape (kinds,)
-    side: int,
-    wrap: Wrap,  # whether each dimension wraps around
     most: int,  # largest number of boxes to try
     # Room for the free routers and the remaining anchors of each job; overwritten, shape (at
     # least placed + 1, 2, X, Y)
@@ -109,6 +115,7 @@ def pack(
     Results: `answer`: `YES`, `NO` or `OPEN`; `tried`: number of boxes tried; `placed`:
     boxes of the jobs, for `YES`; `needed`: for `NO`, a set of jobs that together do not fit.
     """
+    boxes, kinds, first, shapes, needs, side, wrap = moving
     count = len(jobs)
     sx, sy = words.shape
     placed = np.zeros((count, 6), dtype=np.int64)
@@ -271,7 +278,8 @@ class Subproblems:
         number = {kind: place for place, kind in enumerate(kinds)}
         self.kinds = np.full(len(self.boxes), -1)
         self.kinds[list(self.movers)] = [number[kind] for kind in own]
-        self.first, self.shapes, self._needs = _tables_of(tuple(kinds))
+        tables = self.first, self.shapes, self._needs = _tables_of(tuple(kinds))
+        self.jobs = Jobs(self.boxes, self.kinds, *tables, self.side, self.wrap)
         self.in_order = sorted(self.movers, key=self.kinds.tolist().__getitem__)
         self._floors: dict[int, int] = {}
 
@@ -333,32 +341,19 @@ class Subproblems:
 
     def _floor_of(self, job: int) -> int:
         """Return the least cost of moving a job, with the jobs that its new box overlaps."""
-        # the first of the cheapest boxes is the present one
-        boxes = Family(self, self.shapes_of(job), self.room, 0, 1 << job, None).boxes(None, 2)
-        return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
-
-    def shapes_of(self, job: int) -> Ints:
-        """Return the shapes of a job, best-ranked first, array of shape (shapes, 3)."""
         kind = self.kinds[job]
-        return self.shapes[self.first[kind] : self.first[kind + 1]]
+        shapes = self.shapes[self.first[kind] : self.first[kind + 1]]
+        # the first of the cheapest boxes is the present one
+        boxes = Family(self, shapes, self.room, 0, 1 << job, None).boxes(None, 2)
+        return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
 
     def solve(self, subproblem: Subproblem, most: int) -> PackingResult:
         """Solve a subproblem with at most `most` boxes tried."""
         jobs = [job for job in self.in_order if subproblem.jobs >> job & 1]
         numbers = np.array(jobs, dtype=np.int64)
+        place = np.array(subproblem.place, dtype=np.int64)
         outcome, tried, placed, needed = pack(
-            self.free,
-            self.boxes,
-            numbers,
-            np.array(subproblem.place, dtype=np.int64),
-            self.kinds,
-            self.first,
-            self.shapes,
-            self._needs,
-            self.side,
-            self.wrap,
-            most,
-            self._levels,
+            self.free, self.jobs, numbers, place, most, self._levels
         )
         if outcome == YES:
             found = {job: Box(*box) for job, box in zip(jobs, placed.tolist())}
@@ -420,18 +415,12 @@ class Family:
         if self._others is None:
             others = [job for job in subproblems.movers if not self.jobs >> job & 1]
             self._others = np.array(others, dtype=np.int64)
-        return cheapest_boxes(  # type: ignore[no-any-return]
-            self.shapes,
-            subproblems.boxes[self._others],
-            subproblems.costs[self._others],
-            self._usable,
-            subproblems.side,
-            subproblems.wrap,
-            self.is_wider,
-            self._after,
-            NEVER if below is None else below - self._base,
-            most,
+        found: Ints = cheapest_boxes(
+            *(self.shapes, subproblems.boxes[self._others], subproblems.costs[self._others]),
+            *(self._usable, subproblems.side, subproblems.wrap, self.is_wider, self._after),
+            *(NEVER if below is None else below - self._base, most),
         )
+        return found
 
     def places_of(self, chosen: Ints) -> Ints:
         """Return boxes, with the columns x, y, z, nx, ny, nz, from a result of `boxes`."""

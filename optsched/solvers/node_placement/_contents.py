@@ -10,13 +10,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import task_types
-from optsched.solvers.node_placement._types import NO_DEVICE, Content, Floats, Instance, Ints, Types
+from optsched.solvers.node_placement._types import (
+    NO_DEVICE,
+    Content,
+    Flags,
+    Floats,
+    Instance,
+    Ints,
+    Kinds,
+    Types,
+    ints,
+)
 
 DEEPEST = 512
 """Most chunks, and devices closed, on the way to a content."""
@@ -57,16 +66,31 @@ class Losses(NamedTuple):
     part: Floats  # of all tasks
     devices: Ints  # of each kind, useless ones, too
     free: Ints  # thousandths of each device: wholly free ones, others, useless; (kinds, devices)
-    fits: NDArray[np.bool_]  # whether a task fits at first, shape (kinds, tasks)
+    fits: Flags  # whether a task fits at first, shape (kinds, tasks)
     size: Ints  # number of different shares that tasks ask for, up to each; shape (WHOLE + 1,)
     lost: Floats  # part of the tasks that cannot use a share with so many sizes; (kinds, sizes)
     lost_whole: Floats  # or any of so many whole devices, shape (kinds, devices + 1)
 
 
 @by_reference
-class Scratch(NamedTuple):
-    """Room for the pricing of one node."""
+class Priced(NamedTuple):
+    """The best contents of each kind."""
 
+    value: Floats  # price less losses, shape (kinds,)
+    bound: Floats
+    counts: Ints  # of the best content, shape (kinds, types)
+    found: Found
+    multipliers: Floats  # for the next pricing, shape (kinds, resources)
+
+
+@by_reference
+class Scratch(NamedTuple):
+    """What nodes are priced by, what is found, and room for the pricing of one node."""
+
+    types: Types
+    kinds: Kinds
+    losses: Losses
+    priced: Priced
     items: Ints  # types that are worth a place, shape (types,)
     net: Floats  # price less the charge for resources, of each item
     loss: Floats
@@ -91,21 +115,9 @@ class Scratch(NamedTuple):
     way: Way
 
 
-@by_reference
-class Priced(NamedTuple):
-    """The best contents of each kind."""
-
-    value: Floats  # price less losses, shape (kinds,)
-    bound: Floats
-    counts: Ints  # of the best content, shape (kinds, types)
-    found: Found
-    multipliers: Floats  # for the next pricing, shape (kinds, resources)
-
-
 def no_losses() -> Losses:
     """Return losses that cost nothing."""
-    nothing, table = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
-    rows = np.zeros((0, 0))
+    nothing, table, rows = ints(0), ints(0, 0), np.zeros((0, 0))
     flags = np.zeros((0, 0), dtype=np.bool_)
     return Losses(table, nothing, nothing, np.zeros(0), nothing, table, flags, nothing, rows, rows)
 
@@ -122,7 +134,7 @@ def losses_of(instance: Instance) -> Losses:
     part = chunks / device_scale(instance)
     devices = np.array([len(problem.devices[node]) for node in first], dtype=np.int64)
     most = int(devices.max(initial=0))
-    free = np.zeros((len(first), most), dtype=np.int64)
+    free = ints(len(first), most)
     for kind, node in enumerate(first):
         useful = instance.device_order(node)
         useless = sorted({*range(devices[kind])}.difference(useful))
@@ -160,17 +172,16 @@ def entries_of(instance: Instance) -> int:
 def way_for(instance: Instance) -> Way:
     """Return room for the ways to contents of all nodes of an instance."""
     entries, resources = entries_of(instance), instance.types.need.shape[1]
-    stage, room, first, option, item = np.zeros((5, entries), dtype=np.int64)
-    free = np.zeros((entries, resources), dtype=np.int64)
+    stage, room, first, option, item = ints(5, entries)
+    free = ints(entries, resources)
     return Way(stage, room, first, option, item, free, *np.zeros((2, entries)))
 
 
 def found_for(instance: Instance, contents: int) -> Found:
     """Return room for so many contents of each kind."""
     shape = len(instance.nodes), contents
-    type_of, device_of = np.zeros((2, *shape, entries_of(instance)), dtype=np.int64)
-    number, length = np.zeros(shape[0], dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    return Found(number, length, type_of, device_of, np.zeros(shape))
+    type_of, device_of = ints(2, *shape, entries_of(instance))
+    return Found(ints(shape[0]), ints(*shape), type_of, device_of, np.zeros(shape))
 
 
 def contents_found(instance: Instance, found: Found, kind: int) -> Iterator[Content]:

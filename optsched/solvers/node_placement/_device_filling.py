@@ -13,14 +13,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.solvers.node_placement._contents import Priced, Scratch
-from optsched.solvers.node_placement._types import NO_DEVICE, Instance, Ints, Kinds, Types
-
-Floats = NDArray[np.float64]
+from optsched.solvers.node_placement._contents import Scratch
+from optsched.solvers.node_placement._types import NO_DEVICE, Floats, Instance, Ints, Kinds, ints
 
 MOST_FILLS = 400
 """Most contents of one device."""
@@ -79,10 +76,6 @@ def filling_for(instance: Instance, entries: int) -> Filling:
     """Return room for all kinds of an instance, and contents of so many chunks."""
     devices = int((instance.kinds.whole + instance.kinds.num_parts).max(initial=0))
     resources = instance.types.need.shape[1]
-
-    def ints(*shape: int) -> Ints:
-        return np.zeros(shape, dtype=np.int64)
-
     cells = devices + 1, CELLS * CELLS
     return Filling(
         steps=ints(1),
@@ -108,19 +101,10 @@ def filling_for(instance: Instance, entries: int) -> Filling:
 
 @kernel(allocates=False)
 def list_fills(
-    types: Types,
-    items: Ints,
-    number: int,
-    net: Floats,
-    fill: Floats,
-    device: int,
-    room: int,
-    charge: float,
-    resource: int,
-    gap: float,
-    f: Filling,
+    number: int, device: int, charge: float, resource: int, gap: float, s: Scratch, f: Filling
 ) -> bool:
     """List the contents of a device that lose at most `gap`; return whether these are all."""
+    types, items, net, fill, room = s.types, s.items, s.net, s.fill[0], s.room[device]
     resources = types.need.shape[1]
     found = 1
     f.worth[device, 0] = f.free_worth[device, 0] = 0.0
@@ -207,18 +191,12 @@ def copy_fill(f: Filling, device: int, one: int, to: int) -> None:
 
 @kernel(allocates=False)
 def bound_filling(
-    types: Types,
-    items: Ints,
-    number: int,
-    net: Floats,
-    charge: float,
-    whole: int,
-    devices: int,
-    free: int,
-    resource: int,
-    f: Filling,
+    kind: int, number: int, charge: float, resource: int, s: Scratch, f: Filling
 ) -> float:
     """Return the most that the devices are worth without the charge for one resource."""
+    types, items, net = s.types, s.items, s.net
+    whole, free = s.kinds.whole[kind], s.kinds.free[kind, resource]
+    devices = whole + s.kinds.num_parts[kind]
     step = max(1, -(-free // GRID))
     steps = free // step
     for y in range(steps + 1):
@@ -283,18 +261,9 @@ def reach(
 
 
 @kernel(allocates=False)
-def fill_cells(
-    types: Types,
-    kinds: Kinds,
-    kind: int,
-    items: Ints,
-    number: int,
-    net: Floats,
-    one: int,
-    other: int,
-    f: Filling,
-) -> None:
+def fill_cells(kind: int, number: int, one: int, other: int, s: Scratch, f: Filling) -> None:
     """Find the best ways to fill the first devices, by cells of two resources."""
+    types, kinds, items, net = s.types, s.kinds, s.items, s.net
     whole = kinds.whole[kind]
     devices = whole + kinds.num_parts[kind]
     cells = CELLS * CELLS
@@ -322,17 +291,9 @@ def fill_cells(
 
 
 @kernel(allocates=False)
-def trace_back(
-    types: Types,
-    items: Ints,
-    devices: int,
-    cell: int,
-    most: Ints,
-    trims: bool,
-    counts: Ints,
-    f: Filling,
-) -> int:
+def trace_back(devices: int, cell: int, most: Ints, trims: bool, s: Scratch, f: Filling) -> int:
     """Write the content of a cell of all devices, and return its number of chunks."""
+    types, items, counts = s.types, s.items, s.counts
     for i in range(len(counts)):
         counts[i] = 0
     length, stage = 0, devices
@@ -359,8 +320,6 @@ def trace_back(
 
 @kernel(allocates=False)
 def fill_devices(
-    types: Types,
-    kinds: Kinds,
     kind: int,
     prices: Floats,
     most: Ints,
@@ -370,9 +329,9 @@ def fill_devices(
     multipliers: Floats,
     s: Scratch,
     f: Filling,
-    priced: Priced,
 ) -> tuple[float, float]:
     """Fill device after device; return the value of the best content, and a bound."""
+    types, kinds, priced = s.types, s.kinds, s.priced
     resources, whole = types.need.shape[1], kinds.whole[kind]
     devices = whole + kinds.num_parts[kind]
     one = other = 0  # the resources that are charged most
@@ -388,20 +347,14 @@ def fill_devices(
         if device and s.room[device] == s.room[device - 1]:
             f.first[device] = f.first[device - 1]
             continue
-        complete &= list_fills(
-            types, s.items, number, s.net, s.fill[0], device, s.room[device],
-            multipliers[one], one, gap, f,
-        )  # fmt: skip
+        complete &= list_fills(number, device, multipliers[one], one, gap, s, f)
     if complete:
-        lower = bound_filling(
-            types, s.items, number, s.net, multipliers[one], whole, devices,
-            kinds.free[kind, one], one, f,
-        )  # fmt: skip
+        lower = bound_filling(kind, number, multipliers[one], one, s, f)
         for resource in range(resources):
             if resource != one:
                 lower += charge_of(kinds, kind, multipliers, resource)
         bound = min(bound, max(lower, bound - gap))
-    fill_cells(types, kinds, kind, s.items, number, s.net, one, other, f)
+    fill_cells(kind, number, one, other, s, f)
     trims = False
     for t in range(len(most)):
         trims |= most[t] < types.most[t]
@@ -420,7 +373,7 @@ def fill_devices(
             if f.value[devices, cell] > f.value[devices, best]:
                 best = cell
         f.value[devices, best] = NOTHING
-        length = trace_back(types, s.items, devices, best, most, trims, s.counts, f)
+        length = trace_back(devices, best, most, trims, s, f)
         if rank == 0:
             filled = 0.0
             for chunk in range(length):

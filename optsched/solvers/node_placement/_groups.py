@@ -26,16 +26,14 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.models.program import Program, ProgramBuilder
 from optsched.solvers.anytime import Progress, StoppedError
-from optsched.solvers.node_placement._master import DUAL, Master, best_vector
+from optsched.solvers.node_placement._relaxation import DUAL, Master, best_vector
+from optsched.solvers.node_placement._types import Ints
 from optsched.solvers.node_placement._whole_nodes import Cells, Pool, PrioritySets
 from optsched.solvers.result import Limit
-
-Ints = NDArray[np.int64]
 
 SCALE = 1 << 32
 """Units of a price that make one switch."""

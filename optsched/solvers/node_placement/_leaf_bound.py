@@ -22,16 +22,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._node_state import numbered
 from optsched.solvers.node_placement._packing import Packing
-from optsched.solvers.node_placement._types import Instance, Ints
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from optsched.solvers.node_placement._types import Flags, Floats, Instance, Ints
 
 
 @kernel(allocates=False)

@@ -22,19 +22,16 @@ from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import first_alike
 from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._node_state import (
-    Flags,
-    Ints,
     Needs,
     Nodes,
     free_nodes,
+    limited_jobs,
     needs_of,
     numbered,
     room_on,
     tightest,
 )
-from optsched.solvers.node_placement._smaller_problems import limited_jobs
-
-Floats = NDArray[np.float64]
+from optsched.solvers.node_placement._types import Flags, Floats, Ints
 
 PASSED_OVER = 20
 """One of so many leaves is passed over."""

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE, Limit, most_chunks, nodes_by_group, unit_of
 from optsched.models.node_placement.problem import first_alike
-from optsched.solvers.node_placement._types import device_table
-
-Ints = NDArray[np.int64]
+from optsched.solvers.node_placement._types import Flags, Ints, device_table
 
 
 class Allotment(NamedTuple):
@@ -28,6 +25,12 @@ class Allotment(NamedTuple):
         """Lower the room of each node to what is left for its part."""
         left = np.append(self.chunks, 0)  # nothing where the part is -1
         np.minimum(room, left[self.part_of], out=room)
+
+
+def limited_jobs(problem: NodePlacement) -> Flags:
+    """Return which jobs one switch or block must hold, or levels limit, shape (jobs,)."""
+    limited: Flags = np.array(problem.span, dtype=str) != "anywhere"
+    return limited | problem.most_groups.any(axis=1) | (problem.segments > 1).any(axis=1)
 
 
 def limits_of(problem: NodePlacement, job: int, numbered: dict[str, Ints]) -> list[Limit]:
@@ -81,8 +84,6 @@ def _keeps(limits: list[Limit], found: Allotment) -> bool:
             return False
     return True
 
-
-Flags = NDArray[np.bool_]
 
 MOST_ROOMS = 1000
 """Most kinds of jobs whose room is kept."""

@@ -13,10 +13,9 @@ from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
 from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._contents import device_scale, losses_of, with_cost
-from optsched.solvers.node_placement._master import Master, scale_of
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._pricing import QUICK_SEARCH
-from optsched.solvers.node_placement._relaxation import Prices, Relaxation
+from optsched.solvers.node_placement._relaxation import Master, Prices, Relaxation, scale_of
 from optsched.solvers.node_placement._types import Content, Floats, Instance, Ints
 
 SHARE = 0.15

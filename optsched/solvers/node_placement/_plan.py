@@ -17,6 +17,7 @@ from optsched.solvers.node_placement._types import (
     device_table,
     fits_on,
 )
+from optsched.solvers.node_placement._whole_nodes import devices_for
 
 Chunk = tuple[int, Devices]
 """The node and the devices of a chunk."""
@@ -150,17 +151,10 @@ class Plan:
         for node, count in counts.items():
             room = self._room[node].tolist()
             for _ in range(count):
-                if share >= WHOLE:
-                    whole = [device for device, free in enumerate(room) if free == WHOLE]
-                    devices = whole[: share // WHOLE]
-                elif share:
-                    fitting = [device for device, free in enumerate(room) if free >= share]
-                    devices = [min(fitting, key=room.__getitem__)]
-                else:
-                    devices = []
+                devices = devices_for(room, share)
                 for device in devices:
                     room[device] -= min(share, WHOLE)
-                yield node, tuple(devices)
+                yield node, devices
 
     def _place(self, job: int, chunks: Iterable[Chunk]) -> None:
         problem = self._problem

@@ -20,7 +20,6 @@ from optsched.compiled import kernel
 from optsched.models.node_placement.fields import WHOLE
 from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._contents import (
-    Found,
     Losses,
     Priced,
     Scratch,
@@ -40,7 +39,15 @@ from optsched.solvers.node_placement._device_filling import (
     fill_devices,
     filling_for,
 )
-from optsched.solvers.node_placement._types import Content, Floats, Instance, Ints, Kinds, Types
+from optsched.solvers.node_placement._types import (
+    Content,
+    Floats,
+    Instance,
+    Ints,
+    Kinds,
+    Types,
+    ints,
+)
 
 GAINS = 1e-12
 WORTHLESS = 1e-9
@@ -74,16 +81,20 @@ class Pricing:
     counts: Ints  # chunks of each type in it
 
     def __init__(self, instance: Instance, losses: Losses, progress: Progress) -> None:
-        self._instance, self._losses, self._progress = instance, losses, progress
+        self._instance, self._progress = instance, progress
         types, resources = instance.types.need.shape
         kinds, units = len(instance.nodes), instance.units
         useful = instance.kinds.whole + instance.kinds.num_parts
         devices = max(int(useful.max(initial=0)), losses.free.shape[1])
-
-        def ints(*shape: int) -> Ints:
-            return np.zeros(shape, dtype=np.int64)
-
+        self.values, self.bounds = np.zeros((2, kinds))
+        self.counts = ints(kinds, types)
+        found = found_for(instance, SEVERAL if kinds < FEW_KINDS else 1)
+        self._found = found
         self._scratch = Scratch(
+            instance.types,
+            instance.kinds,
+            losses,
+            Priced(self.values, self.bounds, self.counts, found, np.zeros((kinds, resources))),
             items=ints(types),
             net=np.zeros(types),
             loss=np.zeros(types),
@@ -108,11 +119,6 @@ class Pricing:
             way=way_for(instance),
         )
         self._filling = filling_for(instance, entries_of(instance))
-        self.values, self.bounds = np.zeros((2, kinds))
-        self.counts = ints(kinds, types)
-        found = found_for(instance, SEVERAL if kinds < FEW_KINDS else 1)
-        multipliers = np.zeros((kinds, resources))
-        self._priced = Priced(self.values, self.bounds, self.counts, found, multipliers)
         self._own = np.flatnonzero(instance.exclusive)
         fits = instance.kinds.fits[:, self._own]
         self._filled = -(-fits // instance.fill[self._own])  # by one exclusive job
@@ -122,10 +128,9 @@ class Pricing:
         """Find the best contents of kinds of at most `most` chunks of each type, within limits."""
         instance = self._instance
         steps = price_kinds(
-            *(instance.types, instance.kinds, self._losses, todo),
-            *(np.where(instance.exclusive, 0.0, prices), most, tolerance, limit),
+            *(todo, np.where(instance.exclusive, 0.0, prices), most, tolerance, limit),
             len(instance.nodes) < FEW_KINDS or limit > SEARCH,
-            *(self._scratch, self._filling, self._priced),
+            *(self._scratch, self._filling),
         )
         self._progress.work += SECONDS_PER_STEP * steps
         self._owner[todo] = -1
@@ -144,7 +149,7 @@ class Pricing:
         """Yield the contents found for a kind, the best first."""
         if self._owner[kind] >= 0:
             yield self._instance.alone(kind, int(self._owner[kind]))
-        yield from contents_found(self._instance, self._priced.found, kind)
+        yield from contents_found(self._instance, self._found, kind)
 
 
 @kernel(allocates=False)
@@ -168,10 +173,9 @@ def is_needless(
 
 
 @kernel(allocates=False)
-def find_items(
-    types: Types, kinds: Kinds, costed: bool, kind: int, prices: Floats, most: Ints, s: Scratch
-) -> int:
+def find_items(costed: bool, kind: int, prices: Floats, most: Ints, s: Scratch) -> int:
     """Collect the types that are worth a place on a node, and return their number."""
+    types, kinds = s.types, s.kinds
     number = 0
     for one in range(len(prices)):
         if (costed or prices[one] > WORTHLESS) and copies(kinds, kind, most, one) > 0:
@@ -195,8 +199,9 @@ def find_items(
 
 
 @kernel(allocates=False)
-def list_devices(kinds: Kinds, losses: Losses, costed: bool, kind: int, s: Scratch) -> None:
+def list_devices(costed: bool, kind: int, s: Scratch) -> None:
     """List the devices that chunks can use, those with the same worth of all rooms in one row."""
+    kinds, losses = s.kinds, s.losses
     whole, useful = kinds.whole[kind], kinds.whole[kind] + kinds.num_parts[kind]
     for device in range(useful):
         s.room[device] = len(s.best) - 1
@@ -210,10 +215,9 @@ def list_devices(kinds: Kinds, losses: Losses, costed: bool, kind: int, s: Scrat
 
 
 @kernel(allocates=False)
-def fill_row(
-    losses: Losses, costed: bool, kind: int, row: int, room: int, sizes: int, s: Scratch
-) -> None:
+def fill_row(costed: bool, kind: int, row: int, room: int, sizes: int, s: Scratch) -> None:
     """Find the best worth of each room of a device up to `room`; with losses, it is in use."""
+    losses = s.losses
     unit = WHOLE // (len(s.best) - 1)
     for units in range(room + 1):
         worth, last = 0.0, 0
@@ -230,10 +234,9 @@ def fill_row(
 
 
 @kernel(allocates=False)
-def fill_rows(
-    types: Types, kinds: Kinds, losses: Losses, kind: int, number: int, s: Scratch
-) -> int:
+def fill_rows(kind: int, number: int, s: Scratch) -> int:
     """Find the best worth of devices, and of groups of whole ones; return how many are unused."""
+    types, kinds, losses = s.types, s.kinds, s.losses
     costed, units = len(losses.part) > 0, len(s.best) - 1
     whole, sizes = kinds.whole[kind], 0
     for size in range(1, units + 1):
@@ -243,7 +246,7 @@ def fill_rows(
     for device in range(whole + kinds.num_parts[kind]):
         if s.row[device] == device:
             room = s.room[device] if costed else units
-            fill_row(losses, costed, kind, device, room, sizes, s)
+            fill_row(costed, kind, device, room, sizes, s)
     s.group[0] = s.tail[0] = 0.0
     for devices in range(1, whole + 1):
         s.group[devices] = s.group[devices - 1] + s.fill[0, units]
@@ -269,17 +272,10 @@ def fill_rows(
 
 @kernel(allocates=False)
 def relax(
-    types: Types,
-    kinds: Kinds,
-    losses: Losses,
-    kind: int,
-    prices: Floats,
-    most: Ints,
-    number: int,
-    multipliers: Floats,
-    s: Scratch,
+    kind: int, prices: Floats, most: Ints, number: int, multipliers: Floats, s: Scratch
 ) -> tuple[float, float]:
     """Return the bound by the multipliers, and the price of the relaxed content, in `s.used`."""
+    types, kinds, losses = s.types, s.kinds, s.losses
     units, resources = len(s.best) - 1, types.need.shape[1]
     bound = value = 0.0
     for resource in range(resources):
@@ -303,7 +299,7 @@ def relax(
             value += there * prices[one]
             for resource in range(resources):
                 s.used[resource] += there * types.need[one, resource]
-    unused = fill_rows(types, kinds, losses, kind, number, s)
+    unused = fill_rows(kind, number, s)
     whole, useful = kinds.whole[kind], kinds.whole[kind] + kinds.num_parts[kind]
     single, devices = 0, whole - unused
     bound += s.group[devices]
@@ -338,9 +334,6 @@ def relax(
 
 @kernel(allocates=False)
 def choose_multipliers(
-    types: Types,
-    kinds: Kinds,
-    losses: Losses,
     kind: int,
     prices: Floats,
     most: Ints,
@@ -351,11 +344,12 @@ def choose_multipliers(
     s: Scratch,
 ) -> float:
     """Lower the bound by some steps along its slope; return the best, and set multipliers."""
-    resources, best, feasible = types.need.shape[1], np.inf, lowest
+    kinds, losses = s.kinds, s.losses
+    resources, best, feasible = len(multipliers), np.inf, lowest
     for resource in range(resources):
         s.nearest[resource] = multipliers[resource]
     for step in range(STEPS):
-        bound, value = relax(types, kinds, losses, kind, prices, most, number, multipliers, s)
+        bound, value = relax(kind, prices, most, number, multipliers, s)
         if bound < best:
             best = bound
             for resource in range(resources):
@@ -379,15 +373,14 @@ def choose_multipliers(
             multipliers[resource] = max(0.0, multipliers[resource] - change)
     for resource in range(resources):
         multipliers[resource] = s.nearest[resource]
-    nearest, _ = relax(types, kinds, losses, kind, prices, most, number, multipliers, s)
+    nearest, _ = relax(kind, prices, most, number, multipliers, s)
     return float(nearest)
 
 
 @kernel(allocates=False)
-def prepare_search(
-    types: Types, kinds: Kinds, losses: Losses, kind: int, most: Ints, number: int, s: Scratch
-) -> None:
+def prepare_search(kind: int, most: Ints, number: int, s: Scratch) -> None:
     """Sort items by what they lose against the relaxed content, and bound what comes later."""
+    types, kinds, losses = s.types, s.kinds, s.losses
     costed, whole = len(losses.part) > 0, kinds.whole[kind]
     useful = whole + kinds.num_parts[kind]
     largest, alone = len(s.best) - 1, 0.0
@@ -421,8 +414,9 @@ def prepare_search(
 
 
 @kernel(allocates=False)
-def take(types: Types, one: int, stage: int, first: int, sign: int, s: Scratch) -> None:
+def take(one: int, stage: int, first: int, sign: int, s: Scratch) -> None:
     """Take a chunk off the devices that are left, or give it back."""
+    types = s.types
     if stage < 0:
         for device in range(first - types.devices[one], first):
             s.left[device] += sign * WHOLE
@@ -432,9 +426,6 @@ def take(types: Types, one: int, stage: int, first: int, sign: int, s: Scratch) 
 
 @kernel(allocates=False)
 def search(
-    types: Types,
-    kinds: Kinds,
-    losses: Losses,
     kind: int,
     prices: Floats,
     most: Ints,
@@ -443,9 +434,9 @@ def search(
     tolerance: float,
     limit: int,
     s: Scratch,
-    found: Found,
 ) -> tuple[float, int, bool]:
     """Return the value of the best content, the steps, and whether the search was cut off."""
+    types, kinds, losses, found = s.types, s.kinds, s.losses, s.priced.found
     way, resources, whole = s.way, types.need.shape[1], kinds.whole[kind]
     devices, costed = whole + kinds.num_parts[kind], len(losses.part) > 0
     deepest, unused = len(way.stage) - 1, 0.0
@@ -496,7 +487,7 @@ def search(
                     pushed = True
                     s.copies[i] += 1
                     if costed:
-                        take(types, one, stage, first, -1, s)
+                        take(one, stage, first, -1, s)
                     break
             i += 1
         closed = False
@@ -518,7 +509,7 @@ def search(
                 s.copies[way.item[top]] -= 1
                 if costed:
                     one = s.items[way.item[top]]
-                    take(types, one, way.stage[top], way.first[top], 1, s)
+                    take(one, way.stage[top], way.first[top], 1, s)
             top -= 1
             continue
         if costed and way.stage[top] == devices:
@@ -537,9 +528,6 @@ def search(
 
 @kernel(allocates=False)
 def price_kind(
-    types: Types,
-    kinds: Kinds,
-    losses: Losses,
     kind: int,
     prices: Floats,
     most: Ints,
@@ -548,9 +536,9 @@ def price_kind(
     fills: bool,
     s: Scratch,
     f: Filling,
-    priced: Priced,
 ) -> int:
     """Price one kind of nodes; return the steps."""
+    types, kinds, losses, priced = s.types, s.kinds, s.losses, s.priced
     costed, multipliers = len(losses.part) > 0, priced.multipliers[kind]
     priced.found.number[kind] = 0
     slack = lowest = 0.0
@@ -563,14 +551,12 @@ def price_kind(
             s.left[device] = losses.free[kind, device]
         lowest = -unusable(losses, kind, kinds.free[kind], s.left)
     priced.value[kind], priced.bound[kind] = lowest, slack
-    number = find_items(types, kinds, costed, kind, prices, most, s)
+    number = find_items(costed, kind, prices, most, s)
     if number == 0 and not costed:
         return 1
-    list_devices(kinds, losses, costed, kind, s)
-    bound = choose_multipliers(
-        types, kinds, losses, kind, prices, most, number, lowest, tolerance, multipliers, s
-    )
-    prepare_search(types, kinds, losses, kind, most, number, s)
+    list_devices(costed, kind, s)
+    bound = choose_multipliers(kind, prices, most, number, lowest, tolerance, multipliers, s)
+    prepare_search(kind, most, number, s)
     base = 0.0
     for resource in range(types.need.shape[1]):
         base += charge_of(kinds, kind, multipliers, resource)
@@ -578,9 +564,7 @@ def price_kind(
         kinds.whole[kind] + kinds.num_parts[kind], losses.devices[kind] if costed else 0
     ):
         base -= cost_of_share(losses, kind, losses.free[kind, device])
-    value, steps, cut_off = search(
-        types, kinds, losses, kind, prices, most, number, base, tolerance, limit, s, priced.found
-    )
+    value, steps, cut_off = search(kind, prices, most, number, base, tolerance, limit, s)
     fills &= kinds.whole[kind] + kinds.num_parts[kind] > 0 and not costed
     for i in range(number):
         fills &= types.devices[s.items[i]] > 0
@@ -588,9 +572,7 @@ def price_kind(
         bound = min(bound, value + tolerance)
     elif fills:
         f.steps[0] = 0
-        value, bound = fill_devices(
-            types, kinds, kind, prices, most, number, bound, value, multipliers, s, f, priced
-        )
+        value, bound = fill_devices(kind, prices, most, number, bound, value, multipliers, s, f)
         steps += f.steps[0]
     priced.value[kind] = value
     priced.bound[kind] = max(value, bound) + slack
@@ -603,9 +585,6 @@ def price_kind(
 
 @kernel(allocates=False)
 def price_kinds(
-    types: Types,
-    kinds: Kinds,
-    losses: Losses,
     todo: Ints,
     prices: Floats,
     most: Ints,
@@ -614,12 +593,9 @@ def price_kinds(
     fills: bool,
     s: Scratch,
     f: Filling,
-    priced: Priced,
 ) -> int:
     """Price kinds of nodes; return the steps of the searches, some for each kind."""
     steps = 0
     for place in range(len(todo)):
-        steps += STEPS + price_kind(
-            types, kinds, losses, todo[place], prices, most, tolerance, limit, fills, s, f, priced
-        )
+        steps += STEPS + price_kind(todo[place], prices, most, tolerance, limit, fills, s, f)
     return steps

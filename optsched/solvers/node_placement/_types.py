@@ -22,11 +22,17 @@ from optsched.models.node_placement.fields import WHOLE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 Devices = tuple[int, ...]
 
 NO_DEVICE = -1
 """The first device of a chunk that needs none."""
+
+
+def ints(*shape: int) -> Ints:
+    """Return integers, all 0."""
+    return np.zeros(shape, dtype=np.int64)
 
 
 @by_reference
@@ -82,7 +88,7 @@ class Instance:
     classes: Classes
     kinds: Kinds
     nodes: Ints  # number of nodes of each kind
-    exclusive: NDArray[np.bool_]  # whether jobs of a type have nodes to themselves
+    exclusive: Flags  # whether jobs of a type have nodes to themselves
     limit: Ints  # most chunks of a job of a type on a node, 0 without a limit
     fill: Ints  # chunks of a type that count as one, where a job fills each of its nodes alike
     jobs_of: list[list[int]]  # of each class
@@ -256,7 +262,7 @@ class Instance:
             (t, tuple(range(d, d + width[t])) if d >= 0 else ()) for t, d in zip(types, first)
         )
 
-    def allowed(self, job: int) -> NDArray[np.bool_]:
+    def allowed(self, job: int) -> Flags:
         """Return whether a job may use each node, by its kinds."""
         kinds = self.problem.allowed[job]
         if kinds is None or self.problem.kinds is None:

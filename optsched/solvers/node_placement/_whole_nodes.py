@@ -6,20 +6,16 @@ The job sets of the greatest weight are those of a knapsack of all nodes. A rule
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
-from optsched.solvers.node_placement._types import device_table, fits_on
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from optsched.solvers.node_placement._types import Flags, Ints, device_table, fits_on
 
 Cells = dict[tuple[int, int], int]
 """Number of nodes that a job of a pool has on a leaf of the pool, for the pairs that have some."""
@@ -135,7 +131,7 @@ def most_on_nodes(problem: NodePlacement, job: int) -> Ints:
     return fitting
 
 
-def devices_for(free: tuple[int, ...], share: int) -> tuple[int, ...]:
+def devices_for(free: Sequence[int], share: int) -> tuple[int, ...]:
     """Return devices for a share: the tightest for a part of one; () if there are none."""
     if share >= WHOLE:
         whole = [device for device, left in enumerate(free) if left == WHOLE]
@@ -154,12 +150,12 @@ def _fit_together(free: tuple[int, ...], one: int, other: int) -> bool:
     rest = list(free)
     for device in chosen:
         rest[device] -= min(larger, WHOLE)
-    if smaller == 0 or devices_for(tuple(rest), smaller):
+    if smaller == 0 or devices_for(rest, smaller):
         return True
     return larger < WHOLE and max(free) >= larger + smaller
 
 
-def _most_in_span(problem: NodePlacement, job: int, usable: Bools) -> int:
+def _most_in_span(problem: NodePlacement, job: int, usable: Flags) -> int:
     """Return the most nodes that a job can have if it is placed alone."""
     labels = {"switch": problem.switches, "block": problem.blocks}.get(problem.span[job])
     if labels is None or not usable.any():
@@ -207,11 +203,12 @@ def shareable(problem: NodePlacement, jobs: list[int], nodes: Ints) -> Ints:
     return shareable
 
 
-def heaviest_set(sizes: Ints, weights: Ints, nodes: int) -> list[int]:
+def heaviest_set(sizes: Iterable[int], weights: Iterable[int], nodes: int) -> list[int]:
     """Return jobs of the greatest weight that have at most a number of nodes in all."""
     best = np.zeros(nodes + 1, dtype=np.int64)
     taken = []
-    for size, weight in zip(sizes.tolist(), weights.tolist()):
+    sizes = list(sizes)
+    for size, weight in zip(sizes, weights):
         before = best
         best = _with_job(before, size, weight)
         taken.append(best > before)
@@ -219,7 +216,7 @@ def heaviest_set(sizes: Ints, weights: Ints, nodes: int) -> list[int]:
     for job in range(len(taken) - 1, -1, -1):
         if taken[job][nodes]:
             jobs.append(job)
-            nodes -= int(sizes[job])
+            nodes -= sizes[job]
     return jobs[::-1]
 
 
@@ -277,17 +274,11 @@ class PrioritySets:
     def cheapest(self, prices: Ints) -> tuple[Ints, int]:
         """Return the jobs of each size of the set of least price, and that price."""
         jobs = [one for one in self.optional for _ in range(one.jobs)]
-        saved = np.zeros(self.slack + 1, dtype=np.int64)
-        left_out = []
-        for kind, weight, _ in jobs:
-            before = saved
-            saved = _with_job(before, weight, int(prices[kind]))
-            left_out.append(saved > before)
-        numbers, slack = self.most.copy(), self.slack
-        for (kind, weight, _), out in zip(jobs[::-1], left_out[::-1]):
-            if out[slack]:
-                numbers[kind] -= 1
-                slack -= weight
+        weights = [one.weight for one in jobs]
+        saved = [int(prices[one.kind]) for one in jobs]
+        numbers = self.most.copy()
+        for left_out in heaviest_set(weights, saved, self.slack):
+            numbers[jobs[left_out].kind] -= 1
         return numbers, int(prices @ numbers)
 
 
@@ -350,6 +341,83 @@ def filled(sizes: Ints, room: Ints, blocks: Ints) -> Cells:
 
 def filled_by_priority(pool: Pool) -> Cells:
     """Return the cells of the jobs of greatest weight that fit into all nodes together."""
-    jobs = heaviest_set(pool.sizes, pool.weights, int(pool.room.sum()))
+    jobs = heaviest_set(pool.sizes.tolist(), pool.weights.tolist(), int(pool.room.sum()))
     cells = filled(pool.sizes[jobs], pool.room, pool.blocks)
     return {(jobs[job], leaf): nodes for (job, leaf), nodes in cells.items()}
+
+
+@dataclass(frozen=True)
+class AlikeNodes:
+    """A problem whose nodes stand for those of another to which the same jobs and groups go."""
+
+    whole: NodePlacement  # in which a node holds one chunk at most
+    problem: NodePlacement  # in which a node has a unit for each node it stands for
+    nodes: tuple[tuple[int, ...], ...]  # for which each stands
+
+    def counted(self, solution: Placements) -> Placements:
+        """Return the placements of the smaller problem for those of the whole one."""
+        of_node = {node: place for place, nodes in enumerate(self.nodes) for node in nodes}
+        at = tuple(tuple(sorted(of_node[node] for node in nodes)) for nodes in solution.nodes)
+        return Placements(at, tuple(((),) * len(nodes) for nodes in at))
+
+    def spread(self, solution: Placements) -> Placements:
+        """Return the placements of the whole problem, alike nodes filled in their order."""
+        unused = [iter(nodes) for nodes in self.nodes]
+        at = [tuple(sorted(next(unused[place]) for place in nodes)) for nodes in solution.nodes]
+        devices = [
+            tuple(
+                devices_for(self.whole.devices[node], int(self.whole.share[job])) for node in there
+            )
+            for job, there in enumerate(at)
+        ]
+        return Placements(tuple(at), tuple(devices))
+
+
+def alike_nodes(problem: NodePlacement) -> AlikeNodes | None:
+    """Return the smaller problem; None if a node may hold two chunks or idle nodes matter."""
+    if {*problem.then} - {"switches"}:
+        return None
+    fits = np.zeros((len(problem.chunks), len(problem.free)), dtype=bool)
+    for jobs in alike_jobs(problem, range(len(problem.chunks))):
+        most = most_on_nodes(problem, jobs[0])
+        several = problem.most_per_node[jobs[0]] != 1 and problem.chunks[jobs].max() > 1
+        if several and most.max(initial=0) > 1:
+            return None
+        fits[jobs] = most > 0
+    groups = [labels for labels in (problem.switches, problem.blocks) if labels is not None]
+    keys = zip(map(bytes, np.packbits(fits, axis=0).T), *groups, *problem.groups)
+    cells: dict[tuple[object, ...], list[int]] = {}
+    for node, key in enumerate(keys):
+        cells.setdefault(key, []).append(node)
+    sharing = np.ones(len(fits), dtype=bool)
+    sharing[list(problem.exclusive)] = False
+    for nodes in cells.values():
+        there = np.flatnonzero(fits[:, nodes[0]] & sharing).tolist()
+        if len(there) > 1 and shareable(problem, there, np.array(nodes)).size:
+            return None
+    first = [nodes[0] for nodes in cells.values()]
+    names = [str(node) for node in first]
+
+    def of_first(labels: object) -> list[str] | None:
+        return None if labels is None else [labels[node] for node in first]  # type: ignore[index]
+
+    smaller = NodePlacement(
+        ["nodes"],
+        np.array([[len(nodes)] for nodes in cells.values()], dtype=np.int64).reshape(-1, 1),
+        problem.chunks,
+        np.ones((len(fits), 1), dtype=np.int64),
+        weights=problem.weights,
+        then=problem.then,
+        kinds=names,
+        allowed=[[names[place] for place in np.flatnonzero(row[first])] for row in fits],
+        switches=of_first(problem.switches),
+        blocks=of_first(problem.blocks),
+        span=problem.span,
+        licences=problem.licences,
+        licences_of=problem.licences_of,
+        levels=problem.levels,
+        groups=[of_first(labels) for labels in problem.groups],
+        most_groups=problem.most_groups,
+        segments=problem.segments,
+    )
+    return AlikeNodes(problem, smaller, tuple(map(tuple, cells.values())))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.node_placement import NodePlacement, Placements
+from optsched.models.node_placement.fields import WHOLE
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
@@ -18,16 +21,12 @@ from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.generic import Search
 from optsched.solvers.node_placement._leaf_bound import LeafBound
 from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
+from optsched.solvers.node_placement._node_state import limited_jobs
 from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._smaller_problems import (
-    alike_nodes,
-    limited_jobs,
-    packed_around,
-)
-from optsched.solvers.node_placement._types import Instance
-from optsched.solvers.node_placement._whole_nodes import pools
-from optsched.solvers.node_placement.fit_rules import FirstFit
+from optsched.solvers.node_placement._types import Flags, Instance
+from optsched.solvers.node_placement._whole_nodes import alike_nodes, pools
+from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
 from optsched.solvers.node_placement.switch_groups import SwitchGroups
 from optsched.solvers.result import Budget, Limit
 
@@ -292,6 +291,65 @@ class _Search:
 
     def _lower(self, bound: int) -> None:
         self._progress.prove(max(self._value, bound))
+
+
+def packed_around(
+    problem: NodePlacement, solve: Callable[[NodePlacement], Placements | None]
+) -> Placements | None:
+    """Return placements for which limited jobs come first, None if none are found."""
+    limited = limited_jobs(problem)
+    free = dict.fromkeys(("span", "most_groups", "segments"))
+    without = solve(_changed(problem, free))
+    if without is None:
+        return None
+    worth = limited & np.array([bool(nodes) for nodes in without.nodes], dtype=bool)
+    weights = np.where(worth, problem.weights, 0)
+    fitted = BestFit(order="largest").place(_changed(problem, {"weights": weights}))
+    taken = {job for job in np.flatnonzero(worth).tolist() if fitted.nodes[job]}
+    rest = solve(_changed(problem, {**free, **_beside(problem, limited, fitted, taken)}))
+    if rest is None:
+        return None
+    source = [fitted if job in taken else rest for job in range(len(limited))]
+    found = Placements(
+        tuple(one.nodes[job] for job, one in enumerate(source)),
+        tuple(one.devices[job] for job, one in enumerate(source)),
+    )
+    return None if problem.violations(found) else found
+
+
+def _beside(
+    problem: NodePlacement, limited: Flags, fitted: Placements, taken: set[int]
+) -> dict[str, Any]:
+    """Return the fields of the problem beside the limited jobs that are taken."""
+    amounts, licences = problem.free.copy(), problem.licences.copy()
+    devices = [list(row) for row in problem.devices]
+    exclusive = {*problem.exclusive}
+    busy = {*problem.busy}
+    for job in taken:
+        licences -= problem.licences_of[job]
+        for node, chosen in zip(fitted.nodes[job], fitted.devices[job]):
+            busy.add(node)
+            amounts[node] -= problem.demand[job]
+            for device in chosen:
+                devices[node][device] -= min(int(problem.share[job]), WHOLE)
+            if job in exclusive:
+                amounts[node] = 0
+    return {
+        "free": amounts,
+        "devices": devices,
+        "licences": licences,
+        "busy": tuple(busy),
+        "kinds": problem.kinds or [""] * len(amounts),
+        "allowed": [
+            () if is_limited else allowed
+            for is_limited, allowed in zip(limited.tolist(), problem.allowed)
+        ],
+    }
+
+
+def _changed(problem: NodePlacement, changes: Mapping[str, Any]) -> NodePlacement:
+    fields = {each.name: getattr(problem, each.name) for each in problem.schema.fields}
+    return NodePlacement(**{**fields, **changes})
 
 
 def _is_of_whole_nodes(problem: NodePlacement) -> bool:

@@ -14,7 +14,6 @@ from optsched.models.problem import Problem
 from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
-from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.node_placement._groups import GroupSearch, prepare
 from optsched.solvers.node_placement._whole_nodes import (
     Cells,
@@ -27,6 +26,7 @@ from optsched.solvers.node_placement._whole_nodes import (
     placements,
     pools,
 )
+from optsched.solvers.solver import Heuristic
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
 
 
@@ -44,7 +44,8 @@ class PoolSearch:
         self.pool = pool
         self._radix = radix
         self.cells = max(cells, filled_by_priority(pool), key=self._value)
-        heaviest = heaviest_set(pool.sizes, pool.weights, int(pool.room.sum()))
+        sizes, weights = pool.sizes.tolist(), pool.weights.tolist()
+        heaviest = heaviest_set(sizes, weights, int(pool.room.sum()))
         self._most_weight = int(pool.weights[heaviest].sum())
         self.bound = self._most_weight * radix
 

@@ -20,8 +20,8 @@ from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.result import Budget, Limit
-from optsched.solvers.window_mkp._depth_first import dantzig_bound
 from optsched.solvers.window_mkp._reduction import Ints, assign
+from optsched.solvers.window_mkp.branch_and_bound import dantzig_bound
 
 FINISHED, PAUSED, FULL = 0, 1, 2
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,12 +14,172 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.compiled import kernel
+from optsched.cores import cores
 from optsched.models.problem import Problem
 from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress
 from optsched.solvers.result import Budget
-from optsched.solvers.second_process import called_beside
+from optsched.solvers.window_mkp._reduction import EXACT, Ints, reduce
+
+
+@kernel(allocates=False)
+def dantzig_bound(
+    first: int, weights: Ints, profits: Ints, residual: Ints, smallest: Ints, rest: int
+) -> int:
+    """Bound the profit of jobs ``first, first + 1, ...`` by the surrogate relaxation.
+
+    All slots are merged into one knapsack, whose linear relaxation gives the bound (Dantzig). Slots
+    too small for every job, and jobs too large for every slot, are ignored.
+    """
+    total = 0
+    largest = 0
+    for capacity in residual:
+        if capacity >= smallest[first]:
+            total += capacity
+            largest = max(largest, capacity)
+    bound = 0
+    for job in range(first, len(weights)):
+        if weights[job] > largest:
+            continue
+        if weights[job] > total:
+            product = float(profits[job]) * float(total)
+            if product < EXACT:
+                bound += profits[job] * total // weights[job]
+            else:
+                # margin for the rounding of the products, here and in the order of the jobs
+                bound += int(product / weights[job])
+                bound += (bound >> 48) + 2
+            return min(rest, bound)
+        total -= weights[job]
+        bound += profits[job]
+    return bound
+
+
+@kernel
+def depth_first(
+    all_weights: Ints,
+    all_profits: Ints,
+    all_capacities: Ints,
+    placement: Ints,
+    value: int,
+    limit: int,
+) -> tuple[int, int, int]:
+    """Search for a placement of more profit than `value`, over at most `limit` nodes.
+
+    Jobs are branched on by decreasing profit per weight. Each job is put into every slot in turn,
+    smallest first, and finally not placed. Of slots with equal residual capacity only the first is
+    tried, and equal jobs go into slots of nondecreasing number.
+
+    `value` is the profit of `placement`, which has -1 for a job that is not placed, and is
+    overwritten by better ones. Returned are its profit, an upper bound, which equals the profit
+    when the search is complete, and the number of nodes visited.
+    """
+    jobs, slots, weights, profits, residual, unit = reduce(all_weights, all_profits, all_capacities)
+    n, m = len(jobs), len(slots)
+    if n == 0:
+        return value, value, 1
+    smallest = np.empty(n, np.int64)
+    rest = np.zeros(n + 1, np.int64)
+    for job in range(n - 1, -1, -1):
+        smallest[job] = weights[job]
+        if job < n - 1:
+            smallest[job] = min(smallest[job], smallest[job + 1])
+        rest[job] = rest[job + 1] + profits[job]
+    bound = unit * dantzig_bound(0, weights, profits, residual, smallest, rest[0])
+    if bound <= value:
+        return value, value, 1
+    best = value // unit
+    chosen = np.empty(n, np.int64)
+    nodes = 0
+    profit = 0
+    job = 0
+    entering = True
+    while True:
+        lowest = 0
+        if 0 < job < n and weights[job] == weights[job - 1] and profits[job] == profits[job - 1]:
+            lowest = chosen[job - 1]
+        slot = lowest
+        if entering:
+            nodes += 1
+            if profit > best:
+                best = profit
+                value = profit * unit
+                for k in range(len(placement)):
+                    placement[k] = -1
+                for k in range(job):
+                    if chosen[k] < m:
+                        placement[jobs[k]] = slots[chosen[k]]
+                if value == bound:
+                    return value, bound, nodes
+            if (
+                job == n
+                or profit + rest[job] <= best
+                or (
+                    profit + dantzig_bound(job, weights, profits, residual, smallest, rest[job])
+                    <= best
+                )
+            ):
+                entering = False
+                job -= 1
+                continue
+            if nodes >= limit:
+                return value, bound, nodes
+        else:
+            if job < 0:
+                return value, value, nodes
+            slot = chosen[job]
+            if slot == m:
+                job -= 1
+                continue
+            residual[slot] += weights[job]
+            profit -= profits[job]
+            slot += 1
+        while slot < m:
+            if residual[slot] >= weights[job]:
+                twin = lowest
+                while residual[twin] != residual[slot]:
+                    twin += 1
+                if twin == slot:
+                    break
+            slot += 1
+        chosen[job] = slot
+        if slot < m:
+            residual[slot] -= weights[job]
+            profit += profits[job]
+        job += 1
+        entering = True
+
+
+PATIENCE = 60.0
+"""Seconds to wait for the second process after the end of the block."""
+
+
+@contextmanager
+def called_beside(function: Callable[[], None]) -> Iterator[None]:
+    """Call a function of a module in a second process during the block, if there are two cores.
+
+    The kernels that it compiles are on disk after the block. If the process fails, they are
+    compiled when they are needed.
+    """
+    process = None
+    if cores() > 1 and sys.executable:
+        call = f"from {function.__module__} import {function.__name__} as call; call()"
+        command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {call}"]
+        nothing = subprocess.DEVNULL
+        with suppress(OSError):
+            process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+    try:
+        yield
+        if process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+
 
 QUICK = 200_000
 """Nodes times jobs of the plain search before the Lagrangian search takes over."""
@@ -68,7 +232,7 @@ class BranchAndBound(AnytimeSolver):
 
     def search(self, problem: WindowMKP, progress: Progress, hint: Any, seed: int) -> None:
         """Search by the plain search, then by the second; `seed` determines the neighborhoods."""
-        from optsched.solvers.window_mkp._depth_first import depth_first
+        from optsched.solvers.window_mkp.branch_and_bound import depth_first
         from optsched.solvers.window_mkp.greedy import greedy
 
         if hint is None:
@@ -110,7 +274,7 @@ def _search_further(
     problem: WindowMKP, placement: NDArray[np.int64], progress: Progress, seed: int
 ) -> None:
     """Continue with the Lagrangian search from a placement, which is overwritten by better ones."""
-    from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
+    from optsched.solvers.window_mkp._lagrangian.strategy import CardinalitySearch
 
     # a job of size 0 is placed for nothing; rates of profit leave it out
     placement[problem.weights == 0] = 0
@@ -147,7 +311,7 @@ def _prepare_lagrangian_search(objective: int, bound: int) -> None:
     Two processes compile them if there are two cores.
     """
     from optsched.kernel_cache import NotOnDiskError, only_loading
-    from optsched.solvers.window_mkp._lagrangian.first_calls import (
+    from optsched.solvers.window_mkp._lagrangian.strategy import (
         call_column_search,
         call_other_kernels,
     )

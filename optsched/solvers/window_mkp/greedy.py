@@ -12,7 +12,7 @@ from optsched.compiled import kernel
 from optsched.models.problem import Problem
 from optsched.models.window_mkp import Assignment, WindowMKP
 from optsched.registry import solvers
-from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.solver import Heuristic
 from optsched.solvers.window_mkp._reduction import Ints, by_efficiency, by_size
 
 

@@ -14,6 +14,8 @@ from optsched import registry, solve
 from optsched.models import DataPlacement
 from optsched.testing import data_placements
 
+from . import stated
+
 SCORES = {
     "fcfs": lambda: {"loading": 0, "reloading": 0},
     "eft": lambda: {"loading": 1, "reloading": 0},
@@ -56,7 +58,7 @@ def changed(problem, **changes):
 )
 @settings(max_examples=100, deadline=None)
 def test_the_kernels_do_what_is_stated(
-    stated, rule, problem, backfill, stop, threshold, weight, capacity, loads, evicted, opportune
+    rule, problem, backfill, stop, threshold, weight, capacity, loads, evicted, opportune
 ):
     problem = changed(problem, capacity=capacity, noticed=None)
     of_rule = {"weight": weight, "threshold": threshold, "evicted": evicted, "opportune": opportune}

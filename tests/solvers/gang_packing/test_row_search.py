@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models import GangPacking
-from optsched.solvers.gang_packing import _small_tree
+from optsched.solvers.gang_packing import _row_tree
 from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix
-from optsched.solvers.gang_packing._subproblems import RowTree
+from optsched.solvers.gang_packing._row_tree import RowTree
 from optsched.solvers.gang_packing.row_search import RowSearch
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
@@ -92,7 +92,7 @@ def test_the_compiled_tree_is_the_readable_one(masks, room):
     masks = sorted(masks, key=lambda mask: -mask.bit_count())
     sizes = [mask.bit_count() for mask in masks]
     words = np.array(masks, dtype=np.uint64)
-    conflicts = _small_tree.overlaps(words.reshape(-1, 1))
+    conflicts = _row_tree.overlaps(words.reshape(-1, 1))
     own = [
         sum(1 << j for j in range(len(masks)) if i != j and masks[i] & masks[j])
         for i in range(len(masks))
@@ -100,10 +100,10 @@ def test_the_compiled_tree_is_the_readable_one(masks, room):
     assert conflicts.tolist() == own
     given = np.array(sizes, dtype=np.int64), conflicts, np.array(room, dtype=np.int64)
     answer = np.empty(len(masks), dtype=np.int64)
-    outcome, nodes = _small_tree.search(*given, answer)
+    outcome, nodes = _row_tree.search(*given, answer)
     steps = []
     found = RowTree(sizes, own, 0, 0, room).search(lambda: steps.append(1))
-    assert (outcome == _small_tree.PACKED) == (found is not None)
+    assert (outcome == _row_tree.PACKED) == (found is not None)
     assert nodes == len(steps)
     if found is not None:
         assert answer.tolist() == found
@@ -118,7 +118,7 @@ def test_a_search_that_outgrows_the_kernel_gives_the_same_answer(options, most, 
             yield result.solution, result.bound, result.work
 
     compiled = list(answers())
-    monkeypatch.setattr(_small_tree, "MOST_ITEMS", most)
+    monkeypatch.setattr(_row_tree, "MOST_ITEMS", most)
     assert list(answers()) == compiled
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from optsched.boxes.box import Box
 from optsched.models import Migration
-from optsched.solvers.migration.migration_based import find_plan
+from optsched.solvers.migration.rules import find_plan
 from optsched.testing import migrations
 
 from . import stated

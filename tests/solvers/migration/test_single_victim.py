@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from optsched import Budget
 from optsched.boxes.box import Box, shapes
 from optsched.models import Migration
-from optsched.solvers.migration.single_victim import SingleVictim, find_plan
+from optsched.solvers.migration.rules import SingleVictim
 from optsched.solvers.result import Status
 from optsched.testing import migrations
 
@@ -60,7 +60,7 @@ def every_move(problem):
 
 
 def check(problem):
-    plan, qualified = find_plan(problem), every_move(problem)
+    plan, qualified = SingleVictim().place(problem), every_move(problem)
     assert (plan is not None) == bool(qualified)
     if plan is None:
         return
@@ -89,18 +89,18 @@ def test_plans_on_a_busy_torus_are_those_of_all_single_moves(seed):
 
 def test_a_free_box_needs_no_victim_although_one_is_qualified():
     problem = Migration(running=["1x1x1@2,0,0"], sizes=[1], elapsed=[0], incoming=5, **LINE)
-    assert find_plan(problem) == ((), Box(3, 0, 0, 5, 1, 1))
+    assert SingleVictim().place(problem) == ((), Box(3, 0, 0, 5, 1, 1))
 
 
 def test_the_bin_of_the_highest_priority_comes_first():
     running = ["1x1x1@2,0,0", "1x1x1@5,0,0"]
     for elapsed, victim in ((9, 5), 1), ((5, 9), 0), ((5, 5), 0):
         problem = Migration(running=running, sizes=[1, 1], elapsed=elapsed, incoming=5, **LINE)
-        assert [*find_plan(problem).destinations] == [victim]
+        assert [*SingleVictim().place(problem).destinations] == [victim]
 
 
 def test_a_victim_without_a_host_is_not_qualified():
-    plan = find_plan(WITHOUT_HOST)
+    plan = SingleVictim().place(WITHOUT_HOST)
     assert plan.destinations == {1: Box(2, 0, 0, 1, 1, 1)}
     assert plan.place == Box(4, 0, 0, 3, 1, 1)
 
@@ -109,15 +109,15 @@ def test_two_jobs_in_the_way_are_too_many():
     """The only places of seven nodes overlap both jobs; either of them would find a host."""
     running = ["1x1x1@3,0,0", "1x1x1@5,0,0"]
     problem = Migration((10, 1, 1), running, [1, 1], [1, 1], 7, wrap=(False, False, False))
-    assert find_plan(problem) is None
+    assert SingleVictim().place(problem) is None
     problem = Migration((10, 1, 1), running, [1, 1], [1, 1], 5, wrap=(False, False, False))
-    assert find_plan(problem).destinations == {0: Box(6, 0, 0, 1, 1, 1)}
+    assert SingleVictim().place(problem).destinations == {0: Box(6, 0, 0, 1, 1, 1)}
 
 
 def test_of_several_boxes_those_with_the_fewest_idle_routers_are_taken():
     """The victim of three nodes leaves a router of its 2x2 idle, but none of a 3x1."""
     problem = Migration((5, 3, 1), ["2x2x1@0,0,0"], [3], [7], 10, wrap=(False, False, False))
-    plan = find_plan(problem)
+    plan = SingleVictim().place(problem)
     (host,) = plan.destinations.values()
     assert (plan.place.volume, host.volume) == (10, 3)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from optsched import Budget
 from optsched.errors import InputError
 from optsched.models import NodePlacement, Placements
-from optsched.solvers.node_placement._smaller_problems import alike_nodes, packed_around
-from optsched.solvers.node_placement.column_generation import ColumnGeneration
+from optsched.solvers.node_placement._whole_nodes import alike_nodes
+from optsched.solvers.node_placement.column_generation import ColumnGeneration, packed_around
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver

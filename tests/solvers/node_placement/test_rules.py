@@ -11,8 +11,13 @@ from optsched.content import bundled
 from optsched.models import NodePlacement, Placements
 from optsched.models.node_placement import fragmentation
 from optsched.models.snapshot_file import read_snapshot
-from optsched.solvers.node_placement.fit_rules import BestFit, DevicePacking, FirstFit, TreeBestFit
-from optsched.solvers.node_placement.fragmentation import LeastFragmentation
+from optsched.solvers.node_placement.fit_rules import (
+    BestFit,
+    DevicePacking,
+    FirstFit,
+    LeastFragmentation,
+    TreeBestFit,
+)
 from optsched.testing import node_placements
 
 CLASSES = (FirstFit, BestFit, DevicePacking, TreeBestFit, LeastFragmentation)

@@ -16,11 +16,12 @@ from optsched.models.threshold_allocation import Placement
 from optsched.models.threshold_allocation._timeline import Space, least_limit
 from optsched.models.threshold_allocation.presolve import NEVER, penalty_within
 from optsched.models.threshold_allocation.problem import GOALS
+from optsched.solvers import threshold_allocation as kernels
 from optsched.solvers.result import Status
-from optsched.solvers.threshold_allocation import _penalties as kernels
-from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
-from optsched.solvers.threshold_allocation.kernel_input import kernel_input
+from optsched.solvers.threshold_allocation import BottleneckSearch, kernel_input
 from optsched.testing import check_solver, threshold_allocations
+
+from . import stated
 
 
 def with_goal(problem: ThresholdAllocation, goal: str) -> ThresholdAllocation:
@@ -34,7 +35,7 @@ def with_goal(problem: ThresholdAllocation, goal: str) -> ThresholdAllocation:
     threshold_allocations(max_processors=4, max_held=8),
     st.lists(st.integers(1000, 3000) | st.none(), min_size=1, max_size=3),
 )
-def test_the_presolve_knows_the_least_threshold_at_each_start(stated, problem, thresholds):
+def test_the_presolve_knows_the_least_threshold_at_each_start(problem, thresholds):
     thresholds.sort(key=lambda one: one or 10**12)
     requested = problem.walltime * problem.unit
     limits = np.array([penalty_within(one, requested) for one in thresholds])
@@ -59,7 +60,7 @@ def test_the_presolve_knows_the_least_threshold_at_each_start(stated, problem, t
 
 @settings(max_examples=100, deadline=None)
 @given(threshold_allocations(max_processors=4, max_held=8))
-def test_kernels_compute_what_is_stated(stated, problem):
+def test_kernels_compute_what_is_stated(problem):
     events, job = kernel_input(problem)
     for start in problem.starts.tolist():
         lost = kernels.penalized_times(events, job, start)

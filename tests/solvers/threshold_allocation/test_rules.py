@@ -14,12 +14,14 @@ from optsched.models import ThresholdAllocation
 from optsched.solvers.result import Status
 from optsched.testing import check_solver, threshold_allocations
 
+from . import stated
+
 RULES = ("first-fit", "less-consume", "less-consume-threshold")
 
 
 @settings(max_examples=150, deadline=None)
 @given(threshold_allocations(max_nodes=4, max_processors=4, max_held=8))
-def test_rules_place_as_stated(stated, problem):
+def test_rules_place_as_stated(problem):
     for rule in RULES:
         expected = stated.by_rule(problem, rule)
         result = solve(problem, rule)

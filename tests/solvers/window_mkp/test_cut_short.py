@@ -14,13 +14,13 @@ import pytest
 
 from optsched.models import WindowMKP
 from optsched.models.snapshot_file import load_snapshot
-from optsched.solvers.window_mkp._depth_first import depth_first
-from optsched.solvers.window_mkp._lagrangian import cardinality_search, destructive_search
-from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
+from optsched.solvers.window_mkp._lagrangian import strategy
 from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
-from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multipliers, relax
-from optsched.solvers.window_mkp._lagrangian.slots import propagate
+from optsched.solvers.window_mkp._lagrangian.knapsacks import propagate
+from optsched.solvers.window_mkp._lagrangian.strategy import CardinalitySearch
+from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
+from optsched.solvers.window_mkp.branch_and_bound import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
 
 from .test_literature import INSTANCES, known, unpacked  # noqa: F401
@@ -84,9 +84,9 @@ def test_small_windows_against_the_plain_search(kind, seed):
         window.weights, window.profits, window.capacities, np.full(len(window.weights), -1), seed
     )
     with (
-        patch.object(cardinality_search, "HEAD_START", rng.choice([0, 100, 10**6])),
-        patch.object(destructive_search, "HEAD_START", rng.choice([0, 1000, 1 << 25])),
-        patch.object(destructive_search, "FEW_COLUMNS", int(rng.choice([1, 16, 512]))),
+        patch.object(strategy, "LEAD_OF_MAIN", rng.choice([0, 100, 10**6])),
+        patch.object(strategy, "HEAD_START", rng.choice([0, 1000, 1 << 25])),
+        patch.object(strategy, "FEW_COLUMNS", int(rng.choice([1, 16, 512]))),
     ):
         search.allowance = ALLOWANCES[kind](rng)
         for _ in search.run():
@@ -215,10 +215,10 @@ def test_searches_over_columns_in_pieces_against_the_plain_search(seed):
 UNFINISHED = """
 import json, sys
 import numpy as np
-from optsched.solvers.window_mkp._lagrangian import knapsack
+from optsched.solvers.window_mkp._lagrangian import knapsacks
 from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
 
-knapsack.CORE = knapsack.STATES = 1
+knapsacks.CORE = knapsacks.STATES = 1
 for arguments, target, optimum in json.load(sys.stdin):
     arrays = {k: np.array(v) if isinstance(v, list) else v for k, v in arguments.items()}
     search = ColumnSearch(**arrays, target=target)

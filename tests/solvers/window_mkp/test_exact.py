@@ -15,8 +15,7 @@ from optsched.models import WindowMKP
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.solvers.window_mkp import best_first
-from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
-from optsched.solvers.window_mkp._lagrangian.destructive_search import DestructiveSearch
+from optsched.solvers.window_mkp._lagrangian.strategy import CardinalitySearch, DestructiveSearch
 from optsched.solvers.window_mkp._lagrangian.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.best_first import WindowSearch

@@ -9,23 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.models import WindowMKP
-from optsched.solvers.window_mkp._depth_first import depth_first
-from optsched.solvers.window_mkp._lagrangian.knapsack import (
+from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     INFEASIBLE,
     conditional_bounds,
     dense_bound,
     knapsack,
+    largest_sum,
+    tighten,
 )
-from optsched.solvers.window_mkp._lagrangian.refilling import (
+from optsched.solvers.window_mkp._lagrangian.placements import (
     MOST_SLOTS,
     holds_between,
+    improve,
     refill,
     refill_slots,
+    surrogate,
 )
-from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multipliers, relax
-from optsched.solvers.window_mkp._lagrangian.slots import largest_sum, tighten
-from optsched.solvers.window_mkp._lagrangian.splitting import improve, surrogate
+from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
+from optsched.solvers.window_mkp.branch_and_bound import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
 
 from . import reference

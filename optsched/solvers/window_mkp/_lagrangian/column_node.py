@@ -10,14 +10,16 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._lagrangian.knapsack import (
+from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     CELLS_PER_STEP,
     INFEASIBLE,
     Bools,
     conditional_bounds,
+    fill_backward,
     knapsack,
+    leaders,
+    shared_capacity,
 )
-from optsched.solvers.window_mkp._lagrangian.slots import fill_backward, leaders, shared_capacity
 from optsched.solvers.window_mkp._reduction import Ints, assign
 
 TOO_MANY = -1
@@ -35,9 +37,9 @@ def list_columns(
     multipliers: Ints,
     weights: Ints,
     profits: Ints,
-    residual: Ints,  # residual capacity of each slot, shape (slots,)
+    residual: Ints,
     allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
-    must: Bools,  # whether a job must be placed, shape (jobs,)
+    must: Bools,  # whether a job must be placed
     target: int,  # least profit of a placement
     scale: int,  # divisor of weights and capacities in tables; 1 if the tables are small enough
     columns: Columns,  # overwritten; the length of its arrays limits the number of columns
@@ -46,10 +48,8 @@ def list_columns(
 
     The bound of a placement is that of the Lagrangian decomposition: the optimum of one knapsack of
     jobs at their reduced profits, plus the best column of each slot at the multipliers. A column
-    whose value is below the best one of its slot lowers the bound by the difference.
-
-    Results: `count`: number of columns, or `TOO_MANY`. There is no placement if a slot has no
-    column. `cells`: number of table cells and partial columns visited.
+    whose value is below the best one of its slot lowers the bound by the difference. There is no
+    placement if a slot has no column. Returned are the number of columns, or `TOO_MANY`, and cells.
     """
     m, n = allowed.shape
     leader = leaders(allowed)
@@ -198,21 +198,13 @@ class Node(NamedTuple):
 
 def new_node(slots: int, jobs: int, columns: int) -> Node:
     """Return the working space of a search node."""
+    alive, heaviest, best, best_column = np.empty((4, slots), np.int64)
+    home, inside, outside, worth = np.empty((4, jobs), np.int64)
+    possible, must, chosen = np.empty((3, jobs), np.bool_)
+    having, best_having = np.empty((2, slots, jobs), np.int64)
     return Node(
-        np.empty(slots, np.int64),
-        np.empty(slots, np.int64),
-        np.empty(slots, np.int64),
-        np.empty(slots, np.int64),
-        np.empty(jobs, np.int64),
-        np.empty(jobs, np.bool_),
-        np.empty(jobs, np.bool_),
-        np.empty(jobs, np.bool_),
-        np.empty(jobs, np.int64),
-        np.empty(jobs, np.int64),
-        np.empty(jobs, np.int64),
-        np.empty((slots, jobs), np.int64),
-        np.empty((slots, jobs), np.int64),
-        np.empty(columns, np.int64),
+        *(alive, heaviest, best, best_column, home, possible, must, chosen),
+        *(inside, outside, worth, having, best_having, np.empty(columns, np.int64)),
     )
 
 
@@ -316,20 +308,14 @@ def value_columns(instance: Instance, alive: Ints, multipliers: Ints, node: Node
 @kernel
 def choose(instance: Instance, multipliers: Ints, node: Node) -> tuple[int, int]:
     """Solve the knapsack of jobs at reduced profits, as large as the heaviest columns together."""
-    reduce_profits(instance, multipliers, node)
-    slack = instance.unit // 32
-    return knapsack(
-        node.worth, instance.weights, total(node.heaviest), node.must, slack, node.chosen
-    )
-
-
-@kernel
-def reduce_profits(instance: Instance, multipliers: Ints, node: Node) -> None:
-    """Compute the reduced profits of jobs, 0 for jobs without columns."""
     # a loop, because numba compiles expressions of arrays for seconds
     for job in range(len(multipliers)):
         reduced = instance.profits[job] - multipliers[job]
         node.worth[job] = reduced if node.possible[job] else 0
+    slack = instance.unit // 32
+    return knapsack(
+        node.worth, instance.weights, total(node.heaviest), node.must, slack, node.chosen
+    )
 
 
 @kernel

@@ -28,8 +28,12 @@ from optsched.solvers.window_mkp._lagrangian.column_node import (
     new_node,
     propagate_columns,
 )
-from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, Bools, knapsack
-from optsched.solvers.window_mkp._lagrangian.slots import coarseness
+from optsched.solvers.window_mkp._lagrangian.knapsacks import (
+    CELLS_PER_STEP,
+    Bools,
+    coarseness,
+    knapsack,
+)
 from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
 
 Sets = NDArray[np.uint64]
@@ -331,14 +335,10 @@ def explore(
     """Search for placements of at least `target`, up to the most profitable one.
 
     A node is bounded, columns that cannot reach `target` are removed, and it is bounded again if
-    these are many. Then it branches if any columns remain.
+    these are many. Then it branches if any columns remain. The search pauses after about `cells`.
 
-    `instance`: instance of the search; `tree`: state of the search, which is updated; `target`:
-    least profit of a placement; `cells`: approximate number of table cells after which to pause;
-    `placement`: overwritten by the slot of each job, -1 if not placed, when a placement is found,
-    shape (jobs,). Results: `status`: `DONE`, `PAUSED`, or `FULL` if the tree needs more space;
-    `profit`: profit of `placement`, -1 without one; `nodes`: number of nodes bounded; `looked_at`:
-    number of table cells visited.
+    Results: `DONE`, `PAUSED`, or `FULL` if the tree needs more space; profit of `placement`, which
+    is overwritten, -1 without one; number of nodes bounded; cells.
     """
     found, nodes, looked_at = -1, 0, 0
     position = tree.position
@@ -490,11 +490,10 @@ class ColumnSearch:
         self,
         weights: Ints,
         profits: Ints,
-        residual: Ints,  # residual capacities of the slots, shape (slots,)
+        residual: Ints,
         allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
-        must: Bools,  # whether a job must be placed, shape (jobs,)
-        # Multipliers of the Lagrangian decomposition, see `list_columns`, shape (jobs,)
-        multipliers: Ints,
+        must: Bools,  # whether a job must be placed
+        multipliers: Ints,  # of the Lagrangian decomposition, see `list_columns`
         target: int,  # least profit of a placement
         unit: int,  # common divisor of all profits
         most: int,  # largest number of columns to search

@@ -6,6 +6,7 @@ Algorithm 2 of Li et al. (2015), direct placement, and Algorithm 3, based on mig
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from optsched.boxes._rows import Sides
 from optsched.compiled import kernel
 from optsched.models.partition_mkp import PartitionMKP, Place, Placement
 from optsched.registry import solvers
-from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.solver import Heuristic
 
 Integers = NDArray[np.int64]
 
@@ -362,19 +363,29 @@ def placed(
     return places
 
 
-def fill(problem: PartitionMKP, *, migrating: bool) -> Placement:
-    """Return the placement of the jobs in the order of the queue, which may migrate or not."""
-    sizes = sorted(set(problem.routers))
-    number = {size: kind for kind, size in enumerate(sizes)}
-    kinds = np.array([number[size] for size in problem.routers], dtype=np.int64)
-    extents, routers, grid = problem.bin_table[:, 3:], np.array(sizes, np.int64), problem.grid
-    places = placed(extents, routers, kinds, grid.shape, grid.longest, migrating).tolist()
-    return tuple(None if place[0] < 0 else Place(*place) for place in places)
+class BinRule(Heuristic):
+    """Base class of placements job by job, which may migrate or not; work is counted in jobs."""
+
+    models = frozenset({"partition-mkp"})
+    work_unit = "jobs"
+
+    migrating: ClassVar[bool]
+
+    def place(self, problem: PartitionMKP) -> Placement:
+        """Return the placement of the jobs in the order of the queue."""
+        routers, kinds = np.unique(np.array(problem.routers, np.int64), return_inverse=True)
+        extents, grid = problem.bin_table[:, 3:], problem.grid
+        places = placed(extents, routers, kinds, grid.shape, grid.longest, self.migrating).tolist()
+        return tuple(None if place[0] < 0 else Place(*place) for place in places)
+
+    def effort(self, problem: PartitionMKP) -> int:
+        """Return the number of waiting jobs."""
+        return len(problem.waiting)
 
 
 @solvers.register("direct-placement")
 @dataclass(frozen=True)
-class DirectPlacement(Heuristic):
+class DirectPlacement(BinRule):
     """Each job in turn, into the first bin that accepts it (Algorithm 2 of Li et al. 2015).
 
     Bins are tried in the order of the job's preference: the fewest idle routers, then the least
@@ -388,22 +399,13 @@ class DirectPlacement(Heuristic):
     (Place(bin=1, layer=0, shelf=0),)
     """
 
-    models = frozenset({"partition-mkp"})
-    work_unit = "jobs"
+    migrating = False
     seconds_per_work = 2e-5
-
-    def place(self, problem: PartitionMKP) -> Placement:
-        """Return the placement by Algorithm 2."""
-        return fill(problem, migrating=False)
-
-    def effort(self, problem: PartitionMKP) -> int:
-        """Return the number of waiting jobs."""
-        return len(problem.waiting)
 
 
 @solvers.register("migration-based")
 @dataclass(frozen=True)
-class MigrationBased(Heuristic):
+class MigrationBased(BinRule):
     """Direct placement with migrations of placed jobs (Algorithm 3 of Li et al. 2015).
 
     For each job, the bins that it prefers to the one that accepts it directly, if any, are examined
@@ -424,14 +426,5 @@ class MigrationBased(Heuristic):
     [1, 0, 0]
     """
 
-    models = frozenset({"partition-mkp"})
-    work_unit = "jobs"
+    migrating = True
     seconds_per_work = 5e-5
-
-    def place(self, problem: PartitionMKP) -> Placement:
-        """Return the placement by Algorithm 3."""
-        return fill(problem, migrating=True)
-
-    def effort(self, problem: PartitionMKP) -> int:
-        """Return the number of waiting jobs."""
-        return len(problem.waiting)

@@ -1,3 +1,5 @@
+"""Box placement: job by job as the rule says, and exactly."""
+
 from __future__ import annotations
 
 from itertools import product
@@ -6,12 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import optsched
 from optsched.boxes.box import Box
 from optsched.boxes.free_boxes import words_of
 from optsched.models import BoxPlacement
-from optsched.solvers.box_placement import box_search as compiled
-from optsched.solvers.box_placement.box_search import place_directly
-from optsched.testing import box_placements
+from optsched.models.box_placement import candidates as box_placement_candidates
+from optsched.solvers import box_placement as compiled
+from optsched.solvers.box_placement import BoxSearch, place_directly
+from optsched.testing import box_placements, check_solver
 
 
 def all_boxes(grid, shape):
@@ -133,3 +137,36 @@ def test_space_stays_compact():
     """A box goes into the corner, not to the first free place."""
     problem = BoxPlacement((6, 6, 1), ["1x1x1@0,0,0"], [4, 1], wrap=(False, False, True))
     assert place_directly(problem) == (Box(0, 4, 0, 2, 2, 1), Box(0, 1, 0, 1, 1, 1))
+
+
+@pytest.fixture(autouse=True)
+def _installed(solver_named):
+    solver_named("box-search")
+
+
+@settings(max_examples=10, deadline=None)
+@given(box_placements(max_side=3))
+def test_it_keeps_the_contract_of_a_solver(problem):
+    check_solver(BoxSearch(), problem)
+
+
+@settings(max_examples=25, deadline=None)
+@given(box_placements(max_side=3, max_waiting=5))
+def test_it_proves_what_others_prove(problem):
+    result = optsched.solve(problem, "box-search")
+    assert result.status == "optimal"
+    assert result.objective == optsched.solve(problem, "highs").objective
+
+
+def test_where_everything_fits_no_program_is_stated(monkeypatch):
+    monkeypatch.setattr(box_placement_candidates, "MOST", 0)
+    problem = BoxPlacement((4, 4, 4), ["1x1x1@0,0,0"], [8, 7, 32])
+    result = optsched.solve(problem, "box-search")
+    assert (result.status, result.objective, result.work) == ("optimal", 47, 0)
+
+
+def test_what_is_too_large_to_be_stated_is_placed_and_bounded(monkeypatch):
+    monkeypatch.setattr(box_placement_candidates, "MOST", 0)
+    problem = BoxPlacement((6, 1, 1), ["1x1x1@0,0,0", "1x1x1@3,0,0"], [3, 1])
+    result = optsched.solve(problem, "box-search")
+    assert (result.status, result.limit, result.bound) == ("feasible", "memory", 4)

@@ -9,9 +9,8 @@ from optsched import load_snapshot, solve
 from optsched.boxes.box import Box
 from optsched.content import bundled
 from optsched.models import Reconfiguration
-from optsched.solvers.migration.migration_based import find_plan
-from optsched.solvers.reconfiguration.migrate_then_place import MigrateThenPlace, Stage
-from optsched.solvers.reconfiguration.migration_based import MigrationBased
+from optsched.solvers.migration.rules import find_plan
+from optsched.solvers.reconfiguration import MigrateThenPlace, MigrationBased, Stage
 from optsched.solvers.result import Status
 from optsched.testing import check_solver, reconfigurations
 

@@ -1,13 +1,216 @@
-"""Contents of single slots by dynamic programming, and propagation of fixed jobs and dominance."""
+"""Knapsacks of the decomposition: one of all jobs, and one for the contents of each slot."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._lagrangian.knapsack import INFEASIBLE, Bools
-from optsched.solvers.window_mkp._reduction import Ints, assign
+from optsched.solvers.window_mkp._reduction import Ints, assign, by_efficiency
+
+Bools = NDArray[np.bool_]
+
+STATES = 1 << 12
+"""Largest number of partial solutions to keep, beyond which the bound is not improved."""
+
+CORE = 62
+"""Largest number of jobs whose decisions fit into a machine word."""
+
+CELLS_PER_STEP = 16
+"""Time of a partial solution in table cells."""
+
+INFEASIBLE = -(1 << 62)
+
+
+@kernel
+def knapsack(
+    worth: Ints, weights: Ints, capacity: int, must: Bools, slack: int, chosen: Bools
+) -> tuple[int, int]:
+    """Solve a knapsack by dynamic programming over an expanding core (Pisinger).
+
+    Starting from the greedy solution, jobs around the break job are added or removed in order of
+    their distance to it. Partial solutions are kept in order of weight, and pruned by dominance and
+    bounds.
+
+    Only jobs of positive worth are considered, unless they `must` be in. Partial solutions are
+    pruned up to a gain of `slack`, which the bound includes. `chosen` is overwritten by a solution
+    of a value at or near the bound. Returned are the bound, `INFEASIBLE` if the forced jobs do not
+    fit, and the steps.
+    """
+    n = len(weights)
+    base = 0
+    residual = capacity
+    jobs = np.empty(n, np.int64)
+    count = 0
+    total = 0
+    for job in range(n):
+        chosen[job] = must[job]
+        if must[job]:
+            base += worth[job]
+            residual -= weights[job]
+        elif worth[job] > 0 and weights[job] <= capacity:
+            jobs[count] = job
+            total += weights[job]
+            count += 1
+    if residual < 0:
+        return INFEASIBLE, n
+    if total <= residual:
+        for k in range(count):
+            chosen[jobs[k]] = True
+            base += worth[jobs[k]]
+        return base, n
+    jobs = jobs[:count]
+    by_efficiency(jobs, weights, worth)
+    remaining = residual
+    split = 0
+    while weights[jobs[split]] <= remaining:
+        job = jobs[split]
+        chosen[job] = True
+        remaining -= weights[job]
+        base += worth[job]
+        split += 1
+    # partial solutions, relative to the greedy one: weight, worth, decisions as bits
+    weight = np.empty((2, 2 * STATES), np.int64)
+    value = np.empty((2, 2 * STATES), np.int64)
+    taken = np.empty((2, 2 * STATES), np.int64)
+    weight[0, 0], value[0, 0], taken[0, 0] = 0, 0, 0
+    size, side = 1, 0
+    best, best_taken = 0, 0
+    core = np.empty(CORE, np.int64)
+    depth = 0
+    steps = n
+    below, above = split - 1, split
+    rate = worth[jobs[split]] / weights[jobs[split]]
+    turn = 0
+    while size > 0:
+        if depth == CORE or size > STATES or (below < 0 and above >= count):
+            break
+        turn += 1
+        if above >= count or (turn % 2 == 0 and below >= 0):
+            job = jobs[below]
+            below -= 1
+            shift, gain = -weights[job], -worth[job]
+        else:
+            job = jobs[above]
+            above += 1
+            shift, gain = weights[job], worth[job]
+        if remaining * rate + gain - shift * rate <= best + slack:
+            continue
+        core[depth] = job
+        # a partial solution that is too heavy loses at the rate of the next job to remove,
+        # one with residual capacity gains at the rate of the next job to add
+        shed = worth[jobs[below]] / weights[jobs[below]] if below >= 0 else np.inf
+        fill = worth[jobs[above]] / weights[jobs[above]] if above < count else 0.0
+        other = 1 - side
+        kept = 0
+        old, new = 0, 0
+        highest = INFEASIBLE
+        bit = 1 << depth
+        while old < size or new < size:
+            if new >= size or (old < size and weight[side, old] <= weight[side, new] + shift):
+                w, v, t = weight[side, old], value[side, old], taken[side, old]
+                old += 1
+            else:
+                w, v, t = weight[side, new] + shift, value[side, new] + gain, taken[side, new] | bit
+                new += 1
+            if v <= highest:
+                continue
+            if w <= remaining:
+                if v > best:
+                    best, best_taken = v, t
+                bound = v + (remaining - w) * fill
+            else:
+                bound = v - (w - remaining) * shed
+            if bound <= best + slack:
+                continue
+            highest = v
+            weight[other, kept], value[other, kept], taken[other, kept] = w, v, t
+            kept += 1
+        steps += 2 * size
+        size, side = kept, other
+        depth += 1
+    bound = best + slack
+    if below >= 0 or above < count:
+        shed = worth[jobs[below]] / weights[jobs[below]] if below >= 0 else np.inf
+        fill = worth[jobs[above]] / weights[jobs[above]] if above < count else 0.0
+        for k in range(size):
+            if weight[side, k] <= remaining:
+                reach = value[side, k] + (remaining - weight[side, k]) * fill
+            else:
+                reach = value[side, k] - (weight[side, k] - remaining) * shed
+            bound = max(bound, int(reach) + 1 + slack)
+    for k in range(depth):
+        if (best_taken >> k) & 1:
+            chosen[core[k]] = not chosen[core[k]]
+    return base + bound, steps
+
+
+@kernel
+def conditional_bounds(
+    worth: Ints,
+    weights: Ints,
+    capacity: int,
+    must: Bools,
+    bound: int,
+    inside: Ints,
+    outside: Ints,
+) -> None:
+    """Bound the value of a knapsack with each job forced in, and forced out (Dantzig).
+
+    `bound` is that without the condition, `inside` and `outside` are overwritten by the bounds;
+    the others are as for `knapsack`.
+    """
+    n = len(weights)
+    order = np.arange(n)
+    by_efficiency(order, weights, worth)
+    residual = capacity
+    base = 0
+    for job in range(n):
+        if must[job]:
+            residual -= weights[job]
+            base += worth[job]
+    for forced in range(n):
+        for put_in in range(2):
+            remaining, value = residual, base
+            if put_in == 1 and not must[forced]:
+                remaining, value = remaining - weights[forced], value + worth[forced]
+            elif put_in == 0 and must[forced]:
+                remaining, value = remaining + weights[forced], value - worth[forced]
+            for other in order:
+                if remaining < 0 or worth[other] <= 0:
+                    break
+                if must[other] or other == forced:
+                    continue
+                if weights[other] > remaining:
+                    value += int(worth[other] * (remaining / weights[other])) + 1
+                    break
+                remaining -= weights[other]
+                value += worth[other]
+            value = min(bound, value) if remaining >= 0 else INFEASIBLE
+            if put_in == 1:
+                inside[forced] = value
+            else:
+                outside[forced] = INFEASIBLE if must[forced] else value
+
+
+@kernel
+def dense_bound(worth: Ints, weights: Ints, capacity: int) -> int:
+    """Return the optimum of a knapsack by dynamic programming over every capacity."""
+    before = np.zeros(capacity + 1, np.int64)
+    after = np.zeros(capacity + 1, np.int64)
+    for job in range(len(weights)):
+        gain, weight = worth[job], weights[job]
+        if gain <= 0 or weight > capacity:
+            continue
+        assign(after[:weight], before)
+        without, within, target = before[weight:], before[: capacity + 1 - weight], after[weight:]
+        for c in range(len(target)):
+            target[c] = max(without[c], within[c] + gain)
+        before, after = after, before
+    return before[capacity]
+
 
 WORD = 64
 
@@ -62,10 +265,8 @@ def tighten(
     required to hold at least as much (`ordered`); then the largest content of a slot limits all
     smaller slots.
 
-    `allowed`: whether a job may go into a slot, shape (slots, jobs); `weights` and `capacities`: as
-    in the problem, capacities nondecreasing; `where`: negative for free jobs, shape (jobs,);
-    `ordered`: whether larger slots must hold at least as much weight; `residual`: residual
-    capacities beside the fixed jobs; overwritten, negative for an overfull slot, shape (slots,).
+    `allowed`: whether a job may go into a slot, shape (slots, jobs); `where`: negative for free
+    jobs; `residual`: capacities beside the fixed jobs, overwritten, negative for an overfull slot.
     """
     limit, next_limit = capacities[-1], capacities[-1]
     for slot in range(len(residual) - 1, -1, -1):
@@ -171,22 +372,34 @@ def shared_capacity(slot: int, leader: Ints, residual: Ints) -> int:
     return largest
 
 
-@kernel
-def best_patterns(
-    # Value and weight of each job, shape (jobs,)
-    worth: Ints,
-    weights: Ints,
-    residual: Ints,  # residual capacity of each slot, shape (slots,)
-    allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
-    leader: Ints,  # result of `leaders`, shape (slots,)
-    table: Ints,
-    pattern: Bools,  # overwritten by the set of each slot, shape (slots, jobs)
-    value: Ints,  # overwritten by the value of each set, shape (slots,)
-) -> int:
-    """Find the set of jobs of most value for each slot alone.
+class Slots(NamedTuple):
+    """The knapsacks of single slots, and room for their solution."""
 
-    Result: number of table cells filled.
-    """
+    # Weight of each job, and residual capacity of each slot, in a unit that may be coarse
+    weights: Ints
+    residual: Ints
+    allowed: Bools  # whether a job may go into a slot, shape (slots, jobs)
+    leader: Ints  # result of `leaders`, shape (slots,)
+    table: Ints
+    pattern: Bools  # best set of each slot, shape (slots, jobs)
+    value: Ints  # and its value, shape (slots,)
+
+
+def slots_of(weights: Ints, residual: Ints, allowed: Bools) -> Slots:
+    """Return the knapsacks of slots, in a unit that makes tables small enough."""
+    m, n = allowed.shape
+    scale = coarseness(n, int(residual.max()))
+    table = np.empty((n + 1, int(residual.max()) // scale + 1), np.int64)
+    return Slots(
+        *(weights // scale, residual // scale, allowed, leaders(allowed), table),
+        *(np.empty((m, n), np.bool_), np.empty(m, np.int64)),
+    )
+
+
+@kernel
+def best_patterns(worth: Ints, slots: Slots) -> int:
+    """Find the set of jobs of most worth for each slot alone; return the table cells filled."""
+    weights, residual, allowed, leader, table, pattern, value = slots
     m = len(residual)
     cells = 0
     pattern[:] = False
@@ -219,23 +432,13 @@ def best_sum(first: Ints, second: Ints) -> int:
 
 
 @kernel
-def conditional_patterns(
-    worth: Ints,
-    weights: Ints,
-    residual: Ints,
-    allowed: Bools,
-    leader: Ints,
-    pattern: Bools,
-    value: Ints,
-    table: Ints,
-    inside: Ints,
-    outside: Ints,
-) -> int:
+def conditional_patterns(worth: Ints, slots: Slots, inside: Ints, outside: Ints) -> int:
     """Find the optimum of each slot with each job forced in, and forced out.
 
-    `pattern` and `value` are results of `best_patterns`; `inside` and `outside`, of shape
-    (slots, jobs), are overwritten by the optima. Returned is the number of table cells visited.
+    It follows `best_patterns`. `inside` and `outside`, of shape (slots, jobs), are overwritten by
+    the optima. Returned is the number of table cells visited.
     """
+    weights, residual, allowed, leader, table, pattern, value = slots
     m = len(residual)
     cells = 0
     behind = np.empty_like(table)
@@ -303,19 +506,16 @@ def propagate(
     # Choices of each job: the slots, and the last row for not placed; reduced in place, shape
     # (slots + 1, jobs)
     domain: Bools,
-    # Instance, jobs by decreasing profit per weight
     weights: Ints,
     profits: Ints,
     capacities: Ints,
     ordered: bool,  # whether larger slots must hold at least as much weight, see `tighten`
-    residual: Ints,  # overwritten by the residual capacities that can be filled, shape (slots,)
-    # Overwritten by the slot of each fixed job, `slots` if not placed, -1 if the job is free,
-    # shape (jobs,)
-    where: Ints,
+    residual: Ints,  # overwritten by the residual capacities that can be filled
+    where: Ints,  # overwritten by the slot of each fixed job, or number of slots, -1 if it is free
 ) -> bool:
     """Remove infeasible and dominated choices of a node until nothing changes.
 
-    Result: whether every job has a choice and no slot is overfull.
+    Returned is whether every job has a choice and no slot is overfull.
     """
     m = len(capacities)
     changed = True

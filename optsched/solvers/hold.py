@@ -1,4 +1,4 @@
-"""A rule for hold: node by node, the cheapest claims first."""
+"""A rule for hold (`optsched.models.hold`): node by node, the cheapest claims first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from optsched.models.hold.room import (
     room,
 )
 from optsched.registry import solvers
-from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.solver import Heuristic
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from optsched.models.hold import Hold, Release
-from optsched.solvers.hold.cheapest_first import CheapestFirst
+from optsched.solvers.hold import CheapestFirst
 from optsched.solvers.solving import solve
 from optsched.testing import holds
 

@@ -1,4 +1,4 @@
-"""Box placement: directly, job by job with as many contacts as possible, and exactly.
+"""Solvers of box placement: directly, job by job with as many contacts as possible, and exactly.
 
 The exact search takes direct placement, the area bound and CP-SAT.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._rows import NONE, ONE, ahead, find_anchors, full, lowest, ones, run_of
+from optsched.boxes._rows import NONE, ONE, ahead, fill, find_anchors, full, lowest, ones, run_of
 from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import words_of
 from optsched.compiled import kernel
@@ -23,8 +23,8 @@ from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.result import Budget, Limit
+from optsched.solvers.solver import Heuristic
 
 Words = NDArray[np.uint64]
 Wrap = tuple[bool, bool, bool]
@@ -203,8 +203,6 @@ class _FreeAnchors:
 
     def take(self, shapes: tuple[Triple, ...]) -> Box | None:
         """Take and return a box of the first shape that is free, or return None."""
-        from optsched.boxes._rows import fill
-
         corners = self.corners and any(self._corners(shape) is not None for shape in shapes)
         for shape in shapes:
             if (shape, corners) in self._failed or (corners and self._corners(shape) is None):

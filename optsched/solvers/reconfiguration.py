@@ -1,4 +1,7 @@
-"""Two decisions in turn: migrations for the required jobs, then free boxes for the other ones."""
+"""Reconfiguration by two decisions in turn, and by Algorithm 3 of Li et al. (2015).
+
+The two decisions are migrations for the required jobs, and free boxes for the other ones.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,11 @@ from optsched.models.box_placement import BoxPlacement
 from optsched.models.migration import Migration, Plan
 from optsched.models.reconfiguration import Arrangement, Reconfiguration
 from optsched.registry import solvers
-from optsched.solvers.box_placement.box_search import BoxSearch, DirectPlacement
-from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.migration.migration_based import MigrationBased
+from optsched.solvers.box_placement import BoxSearch, DirectPlacement
+from optsched.solvers.migration import rules
 from optsched.solvers.migration.position_search import PositionSearch
 from optsched.solvers.result import Budget
-from optsched.solvers.solver import Solver
+from optsched.solvers.solver import Heuristic, Solver
 
 
 class Stage:
@@ -92,7 +94,7 @@ def _beside_ending(problem: Reconfiguration) -> NDArray[np.bool_]:
 
 
 PAIRS: dict[str, tuple[Solver, Solver]] = {
-    "heuristic": (MigrationBased(), DirectPlacement()),
+    "heuristic": (rules.MigrationBased(), DirectPlacement()),
     "exact": (PositionSearch(), BoxSearch()),
 }
 """Solvers of the two decisions: a migration problem, and a box placement."""
@@ -152,3 +154,45 @@ def _placement(problem: Reconfiguration, stage: Stage, jobs: list[int]) -> BoxPl
 
 def _answer(solver: Solver, problem: Migration | BoxPlacement) -> Any:
     return solver.solve(problem, budget=Budget(work=solver.default_work)).solution
+
+
+@solvers.register("migration-based")
+@dataclass(frozen=True)
+class MigrationBased(Heuristic):
+    """Each waiting job in turn by Algorithm 3, if its profit outweighs the moves.
+
+    Algorithm 3 of Li et al. 2015 over running and waiting jobs. Waiting jobs are admitted one by
+    one, the required ones first, otherwise in the order of the queue. The bins are the boxes of all
+    jobs that have one, waiting jobs admitted before among them, and the free routers. The priority
+    of a bin is the reciprocal of the cost of the jobs that are displaced there, see
+    `optsched.solvers.migration.rules.find_plan`. The migration constraint of the paper is that the
+    worth of the job exceeds the cost of its moves; a required job is admitted at any cost. Work is
+    counted in jobs.
+
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
+    queue scanning and migration-based job placement", JSSPP 2015, section 6.
+    """
+
+    models = frozenset({"reconfiguration"})
+    work_unit = "jobs"
+    seconds_per_work = 5e-5
+
+    def place(self, problem: Reconfiguration) -> Arrangement | None:
+        """Return the arrangement, or None if a required job is not admitted."""
+        stage = Stage(problem)
+        others = (job for job in range(len(problem.waiting)) if job not in problem.required)
+        for job in [*problem.required, *others]:
+            migration = stage.migration(job)
+            if job in problem.required:
+                plan = rules.find_plan(migration)
+                if plan is None:
+                    return None
+            else:
+                plan = rules.find_plan(migration, below=problem.worth * problem.profits[job])
+            if plan is not None:
+                stage.carry_out(job, plan)
+        return stage.arrangement()
+
+    def effort(self, problem: Reconfiguration) -> int:
+        """Return the number of jobs."""
+        return len(problem.running) + len(problem.waiting)

@@ -1,1 +1,0 @@
-"""Solvers of box placement (`optsched.models.box_placement`)."""

@@ -1,1 +1,0 @@
-"""Solvers of hold (`optsched.models.hold`)."""

@@ -1,1 +1,0 @@
-"""Solvers of integer programs of a special kind (`optsched.models.integer_program`)."""

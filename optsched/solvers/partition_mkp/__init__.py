@@ -1,1 +1,0 @@
-"""Heuristics for the partition knapsack (`optsched.models.partition_mkp`)."""

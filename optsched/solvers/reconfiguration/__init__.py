@@ -1,1 +1,0 @@
-"""Solvers of reconfiguration (`optsched.models.reconfiguration`)."""

@@ -1,1 +1,0 @@
-"""Solvers of threshold allocation (`optsched.models.threshold_allocation`)."""
