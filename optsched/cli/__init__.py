@@ -95,7 +95,7 @@ def _restore_help() -> None:
     import importlib
     import inspect
 
-    from optsched.docstrings import docstring
+    from optsched.documentation import docstring
 
     for name in (*COMMANDS, "slurm_explain"):
         module = importlib.import_module(f"optsched.cli.{name}_command")

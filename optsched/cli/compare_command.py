@@ -31,12 +31,11 @@ from optsched.cli.terminal import (
     progress_bar,
     say,
 )
-from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import FolderKind, check_name, check_replaceable, written_folder
 from optsched.folders import COMPARISON, RUN, RUNS, SWEEP, finished_runs, read_object
 from optsched.models.snapshot_file import snapshot_files
-from optsched.numbers import LARGEST, counted, parse_number
+from optsched.numbers import LARGEST, counted, parse_number, short
 from optsched.report.comparison_page import in_short, unsolved, unused_names
 from optsched.report.page import Cell, cell, duration, share
 from optsched.report.run_comparison import RunComparison, read_runs

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from optsched import registry
 from optsched.cli.options import Json
 from optsched.cli.terminal import print_json, print_table, say
-from optsched.docstrings import first_line
+from optsched.documentation import first_line
 from optsched.errors import InputError
 from optsched.settings import settings_of
 from optsched.solvers.finding import load_profile, profile_names

@@ -9,12 +9,11 @@ from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter, Token
 
-from optsched.class_file import find_class
 from optsched.cli.completion import captured_names, solver_names, trace_names
 from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.numbers import LARGEST, parse_integer, parse_number
-from optsched.registry import models
+from optsched.registry import find_class, models
 from optsched.solvers.result import Budget
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.durations import short
 from optsched.folders import read_frame, read_pictures, read_record
 from optsched.models.snapshot_file import source_file
-from optsched.numbers import counted
+from optsched.numbers import counted, short
 from optsched.report.page import Cell, Figure, Page, Part, Section, Table, Value, duration, share
 from optsched.report.run_page import limits_in_words
 from optsched.solvers.comparison.tables import (

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optsched.durations import DAY, HOUR, MINUTE, UNITS
 from optsched.errors import InputError
+from optsched.numbers import DAY, HOUR, MINUTE, UNITS
 from optsched.schedule import State
 
 if TYPE_CHECKING:

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import short
 from optsched.errors import one_line
 from optsched.files import json_text, write_text
 from optsched.folders import REPORT
 from optsched.metrics.jobs import unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING as MISSING
-from optsched.numbers import digits, percent
+from optsched.numbers import digits, percent, short
 from optsched.report.style import with_dark_variant
 
 if TYPE_CHECKING:

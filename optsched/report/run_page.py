@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.docstrings import first_line, parameters
-from optsched.durations import spoken
+from optsched.documentation import first_line, parameters
 from optsched.folders import (
     read_columns,
     read_config,
@@ -23,7 +22,7 @@ from optsched.folders import (
 )
 from optsched.metrics.jobs import measures_of
 from optsched.metrics.measure import Group, Measure
-from optsched.numbers import counted
+from optsched.numbers import counted, spoken
 from optsched.registry import Registry
 from optsched.report import load
 from optsched.report.gantt_chart import COLUMNS

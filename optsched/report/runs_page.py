@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import short, spoken
 from optsched.errors import InputError
 from optsched.folders import (
     CONFIG,
@@ -23,7 +22,7 @@ from optsched.folders import (
     read_pictures,
 )
 from optsched.metrics.jobs import MEASURES
-from optsched.numbers import counted
+from optsched.numbers import counted, short, spoken
 from optsched.report import run_page
 from optsched.report.gantt_chart import read_charts
 from optsched.report.page import (

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.durations import DAY, MINUTE, spoken
 from optsched.errors import InputError
 from optsched.folders import read_columns
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
+from optsched.numbers import DAY, MINUTE, spoken
 from optsched.report import style
 from optsched.report.gantt_chart import MOST, Shown, chart_data, write_charts
 from optsched.report.load import Steps, at_least, log_ticks, time_axis, unit_for

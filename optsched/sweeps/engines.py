@@ -140,7 +140,7 @@ def _read(file: TraceFile, unknown_negative: bool) -> Trace:
 
 @lru_cache(maxsize=TRACES_KEPT)
 def _generated(spec: TraceFile, jobs: int, seed: int) -> Trace:
-    from optsched.binary_files import sha256_of
+    from optsched.files import sha256_of
     from optsched.workloads.spec_file import generate_workload
 
     trace = generate_workload(Path(spec.path), jobs=jobs, seed=seed)

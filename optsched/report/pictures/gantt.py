@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import spoken
 from optsched.machines.matrix import Matrix
 from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
-from optsched.numbers import counted
+from optsched.numbers import counted, spoken
 from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.gantt_chart import chart_data

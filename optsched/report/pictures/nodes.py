@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box
-from optsched.durations import spoken
 from optsched.machines.torus import Torus
 from optsched.metrics.fragmentation import Fragmentation
 from optsched.metrics.node_time import OCCUPIED, PARTS, NodeTime, Stays, stays_of
-from optsched.numbers import counted
+from optsched.numbers import counted, spoken
 from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.load import time_axis, unit_for

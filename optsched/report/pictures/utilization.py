@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.durations import spoken
-from optsched.numbers import counted
+from optsched.numbers import counted, spoken
 from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.load import Steps, time_axis, unit_for

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import spoken
-from optsched.numbers import counted
+from optsched.numbers import counted, spoken
 from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.load import extended, log_ticks, thinned
