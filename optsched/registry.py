@@ -104,7 +104,7 @@ class ClassInFile:
         if key not in _modules:
             with one_line_errors(self.file, self.path):
                 is_file = IN_FILE.fullmatch(self.file)
-                _modules[key] = self._executed() if is_file else self._imported()
+                _modules[key] = self._executed() if is_file else importlib.import_module(self.file)
         return _modules[key]
 
     def _executed(self) -> ModuleType:
@@ -118,9 +118,6 @@ class ClassInFile:
             del sys.modules[module.__name__]
             raise
         return module
-
-    def _imported(self) -> ModuleType:
-        return importlib.import_module(self.file)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     if ".png" not in page.read_text():
         monkeypatch.delitem(style.METADATA, ".png")  # as long in drawing as the others
     if page not in DRAWING:
-        monkeypatch.setattr("optsched.report.run_picture.draw", lambda *_: None)
+        monkeypatch.setattr("optsched.report.pictures.draw", lambda *_: None)
     if "--from captured" in page.read_text():
         (tmp_path / "captured").symlink_to(shared("slurm/fixtures/26.05.5"))
     at_hand = ("models", "solvers", "studies", "traces", "workloads")

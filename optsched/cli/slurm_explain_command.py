@@ -13,7 +13,6 @@ from typing import Annotated, Any, NamedTuple
 from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
-from optsched.cli.completion import comma_separated
 from optsched.cli.options import (
     Captured,
     Json,
@@ -22,6 +21,7 @@ from optsched.cli.options import (
     WhatIf,
     as_options,
     budget_of,
+    comma_separated,
     rules_of,
 )
 from optsched.cli.solve_command import solve_in_process

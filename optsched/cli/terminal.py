@@ -14,6 +14,7 @@ from cyclopts import App, Group, Parameter
 from optsched import compilation
 from optsched.errors import InputError, one_line
 from optsched.files import json_text
+from optsched.numbers import digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,11 +182,7 @@ def figure(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return str(value)
+    return digits(value) if isinstance(value, int | float) else str(value)
 
 
 def show_cursor() -> None:

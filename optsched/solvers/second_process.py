@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from optsched.cores import cores
+from optsched.compilation import cores
 
 PATIENCE = 60.0
 """Seconds to wait for the second process after the end of the block."""

@@ -19,7 +19,7 @@ from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from optsched.cores import cores
+from optsched.compilation import cores
 from optsched.errors import InputError, UnknownNameError, optional_module
 from optsched.files import (
     FolderKind,
