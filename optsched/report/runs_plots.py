@@ -48,7 +48,7 @@ from optsched.report.pictures.gantt import (
     write_charts,
 )
 from optsched.report.pictures.gantt import draw as draw_rectangles
-from optsched.report.pictures.load_and_waits import MOST_BINS, curve
+from optsched.report.pictures.load_and_waits import MOST_BINS, draw_waits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,19 +80,9 @@ def draw(comparison: RunComparison, folder: Path, days: tuple[float, float] | No
 def waits(comparison: RunComparison) -> Figure:
     """Return the distributions of the waits, over all jobs: one that never starts counts too."""
     samples = [np.nan_to_num(run.waits, nan=np.inf) for run in comparison.runs]
-    longest = max(float(np.max(own[np.isfinite(own)], initial=0.0)) for own in samples)
-    right = 1.5 * max(60.0, longest)
     figure = style.new_figure(_height(comparison, 4.5), "Waits")
     axes = figure.subplots()
-    for sample, look in zip(samples, _looks()):
-        axes.step(*curve(sample, right), where="post", **look)
-    axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
-    axes.set_xlim(0, right)
-    log_ticks(axes.xaxis, 1.0, right, zero=True)
-    axes.set_ylim(0, 1.02)
-    axes.yaxis.set_major_formatter("{x:.0%}")
-    axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
-    axes.set_ylabel("share of jobs that waited no longer")
+    draw_waits(axes, np.concatenate(samples), zip(samples, _looks()))
     axes.set_title(f"{len(comparison.jobs['job_id']):,} jobs under each policy")
     _name_lines(axes, comparison.runs)
     return figure

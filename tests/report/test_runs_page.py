@@ -158,11 +158,11 @@ def test_users_are_those_with_the_most_work_and_their_waits_are_means(make_trace
 
 def test_the_load_is_that_of_the_schedule(compared):
     run = compared.runs[0]
-    begin, end = 0.0, float(run.outcome["finish_time"].max())
-    used = runs_plots._in_use(compared, run, begin, end)
+    end = float(run.outcome["finish_time"].max())
+    used = runs_plots._in_use(compared, run)
     jobs = compared.jobs
     assert used.integral(end) == (jobs["requested_number_of_resources"] * jobs["run_time"]).sum()
-    waiting = runs_plots._waiting(compared, run, begin, end)
+    waiting = runs_plots._waiting(compared, run)
     assert waiting.integral(end) == run.outcome["waiting_time"].sum()
 
 

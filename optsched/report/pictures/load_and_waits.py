@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -201,35 +202,18 @@ class Waits(RunPicture):
         queued = load.accepted(run.state) & (submit >= begin) & (submit <= end)
         waits = np.where(np.isfinite(run.start), run.start - submit, np.inf)[queued]
         classes = size_classes(run.trace.processors[queued], run.machine.size)
-        finite = waits[np.isfinite(waits)]
-        right = 1.5 * max(60.0, float(np.max(finite, initial=0.0)))
-        curves = [
-            (
-                _range(c)
-                if style.is_narrow()
-                else f"{_sizes(c)} ({counted(int(c.jobs.sum()), 'job')})",
-                waits[c.jobs],
-            )
-            for c in classes
-        ]
-        if len(classes) > 1:
-            everyone = "all" if style.is_narrow() else f"all {len(waits):,} jobs"
-            curves.insert(0, (everyone, waits))
+        narrow = style.is_narrow()
+        everyone = "all" if narrow else f"all {len(waits):,} jobs"
+        curves = {everyone: waits} if len(classes) > 1 else {}
+        for own in classes:
+            number = counted(int(own.jobs.sum()), "job")
+            curves[_range(own) if narrow else f"{_sizes(own)} ({number})"] = waits[own.jobs]
         drawing = style.new_figure(4.5, load.subject(run))
         axes = drawing.subplots()
-        for number, (label, sample) in enumerate(curves):
-            first = number == 0
-            color = style.INK if first else style.LINES[number - 1]
-            x, y = curve(sample, right)
-            axes.step(x, y, where="post", color=color, linewidth=2.0 if first else 1.3, label=label)
-        axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
-        axes.set_xlim(0, right)
-        log_ticks(axes.xaxis, 1.0, right, zero=True)
-        axes.set_ylim(0, 1.02)
-        axes.yaxis.set_major_formatter("{x:.0%}")
-        narrow = style.is_narrow()
-        axes.set_xlabel("wait" if narrow else "wait (linear up to 1 s, logarithmic beyond)")
-        axes.set_ylabel("share of jobs" if narrow else "share of jobs that waited no longer")
+        looks: list[dict[str, Any]] = [{"color": style.INK, "linewidth": 2.0}]
+        looks += [{"color": color, "linewidth": 1.3} for color in style.LINES]
+        lines = zip(curves.items(), looks)
+        draw_waits(axes, waits, [(own, {**look, "label": name}) for (name, own), look in lines])
         submitted = "" if days is None else f"submitted in {load.spoken_days(days)}: "
         style.subtitle(axes, submitted + in_words(waits))
         if curves:
@@ -240,10 +224,28 @@ class Waits(RunPicture):
         return "Waits of jobs by size: the share of the jobs that waited no longer than a time."
 
     def words(self, facts: RunFacts) -> str:
-        state, waited = facts.jobs["final_state"], facts.jobs["waiting_time"]
-        queued = (state != State.REJECTED) & (state != State.UNSUBMITTED)
-        waits = np.nan_to_num(waited[queued], nan=np.inf)
+        queued = load.accepted(facts.jobs["final_state"])
+        waits = np.nan_to_num(facts.jobs["waiting_time"][queued], nan=np.inf)
         return f"Distribution of the waits: {in_words(waits)}."
+
+
+def draw_waits(
+    axes: Axes,
+    waits: NDArray[np.float64],
+    curves: Iterable[tuple[NDArray[np.float64], dict[str, Any]]],
+) -> None:
+    """Draw distributions of waits, each with the look of its line, on an axis for all `waits`."""
+    right = 1.5 * max(60.0, float(np.max(waits[np.isfinite(waits)], initial=0.0)))
+    for one, look in curves:
+        axes.step(*curve(one, right), where="post", **look)
+    axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
+    axes.set_xlim(0, right)
+    log_ticks(axes.xaxis, 1.0, right, zero=True)
+    axes.set_ylim(0, 1.02)
+    axes.yaxis.set_major_formatter("{x:.0%}")
+    narrow = style.is_narrow()
+    axes.set_xlabel("wait" if narrow else "wait (linear up to 1 s, logarithmic beyond)")
+    axes.set_ylabel("share of jobs" if narrow else "share of jobs that waited no longer")
 
 
 def curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]:
