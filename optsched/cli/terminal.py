@@ -13,8 +13,6 @@ from cyclopts import App, Group, Parameter
 
 from optsched import compilation
 from optsched.errors import InputError, one_line
-from optsched.files import json_text
-from optsched.numbers import digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +65,8 @@ def print_line(text: object) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON object on stdout."""
+    from optsched.files import json_text
+
     print(json_text(value, indent=2))
 
 
@@ -174,6 +174,7 @@ def _is_number(value: Any) -> bool:
 
 def figure(value: Any) -> str:
     """Return a value as text for people: thousands grouped, four digits, a dash for None."""
+    from optsched.numbers import digits
     from optsched.report.page import Cell
 
     if isinstance(value, Cell):
