@@ -17,7 +17,7 @@ from typing import Any
 
 import optsched
 from optsched.cli import run
-from optsched.durations import short
+from optsched.numbers import short
 
 WIDTH, NODE, CELL = 720, 42, 21
 GPUS = 8  # of each node

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from optsched.models.snapshot_file import load_snapshot as load_snapshot
     from optsched.models.snapshot_file import save_snapshot as save_snapshot
     from optsched.models.stated import model as model
-    from optsched.report.reading import read_comparison as read_comparison
-    from optsched.report.reading import read_run as read_run
-    from optsched.report.saving import save as save
+    from optsched.report.saved import read_comparison as read_comparison
+    from optsched.report.saved import read_run as read_run
+    from optsched.report.saved import save as save
     from optsched.simulator.run import Run as Run
     from optsched.simulator.simulate import simulate as simulate
     from optsched.solvers.comparison import compare as compare
@@ -87,12 +87,12 @@ _HOME = {
     "load_snapshot": "optsched.models.snapshot_file",
     "model": "optsched.models.stated",
     "models": "optsched.models",
-    "read_comparison": "optsched.report.reading",
-    "read_run": "optsched.report.reading",
+    "read_comparison": "optsched.report.saved",
+    "read_run": "optsched.report.saved",
     "read_sweep": "optsched.sweeps.sweep_folder",
     "read_trace": "optsched.traces.reading",
     "rule": "optsched.models.node_placement.rules",
-    "save": "optsched.report.saving",
+    "save": "optsched.report.saved",
     "save_snapshot": "optsched.models.snapshot_file",
     "scale_trace": "optsched.traces.scaling",
     "simulate": "optsched.simulator.simulate",

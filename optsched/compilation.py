@@ -1,8 +1,9 @@
-"""The kernels that this process has to compile: their number, and a clock without their time."""
+"""What this process works with: its cores, the kernels to compile, a clock without their time."""
 
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,13 @@ _ready: set[Any] = set()
 _begun: list[float] = []  # one time for each kernel that is being compiled, the outermost first
 _spent = 0.0
 _show: Callable[[int, int], None] | None = None
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use, which a batch system may limit."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def clock() -> float:

@@ -43,8 +43,8 @@ from optsched.registry import solvers as solvers
 from optsched.registry import workloads as workloads
 from optsched.report import style as style
 from optsched.report.page import duration as duration
-from optsched.report.run_picture import RunFacts as RunFacts
-from optsched.report.run_picture import RunPicture as RunPicture
+from optsched.report.pictures import RunFacts as RunFacts
+from optsched.report.pictures import RunPicture as RunPicture
 from optsched.schedule import Schedule as Schedule
 from optsched.schedule import State as State
 from optsched.simulator._core import DONE as DONE

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.binary_files import read_bytes
 from optsched.errors import InputError, path_of
 from optsched.fields import Of, Table
-from optsched.files import FolderKind
+from optsched.files import FolderKind, read_bytes
 from optsched.numbers import LARGEST
 from optsched.text_files import parse_json
 from optsched.traces.trace import CleaningReport

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.files import read_bytes
 
 MOST_TOML = 2**24
 """Most bytes of a TOML file: 16 MiB."""

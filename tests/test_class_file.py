@@ -14,8 +14,8 @@ import pytest
 
 import optsched
 from optsched import registry
-from optsched.class_file import find_class
 from optsched.cli import run as command
+from optsched.registry import find_class
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 

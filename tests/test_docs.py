@@ -72,11 +72,11 @@ def write_block(language: str, text: str) -> None:
 )
 def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("optsched.cores.cores", lambda: 1)  # one worker to start, not two
+    monkeypatch.setattr("optsched.compilation.cores", lambda: 1)  # one worker to start, not two
     if ".png" not in page.read_text():
         monkeypatch.delitem(style.METADATA, ".png")  # as long in drawing as the others
     if page not in DRAWING:
-        monkeypatch.setattr("optsched.report.run_picture.draw", lambda *_: None)
+        monkeypatch.setattr("optsched.report.pictures.draw", lambda *_: None)
     if "--from captured" in page.read_text():
         (tmp_path / "captured").symlink_to(shared("slurm/fixtures/26.05.5"))
     at_hand = ("models", "solvers", "studies", "traces", "workloads")

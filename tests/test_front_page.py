@@ -24,7 +24,7 @@ DOORS = re.compile(r"\n\n([^\n`!|][^`]*(?:`[^`\n]+`[^`]*)*)\n\n```sh\n(optsched 
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch):
     """Start one worker and not two: importing takes longer than the runs."""
-    monkeypatch.setattr("optsched.cores.cores", lambda: 1)
+    monkeypatch.setattr("optsched.compilation.cores", lambda: 1)
 
 
 def test_the_commands_of_the_front_page_print_its_figures(tmp_path, monkeypatch, capsys):
@@ -99,8 +99,8 @@ BLOCKED = """
 import sys
 for name in ("distributed", "pulp", "pyscipopt", "scipy"):
     sys.modules[name] = None
-import optsched.cores
-optsched.cores.cores = lambda: 1
+import optsched.compilation
+optsched.compilation.cores = lambda: 1
 from optsched.cli import run
 print([run(words) for words in eval(sys.argv[1])])
 """

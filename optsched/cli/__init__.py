@@ -8,7 +8,9 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import Any
 
     from cyclopts import App
 
@@ -52,6 +54,9 @@ INCOMPLETE: tuple[list[str], ...] = (
 COMPLETE = "__complete"
 """The word with which the completion of a shell asks for names."""
 
+COMMAS = ("""printf -v _q '%q' "$_x";""", """printf -v _q '%q' "$_x"; _q="${_q//\\\\,/,}";""")
+"""What the script for bash does with a name, and what it does so that commas have no backslash."""
+
 AT_ONCE = 0.5
 """Seconds within which two signals are one interrupt: to a process and to its group, say."""
 
@@ -64,7 +69,6 @@ def build() -> App:
     from cyclopts import App, Parameter
     from cyclopts.completion.install import create_install_completion_command
 
-    from optsched.cli.completion import installer
     from optsched.cli.terminal import add_options
     from optsched.version import __version__
 
@@ -90,12 +94,23 @@ def build() -> App:
     return app
 
 
+def installer(app: App) -> Callable[..., Path]:
+    """Return a function that installs the completion of an application."""
+
+    def install(**given: Any) -> Path:
+        script = app.install_completion(**given)
+        script.write_text(script.read_text().replace(*COMMAS))
+        return script
+
+    return install
+
+
 def _restore_help() -> None:
     """Restore the docstrings of commands, which ``python -OO`` drops and the help needs."""
     import importlib
     import inspect
 
-    from optsched.docstrings import docstring
+    from optsched.documentation import docstring
 
     for name in (*COMMANDS, "slurm_explain"):
         module = importlib.import_module(f"optsched.cli.{name}_command")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
 from optsched.cli.options import (
     Models,
     Number,
@@ -21,7 +20,10 @@ from optsched.cli.options import (
     Seeds,
     as_options,
     budget_of,
+    comma_separated,
     import_models,
+    models_and_snapshots,
+    solver_names,
 )  # fmt: skip
 from optsched.cli.terminal import (
     print_hanging,
@@ -31,16 +33,15 @@ from optsched.cli.terminal import (
     progress_bar,
     say,
 )
-from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import FolderKind, check_name, check_replaceable, written_folder
 from optsched.folders import COMPARISON, RUN, RUNS, SWEEP, finished_runs, read_object
 from optsched.models.snapshot_file import snapshot_files
-from optsched.numbers import LARGEST, counted, parse_number
+from optsched.numbers import LARGEST, counted, parse_number, short
 from optsched.report.comparison_page import in_short, unsolved, unused_names
 from optsched.report.page import Cell, cell, duration, share
 from optsched.report.run_comparison import RunComparison, read_runs
-from optsched.report.saving import fill_comparison, fill_runs
+from optsched.report.saved import fill_comparison, fill_runs
 from optsched.solvers.comparison import compare
 from optsched.solvers.comparison.tables import AT_ONCE, summarize, trivial
 from optsched.solvers.result import Status
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-SHOWN = {
+Show = Callable[[Any], Cell]
+
+SHOWN: dict[str, tuple[str, Show]] = {
     "run": ("run", cell),
     "mean_wait": ("mean wait", duration),
     "p95_wait": ("95%", duration),
@@ -168,18 +171,27 @@ def _name(path: Path) -> str:
 
 def print_comparison(comparison: RunComparison, *, json: bool) -> None:
     """Print the table of a comparison, or all its columns as one JSON object."""
-    records = comparison.table.to_dict(orient="records")
     if json:
-        print_json({"table": records})
-        return
-    rows = [[show(record[name]) for name, (_, show) in SHOWN.items()] for record in records]
-    print_table([label for label, _ in SHOWN.values()], rows, SPARE_OF_RUNS)
+        print_json({"table": comparison.table.to_dict(orient="records")})
+    else:
+        _print_columns(comparison.table, SHOWN, SPARE_OF_RUNS)
+
+
+def _print_columns(
+    table: pd.DataFrame, columns: Mapping[str, tuple[str, Show]], spare: Sequence[str]
+) -> None:
+    """Print columns of a table, each under a label and as a function shows its values."""
+    rows = [
+        [show(record[name]) for name, (_, show) in columns.items()]
+        for record in table.to_dict(orient="records")
+    ]
+    print_table([label for label, _ in columns.values()], rows, spare)
 
 
 DEFAULT_SECONDS = 10.0
 """Default time limit per solve in seconds."""
 
-COLUMNS: dict[str, tuple[str, Callable[[Any], Cell]]] = {
+COLUMNS: dict[str, tuple[str, Show]] = {
     "kind": ("model", cell),
     "solver": ("solver", cell),
     "snapshots": ("snapshots", cell),
@@ -282,8 +294,7 @@ def command(
             )
         fill_comparison(comparison, folder)
     if json:
-        records = comparison.table.to_dict(orient="records")
-        print_json({"table": records})
+        print_json({"table": comparison.table.to_dict(orient="records")})
     else:
         _print(comparison.table)
         print_lines([*_trivial(comparison.results), ("comparison folder", output)])
@@ -334,9 +345,4 @@ def _print(table: pd.DataFrame) -> None:
         del columns["kind"]
     if not table["errors"].any():
         del columns["errors"]
-    labels = [label for label, _ in columns.values()]
-    rows = [
-        [show(record[name]) for name, (_, show) in columns.items()]
-        for record in table.to_dict(orient="records")
-    ]
-    print_table(labels, rows, SPARE)
+    _print_columns(table, columns, SPARE)

@@ -25,8 +25,8 @@ from optsched.cli.terminal import (
     say_note,
     shows_progress,
 )
+from optsched.compilation import cores
 from optsched.content import bundled, reference_snapshots
-from optsched.cores import cores
 from optsched.errors import InputError
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.models.snapshot import Snapshot

@@ -9,10 +9,17 @@ from typing import Any, Literal
 from optsched import registry
 from optsched.cli.options import Json
 from optsched.cli.terminal import print_json, print_table, say
-from optsched.docstrings import first_line
+from optsched.content import bundled_sites, reference_snapshots
+from optsched.documentation import first_line
 from optsched.errors import InputError
 from optsched.settings import settings_of
-from optsched.solvers.finding import load_profile, profile_names
+from optsched.solvers.finding import (
+    check_models,
+    classes_of,
+    load_profile,
+    profile_names,
+    version_of,
+)
 
 What = Literal[
     "policies",
@@ -63,8 +70,6 @@ def _policies() -> Iterator[Row]:
 
 
 def _solvers() -> Iterator[Row]:
-    from optsched.solvers.finding import check_models, classes_of, version_of
-
     for cls in chain.from_iterable(map(classes_of, registry.solvers)):
         try:
             check_models(cls)
@@ -99,7 +104,6 @@ def _machines() -> Iterator[Row]:
 
 
 def _sites() -> Iterator[Row]:
-    from optsched.content import bundled_sites
     from optsched.sites.loading import load_site
 
     return ([name, load_site(path).inventory] for name, path in bundled_sites().items())
@@ -136,7 +140,6 @@ def _traces() -> Iterator[Row]:
 
 
 def _snapshots() -> Iterator[Row]:
-    from optsched.content import reference_snapshots
     from optsched.models.snapshot_file import read_snapshot
 
     for name, path in reference_snapshots().items():

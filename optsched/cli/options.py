@@ -1,21 +1,118 @@
-"""Types of command-line options: the conversion of words to values, and help that many share."""
+"""Types of command-line options: their conversion to values, completion, and shared help."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
+from glob import escape, glob
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cyclopts import Parameter, Token
 
-from optsched.class_file import find_class
-from optsched.cli.completion import captured_names, solver_names, trace_names
+from optsched import registry
+from optsched.content import bundled_sites, reference_snapshots
 from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.numbers import LARGEST, parse_integer, parse_number
-from optsched.registry import models
+from optsched.registry import find_class, models
 from optsched.solvers.result import Budget
+
+if TYPE_CHECKING:
+    from cyclopts.completion import CompletionContext
+
+Completer = Callable[["CompletionContext"], list[str]]
+"""Function that offers names for the word that is typed when Tab is pressed."""
+
+
+def registered(kind: str) -> Completer:
+    """Return the completer of the names of a registry."""
+
+    def complete(_context: CompletionContext) -> list[str]:
+        return list(getattr(registry, kind))
+
+    return complete
+
+
+def study_names(context: CompletionContext) -> list[str]:
+    """Return the names of studies."""
+    from optsched.studies.folder import study_plans
+
+    return sorted(study_plans())
+
+
+def comma_separated(complete: Completer) -> Completer:
+    """Return the completer of several names with commas between, of which none is offered again."""
+
+    def complete_last(context: CompletionContext) -> list[str]:
+        *before, last = context.incomplete.split(",")
+        names = complete(type(context)(last, context.argument, context.arguments))
+        return [",".join([*before, name]) for name in names if name not in before]
+
+    return complete_last
+
+
+def solver_names(context: CompletionContext) -> list[str]:
+    """Return the names of solvers and profiles, and files of either."""
+    from optsched.solvers.finding import profile_names
+
+    return [*registry.solvers, *profile_names(), *files(context.incomplete, ".toml", ".py")]
+
+
+def trace_names(context: CompletionContext) -> list[str]:
+    """Return the names of the samples and of the catalogue, and files."""
+    from optsched.traces.catalogue import entries, samples
+
+    return [*samples(), *(entry.name for entry in entries()), *files(context.incomplete)]
+
+
+def workload_files(context: CompletionContext) -> list[str]:
+    """Return the bundled specs of workload models, and files of such."""
+    from optsched.workloads.spec_file import workload_names
+
+    return [*workload_names(), *files(context.incomplete, ".toml")]
+
+
+def machine_names(context: CompletionContext) -> list[str]:
+    """Return the kinds of machines, the bundled sites, and files of machines."""
+    kinds = [f"{kind}:" for kind in registry.machines]
+    sites = [f"site:{name}" for name in bundled_sites()]
+    return [*kinds, *sites, *files(context.incomplete, ".toml")]
+
+
+def setting_names(context: CompletionContext) -> list[str]:
+    """Return the settings of the policies that are typed, or of all, with what they may be."""
+    from optsched.settings import settings_of
+
+    typed = [token.value for token in context.arguments["--policy"].tokens]
+    policies = typed[0].split(",") if typed else list(registry.policies)
+    found = [one for policy in policies for one in settings_of(registry.policies[policy])]
+    return [f"{name}=" for name in dict.fromkeys(setting.name for setting in found)]
+
+
+def captured_names(context: CompletionContext) -> list[str]:
+    """Return the bundled folders with captured output of Slurm, and folders."""
+    known = [name for name, path in bundled_sites().items() if path.is_dir()]
+    return [*known, *files(context.incomplete)]
+
+
+def snapshot_names(context: CompletionContext) -> list[str]:
+    """Return the names of the reference snapshots, with and without their models, and files."""
+    known = list(reference_snapshots())
+    short = (name.partition("/")[2] for name in known)
+    return [*short, *known, *files(context.incomplete)]
+
+
+def models_and_snapshots(context: CompletionContext) -> list[str]:
+    """Return the names of models and of their reference snapshots, and files."""
+    return [*registry.models, *snapshot_names(context)]
+
+
+def files(word: str, *suffixes: str) -> list[str]:
+    """Return folders, with a slash, and the files whose names begin with a word."""
+    found = (f"{one}/" if os.path.isdir(one) else one for one in glob(f"{escape(word)}*"))
+    return [one for one in found if one.endswith(("/", *suffixes)) or not suffixes]
 
 
 def _converter(parse: Callable[[str], Any]) -> Callable[[Any, Sequence[Token]], Any]:
@@ -66,8 +163,6 @@ Json: TypeAlias = Annotated[bool, Parameter(help="Print one JSON object.")]
 
 def _captured(_type: Any, tokens: Sequence[Token]) -> Path:
     """Return the folder of a path, or of the name of a bundled one."""
-    from optsched.content import bundled_sites
-
     path = Path(tokens[0].value)
     known = bundled_sites().get(str(path), path)
     return known if known.is_dir() and not path.exists() else path

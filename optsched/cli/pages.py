@@ -17,9 +17,8 @@ from typing import Any
 from optsched import registry
 from optsched.cli import build
 from optsched.content import bundled
-from optsched.docstrings import first_line
+from optsched.documentation import between_marks, first_line, markdown_table
 from optsched.files import write_text
-from optsched.markdown import between_marks, markdown_table
 from optsched.metrics.jobs import MEASURES
 from optsched.metrics.measure import Group
 from optsched.settings import settings_of

@@ -12,7 +12,7 @@ from optsched.cli.terminal import print_line
 from optsched.errors import InputError
 from optsched.files import check_name
 from optsched.folders import COMPARISON, RUN, RUNS, SWEEP
-from optsched.report.saving import report_comparison, report_run, report_runs
+from optsched.report.saved import report_comparison, report_run, report_runs
 from optsched.studies import effects, running
 from optsched.sweeps import sweep_folder
 

@@ -14,11 +14,15 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from optsched import registry
-from optsched.class_file import check_file
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED
 from optsched.cli.compare_command import print_comparison
-from optsched.cli.completion import (
+from optsched.cli.options import (
     Completer,
+    Integer,
+    Number,
+    Output,
+    Rules,
+    as_options,
     comma_separated,
     machine_names,
     registered,
@@ -27,21 +31,20 @@ from optsched.cli.completion import (
     trace_names,
     workload_files,
 )
-from optsched.cli.options import Integer, Number, Output, Rules, as_options
 from optsched.cli.sweep_command import execute_runs, say_failures, say_wrong_answers
 from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
 from optsched.cli.trace_command import say_file
 from optsched.compilation import clock
-from optsched.durations import short
 from optsched.errors import InputError, UnknownNameError
 from optsched.files import check_replaceable, write_json, written_folder
 from optsched.folders import RUN, SWEEP, finished_runs, read_object
 from optsched.metrics.jobs import MEASURES
 from optsched.models.snapshot_file import CAPTURE
-from optsched.numbers import counted, percent
+from optsched.numbers import counted, percent, short
+from optsched.registry import check_file
 from optsched.report.page import compact, duration
 from optsched.report.run_page import ignored
-from optsched.report.saving import fill_run
+from optsched.report.saved import fill_run
 from optsched.settings import read_settings, settings_of
 from optsched.simulator.scenario import (
     OPTIONS,

@@ -35,13 +35,12 @@ from optsched.cli.terminal import (
     say,
     say_note,
 )
-from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
-from optsched.numbers import counted, percent
+from optsched.numbers import counted, percent, short
 from optsched.sites.host_lists import host_list
 from optsched.sites.slurm_json import captured_folder
 from optsched.slurm.capture import FOLDER, capture, captured

@@ -13,7 +13,6 @@ from typing import Annotated, Any, NamedTuple
 from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
-from optsched.cli.completion import comma_separated
 from optsched.cli.options import (
     Captured,
     Json,
@@ -22,16 +21,16 @@ from optsched.cli.options import (
     WhatIf,
     as_options,
     budget_of,
+    comma_separated,
     rules_of,
 )
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
-from optsched.durations import moment, short
 from optsched.errors import InputError
 from optsched.models.hold import Hold
 from optsched.models.hold.room import Shortage, shortage
 from optsched.models.snapshot import Snapshot
-from optsched.numbers import LONGEST, counted
+from optsched.numbers import LONGEST, counted, moment, short
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import captured

@@ -10,9 +10,8 @@ from typing import Any
 from optsched.cli import DONE
 from optsched.cli.options import Captured, Integer, Json, WhatIf
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
-from optsched.durations import moment, short
 from optsched.errors import InputError
-from optsched.numbers import check_seed, counted
+from optsched.numbers import check_seed, counted, moment, short
 from optsched.slurm.capture import captured
 from optsched.slurm.explain import pending_job
 from optsched.slurm.forecast import SUBMITTED, Forecast, Shift, Start, by, shifts, sooner

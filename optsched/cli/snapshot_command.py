@@ -7,7 +7,6 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from optsched.class_file import names_class
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Models, Output, import_models
 from optsched.cli.terminal import figure, print_json, print_line, print_lines, say, say_error
@@ -21,6 +20,7 @@ from optsched.models.snapshot_file import (
     snapshot_files,
     sources,
 )
+from optsched.registry import names_class
 from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.finding import check_options
 

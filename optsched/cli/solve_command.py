@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
-from optsched.cli.completion import snapshot_names
 from optsched.cli.options import (
     Integer,
     Json,
@@ -25,6 +24,7 @@ from optsched.cli.options import (
     budget_of,
     import_models,
     rules_of,
+    snapshot_names,
 )  # fmt: skip
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError, StatementError

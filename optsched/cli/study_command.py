@@ -9,8 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from optsched.cli import INTERRUPTED
-from optsched.cli.completion import study_names
-from optsched.cli.options import Integer, as_options
+from optsched.cli.options import Integer, as_options, study_names
 from optsched.cli.sweep_command import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note
 from optsched.errors import InputError

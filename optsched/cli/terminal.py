@@ -13,7 +13,6 @@ from cyclopts import App, Group, Parameter
 
 from optsched import compilation
 from optsched.errors import InputError, one_line
-from optsched.files import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +65,8 @@ def print_line(text: object) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON object on stdout."""
+    from optsched.files import json_text
+
     print(json_text(value, indent=2))
 
 
@@ -173,6 +174,7 @@ def _is_number(value: Any) -> bool:
 
 def figure(value: Any) -> str:
     """Return a value as text for people: thousands grouped, four digits, a dash for None."""
+    from optsched.numbers import digits
     from optsched.report.page import Cell
 
     if isinstance(value, Cell):
@@ -181,11 +183,7 @@ def figure(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return str(value)
+    return digits(value) if isinstance(value, int | float) else str(value)
 
 
 def show_cursor() -> None:
@@ -203,18 +201,19 @@ def pace(rate: float, unit: str) -> str:
 
 
 @contextmanager
-def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
     """Show progress with rate and remaining time on stderr, if stderr is a terminal.
 
-    The context is a function to call with the number of units done so far.
+    The context is a function to call with the number of units done so far, and with that of all if
+    it has changed.
     """
     if not shows_progress():
-        yield lambda done: None
+        yield lambda done, total=total: None
         return
     with _bars() as bars:
         # what tells nothing until its end has a bar without a length
         task = bars.add_task(what, total=None, unit=unit, of=total)
-        yield lambda done: bars.update(task, completed=done, total=total)
+        yield lambda done, total=total: bars.update(task, completed=done, total=total, of=total)
         bars.remove_task(task)
 
 
@@ -227,13 +226,10 @@ def show_compilation() -> None:
 def _show_compiled(done: int, total: int) -> None:
     if not _compiling:
         stack = ExitStack()
-        bars = stack.enter_context(_bars())
-        what = "compiling"
-        task = bars.add_task(what, total=total, unit="kernels", of=total)
-        stack.callback(bars.remove_task, task)
-        _compiling.append((stack, bars, task))
-    stack, bars, task = _compiling[0]
-    bars.update(task, completed=done, total=total, of=total)
+        advance = stack.enter_context(progress_bar("compiling", total, "kernels"))
+        _compiling.append((stack, advance))
+    stack, advance = _compiling[0]
+    advance(done, total)
     if done == total:
         _compiling.clear()
         stack.close()
@@ -242,7 +238,7 @@ def _show_compiled(done: int, total: int) -> None:
 _shown: list[Any] = []
 """The bars on the terminal, if any: there is one display for all."""
 
-_compiling: list[tuple[ExitStack, Any, Any]] = []
+_compiling: list[tuple[ExitStack, Callable[..., None]]] = []
 """The bar of the compilation, while it is shown."""
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from optsched.durations import HOUR, spoken
 from optsched.machines.machine import Machine
-from optsched.numbers import LARGEST, MISSING, digits, percent
+from optsched.numbers import HOUR, LARGEST, MISSING, digits, percent, spoken
 from optsched.schedule import Schedule
 from optsched.traces.trace import Trace
 

@@ -13,9 +13,9 @@ from textwrap import dedent
 from typing import Any
 
 from optsched.content import SCHEMA_FILE
+from optsched.documentation import between_marks, markdown_row
 from optsched.errors import InputError
 from optsched.files import json_text, write_text
-from optsched.markdown import between_marks, markdown_row
 from optsched.models.snapshot import has_schema, snapshot_schema
 from optsched.models.stated import Stated
 from optsched.registry import models

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from optsched.documentation import markdown_table
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import Fields, Kind, WrongValueError
 from optsched.files import json_text
-from optsched.markdown import markdown_table
 from optsched.models.fields import Amounts, Labels, read_only, same_length
 
 C = TypeVar("C", bound=type[Any])

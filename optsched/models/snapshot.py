@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.binary_files import MOST, read_bytes
 from optsched.errors import InputError
+from optsched.files import MOST, read_bytes
 from optsched.models.problem import Problem
 from optsched.numbers import LARGEST, parse_number
 from optsched.registry import models

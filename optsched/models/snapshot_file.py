@@ -11,10 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from optsched.binary_files import MOST, in_memory, read_bytes, read_head, write_bytes
 from optsched.content import SCHEMA_FILE, find_snapshot, of_model
 from optsched.errors import InputError, path_of
-from optsched.files import FolderKind, json_text
+from optsched.files import (
+    MOST,
+    FolderKind,
+    in_memory,
+    json_text,
+    read_bytes,
+    read_head,
+    write_bytes,
+)
 from optsched.models.integer_program.lp_file import parse_lp
 from optsched.models.integer_program.mps_file import parse_mps
 from optsched.models.integer_program.or_library import instances

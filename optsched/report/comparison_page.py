@@ -10,11 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.durations import short
 from optsched.folders import read_frame, read_pictures, read_record
 from optsched.models.snapshot_file import source_file
-from optsched.numbers import counted
-from optsched.report.page import Cell, Figure, Page, Part, Section, Table, Value, duration, share
+from optsched.numbers import counted, short
+from optsched.report.page import (
+    Cell,
+    Figure,
+    Label,
+    Page,
+    Part,
+    Section,
+    Table,
+    Value,
+    duration,
+    figures,
+    share,
+)
 from optsched.report.run_page import limits_in_words
 from optsched.solvers.comparison.tables import (
     AT_ONCE,
@@ -206,20 +217,17 @@ def _all_and_hard(results: pd.DataFrame, table: pd.DataFrame) -> list[Part]:
         left = hard["snapshot"].nunique()
         parts.append(_solvers(own, counted(number, "snapshot")))
         if left < number:
-            words = (
+            parts.append(
                 f"Trivial snapshots of {kind}: {number - left:,} of {number:,}. All solvers answer"
-            )
-            words += (
                 f" them optimally, each in at most {short(AT_ONCE)}, and at least one with a proof."
             )
-            parts.append(words)
         if 0 < left < number:
             parts.append(_solvers(summarize(hard), f"{counted(left, 'snapshot')} not trivial"))
     return parts
 
 
 def _solvers(own: pd.DataFrame, which: str) -> Table:
-    columns: list[str | tuple[str, str]] = ["solver", "solved", "best", "proven"]
+    columns: list[Label] = ["solver", "solved", "best", "proven"]
     columns += [("gap to the best bound", name) for name in ("mean", "median", "highest")]
     columns += ["primal integral"]
     columns += [("time", name) for name in ("mean", "median", "95th percentile", "total")]
@@ -236,16 +244,18 @@ def _solvers(own: pd.DataFrame, which: str) -> Table:
         ]
         for row in own.to_dict("records")
     ]
-    caption = f"{own['kind'].iloc[0]}, {which}. Best: the best known objective was reached."
-    caption += " Gaps are over the snapshots that were solved. Primal integral: mean of the gap to"
-    caption += (
+    caption = (
+        f"{own['kind'].iloc[0]}, {which}. Best: the best known objective was reached."
+        " Gaps are over the snapshots that were solved. Primal integral: mean of the gap to"
         " the best known objective, integrated over the time of the slowest solver. Times are"
+        " wall-clock times; their mean is geometric, shifted by 1 s."
     )
-    caption += " wall-clock times; their mean is geometric, shifted by 1 s."
     return Table(caption, [*columns, "errors"], rows)
 
 
-def _figures(pictures: Mapping[str, str], results: pd.DataFrame, table: pd.DataFrame) -> list[Part]:
+def _figures(
+    pictures: Mapping[str, str], results: pd.DataFrame, table: pd.DataFrame
+) -> list[Figure]:
     about = {
         "quality": (
             "Mean gap to the best known objective over the snapshots, against time.",
@@ -256,11 +266,7 @@ def _figures(pictures: Mapping[str, str], results: pd.DataFrame, table: pd.DataF
             _profile_in_words(table),
         ),
     }
-    return [
-        Figure(name, svg, caption=caption, alt=alt)
-        for name, svg in pictures.items()
-        for caption, alt in [about.get(name, (f"{name}.", f"Picture of the comparison: {name}."))]
-    ]
+    return figures(pictures, about, "comparison")
 
 
 def _quality_in_words(results: pd.DataFrame) -> str:
@@ -313,7 +319,7 @@ def _snapshots(own: pd.DataFrame) -> Table:
             fastest = proofs.iloc[int(proofs["seconds"].to_numpy().argmin())]
             row[-2:] = [str(fastest["solver"]), duration(float(fastest["seconds"]))]
         rows.append(row)
-    columns: list[str | tuple[str, str]] = ["snapshot", "size", ("best known", "objective")]
+    columns: list[Label] = ["snapshot", "size", ("best known", "objective")]
     columns += [("best known", "bound"), ("solvers that", "reached it"), ("solvers that", "proved")]
     columns += [("first proof", "by"), ("first proof", "after")]
     kind = own["kind"].iloc[0]

@@ -178,14 +178,12 @@ def _draw_quality(
     times = np.concatenate((incumbents["seconds"].to_numpy(), results["seconds"].to_numpy()))
     times = np.maximum(times, SHORTEST)
     left, right = 10.0 ** np.floor(np.log10(times.min())), 1.2 * float(times.max())
-    ends = {}
+    curves = {}
     for solver, own in results.groupby("solver", sort=False):
-        name = str(solver)
         known = own[own["best_objective"].notna()]
         best = dict(zip(known["snapshot"], known["best_objective"].astype(float)))
-        x, y = mean_primal_gap(incumbents[incumbents["solver"] == name], best)
-        _step(axes, x, y, (left, 1.0), right, strokes[name])
-        ends[name] = float(y[-1]) if len(y) else 1.0, strokes[name]
+        curves[str(solver)] = mean_primal_gap(incumbents[incumbents["solver"] == solver], best)
+    ends = _draw_curves(axes, curves, (left, 1.0), right, strokes)
     axes.set_xscale("log")
     axes.set_xlim(left, right)
     log_ticks(axes.xaxis, left, right)
@@ -199,13 +197,10 @@ def _draw_quality(
 
 
 def _draw_profile(axes: Axes, seconds: pd.DataFrame, strokes: dict[str, style.Stroke]) -> None:
-    profiles = performance_profile(seconds.to_numpy(np.float64))
-    slowest = max((float(x[-1]) for x, _ in profiles if len(x)), default=1.0)
+    curves = dict(zip(seconds.columns, performance_profile(seconds.to_numpy(np.float64))))
+    slowest = max((float(x[-1]) for x, _ in curves.values() if len(x)), default=1.0)
     right = max(10.0, slowest * 1.5)
-    ends = {}
-    for name, (x, y) in zip(seconds.columns, profiles):
-        _step(axes, x, y, (1.0, 0.0), right, strokes[name])
-        ends[name] = float(y[-1]) if len(y) else 0.0, strokes[name]
+    ends = _draw_curves(axes, curves, (1.0, 0.0), right, strokes)
     axes.set_xscale("log")
     axes.set_xlim(right**-PADDING, right)
     powers = 10.0 ** np.arange(0, np.floor(np.log10(right)) + 1)
@@ -219,23 +214,27 @@ def _draw_profile(axes: Axes, seconds: pd.DataFrame, strokes: dict[str, style.St
     style.label_ends(axes, ends, LINE)
 
 
-def _step(
+def _draw_curves(
     axes: Axes,
-    x: Floats,
-    y: Floats,
+    curves: Mapping[str, tuple[Floats, Floats]],
     origin: tuple[float, float],
     right: float,
-    stroke: style.Stroke,
-) -> None:
-    """Draw a step curve from `origin` to the right edge."""
-    kept = thinned(x, MOST_POINTS)
-    axes.step(
-        *extended(x[kept], y[kept], origin, right),
-        where="post",
-        color=stroke.colour,
-        linestyle=stroke.dashes,
-        solid_capstyle="butt",
-    )
+    strokes: dict[str, style.Stroke],
+) -> dict[str, tuple[float, style.Stroke]]:
+    """Draw step curves from `origin` to the right edge, and return the ends to label."""
+    for name, (x, y) in curves.items():
+        kept = thinned(x, MOST_POINTS)
+        axes.step(
+            *extended(x[kept], y[kept], origin, right),
+            where="post",
+            color=strokes[name].colour,
+            linestyle=strokes[name].dashes,
+            solid_capstyle="butt",
+        )
+    return {
+        name: (float(y[-1]) if len(y) else origin[1], strokes[name])
+        for name, (_, y) in curves.items()
+    }
 
 
 def _strokes(comparison: Comparison) -> dict[str, style.Stroke]:

@@ -15,8 +15,8 @@ from optsched.metrics.jobs import measures_of, unstated
 from optsched.numbers import counted
 from optsched.report import load
 from optsched.report.page import Facts, Table, Value, duration, environment, share
-from optsched.report.run_picture import run_pictures
-from optsched.report.style import asked, finished
+from optsched.report.pictures import run_pictures
+from optsched.report.style import asked, finished, png
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,8 +49,6 @@ class Card:
         """The picture as a data URL; empty without one."""
         if self.picture is None:
             return ""
-        from optsched.report.drawing import png
-
         return f"data:image/png;base64,{base64.b64encode(png(self.picture)).decode()}"
 
     def html(self) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optsched.durations import DAY, HOUR, MINUTE, UNITS
 from optsched.errors import InputError
+from optsched.numbers import DAY, HOUR, MINUTE, UNITS
 from optsched.schedule import State
 
 if TYPE_CHECKING:
@@ -209,16 +209,19 @@ def extended(x: Floats, y: Floats, origin: tuple[float, float], right: float) ->
     return [np.concatenate(([begin], x, [right])), np.concatenate(([first], y, [last]))]
 
 
+def span_of(begin: float, *times: NDArray[Any]) -> tuple[float, float]:
+    """Return a begin, and the last of some times, at least a second later."""
+    last = (float(np.max(of[np.isfinite(of)], initial=begin)) for of in times)
+    return begin, max(begin + 1.0, *last)
+
+
 def span(run: Run) -> tuple[float, float]:
     """Return the begin and end of a run, in the trace's own seconds.
 
     A run lasts from the first submission to the last submission, start or end of a job.
     """
-    begin = float(np.min(run.trace.submit))
-    end = float(np.max(run.trace.submit))
-    for times in (run.start, run.end):
-        end = max(end, float(np.max(times[np.isfinite(times)], initial=end)))
-    return begin, max(end, begin + 1.0)
+    submit = run.trace.submit
+    return span_of(float(np.min(submit)), submit, run.start, run.end)
 
 
 Days = tuple[float, float]
@@ -251,14 +254,25 @@ def spoken_days(days: Days) -> str:
 
 def held_until(run: Run) -> NDArray[np.float64]:
     """Return the end of each job; for jobs that never end, the end of the run."""
-    return np.where(np.isfinite(run.end), run.end, span(run)[1])
+    return or_end(run.end, span(run)[1])
+
+
+def or_end(times: NDArray[np.float64], end: float) -> NDArray[np.float64]:
+    """Return times, with the end of a run in place of those that never come."""
+    return np.where(np.isfinite(times), times, end)
+
+
+def held(
+    start: NDArray[Any], finish: NDArray[Any], processors: NDArray[Any], begin: float, end: float
+) -> Steps:
+    """Return the processors that jobs hold as a function of time, from their starts and ends."""
+    ran = np.isfinite(start)
+    return Steps.from_stays(start[ran], or_end(finish[ran], end), processors[ran], begin, end)
 
 
 def processors_in_use(run: Run) -> Steps:
     """Return the processors that jobs hold, as a function of time."""
-    started = np.isfinite(run.start)
-    held = run.start[started], held_until(run)[started]
-    return Steps.from_stays(*held, run.trace.processors[started], *span(run))
+    return held(run.start, run.end, run.trace.processors, *span(run))
 
 
 def waiting_jobs(run: Run) -> Steps:
@@ -271,16 +285,16 @@ def waiting_work(run: Run) -> Steps:
     return _waiting(run, run.trace.processors * run.trace.runtime)
 
 
-def accepted(run: Run) -> NDArray[np.bool]:
+def accepted(state: NDArray[Any]) -> NDArray[np.bool]:
     """Return a mask of the jobs that joined the queue: all but the rejected ones."""
-    return ~np.isin(run.state, (State.REJECTED, State.UNSUBMITTED))
+    return ~np.isin(state, (State.REJECTED, State.UNSUBMITTED))
 
 
 def _waiting(run: Run, amounts: NDArray[Any]) -> Steps:
     begin, end = span(run)
-    queued = accepted(run)
-    until = np.where(np.isfinite(run.start), run.start, end)
-    return Steps.from_stays(run.trace.submit[queued], until[queued], amounts[queued], begin, end)
+    queued = accepted(run.state)
+    until = or_end(run.start[queued], end)
+    return Steps.from_stays(run.trace.submit[queued], until, amounts[queued], begin, end)
 
 
 def subject(run: Run) -> str:

@@ -11,19 +11,19 @@ from functools import cached_property
 from itertools import chain, count, groupby
 from numbers import Integral, Real
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import short
 from optsched.errors import one_line
 from optsched.files import json_text, write_text
 from optsched.folders import REPORT
 from optsched.metrics.jobs import unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING as MISSING
-from optsched.numbers import digits, percent
+from optsched.numbers import digits, percent, short
 from optsched.report.style import with_dark_variant
 
 if TYPE_CHECKING:
@@ -92,14 +92,16 @@ class Column(NamedTuple):
     numeric: bool
 
 
+Label = str | tuple[str, str]
+"""Label of a column; ``(group, label)`` puts adjacent columns of a group under a common header."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Table that the reader can sort by any column."""
 
     caption: str  # description of the content, with its units
-    # Label of each column; ``(group, label)`` puts adjacent columns of one group under a
-    # common header
-    columns: Sequence[str | tuple[str, str]]
+    columns: Sequence[Label]
     rows: Sequence[Sequence[Value]]  # cells of each row; the first one names the row
     form: ClassVar[str] = "table"
 
@@ -150,9 +152,9 @@ class Figure:
     The SVG document is embedded as a separate image, so that ids and styles of pictures do not
     clash, and scripts do not run. `alt` is a description with the numbers of the picture, for
     readers who cannot see it. `name` is that of its file, without the suffix. With the data of
-    `charts`, those of `optsched.report.gantt_chart`, the reader can zoom: they replace the picture,
-    below each other, and show the same time. Each of several has a ``name`` more. A phone shows
-    the `narrow` picture, if there is one.
+    `charts`, those of `optsched.report.pictures.gantt`, the reader can zoom: they replace the
+    picture, below each other, and show the same time. Each of several has a ``name`` more. A phone
+    shows the `narrow` picture, if there is one.
     """
 
     name: str
@@ -174,6 +176,23 @@ class Figure:
     def data(self) -> str:
         """Data of the charts as JSON without ``<``, which would end its element."""
         return json_text(self.charts).replace("<", "\\u003c")
+
+
+def figures(
+    pictures: Mapping[str, str],
+    about: Mapping[str, tuple[str, str]],
+    of: str,
+    charts: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
+) -> list[Figure]:
+    """Return pictures by name, with what is known `about` them: the caption, and `Figure.alt`.
+
+    The name of any other is its own caption.
+    """
+    return [
+        Figure(name, svg, alt, caption, charts.get(name, ()))
+        for name, svg in pictures.items()
+        for caption, alt in [about.get(name, (f"{name}.", f"Picture of the {of}: {name}."))]
+    ]
 
 
 @dataclass(frozen=True)
@@ -303,16 +322,27 @@ JOB = {
 }
 """Columns of the table of jobs that are the same in all runs of a trace."""
 
+OUTCOME = {
+    "final_state": "str",
+    "starting_time": "float64",
+    "finish_time": "float64",
+    "waiting_time": "float64",
+}
+"""Columns of the table of jobs that a policy decides."""
+
 OWNERS = {"user_name": "user", "account": "account", "qos": "QOS", "partition_name": "partition"}
 """Labels of the columns of names that the table of jobs has if the trace states any."""
 
 NAMES = dict.fromkeys(OWNERS, "str")
 
 
-def job_rows(
-    jobs: Mapping[str, NDArray[Any]], shown: NDArray[np.int64]
-) -> tuple[list[str], list[list[Value]]]:
-    """Return labels and rows of the columns that say which jobs are shown.
+def job_table(
+    caption: str,
+    jobs: Mapping[str, NDArray[Any]],
+    shown: NDArray[np.int64],
+    more: Mapping[Label, Iterable[Value]] = MappingProxyType({}),
+) -> Table:
+    """Return a table of some jobs: the columns that say which they are, and more columns.
 
     A user without a name is shown by number; accounts, QOS and partitions are shown if any of the
     jobs has one.
@@ -323,22 +353,19 @@ def job_rows(
     own = {name: jobs[name][shown].tolist() for name in (*JOB, *NAMES) if name in jobs}
     users = own.pop("user_name", [""] * len(shown))
     named = [name for name in NAMES if any(own.get(name, ()))]
-    labels = ["job", "user", *(OWNERS[name] for name in named)]
-    labels += ["submitted", "processors", "requested time", "run time"]
     begin = jobs["submission_time"].min()
-    rows: list[list[Value]] = [
-        [
-            Cell(str(own["job_id"][row]), own["job_id"][row]),
-            _owner(user, own["user"][row]),
-            *(one_line(own[name][row] or "") or None for name in named),
-            duration(own["submission_time"][row] - begin),
-            own["requested_number_of_resources"][row],
-            duration(own["requested_time"][row]),
-            duration(own["run_time"][row]),
-        ]
-        for row, user in enumerate(users)
-    ]
-    return labels, rows
+    columns: dict[Label, Iterable[Value]] = {
+        "job": [Cell(str(number), number) for number in own["job_id"]],
+        "user": map(_owner, users, own["user"]),
+        **{OWNERS[name]: [one_line(text or "") or None for text in own[name]] for name in named},
+        "submitted": [duration(time - begin) for time in own["submission_time"]],
+        "processors": own["requested_number_of_resources"],
+        "requested time": map(duration, own["requested_time"]),
+        "run time": map(duration, own["run_time"]),
+        **more,
+    }
+    rows = list(zip(*columns.values()))
+    return Table(f"{caption} Submission since the first one.", [*columns], rows)
 
 
 def user_cell(jobs: Mapping[str, NDArray[Any]], job: int) -> Value:

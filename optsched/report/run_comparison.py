@@ -1,33 +1,49 @@
-"""Runs of the same jobs side by side: their figures, and the waits job by job."""
+"""Comparison of runs of the same jobs: their figures, the waits job by job, and the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched import folders
 from optsched.errors import InputError
-from optsched.folders import read_columns, read_config, read_summary
-from optsched.report.page import JOB, NAMES
+from optsched.metrics.jobs import MEASURES
+from optsched.numbers import counted, short, spoken
+from optsched.report import run_page
+from optsched.report.load import span_of
+from optsched.report.page import (
+    JOB,
+    NAMES,
+    OUTCOME,
+    Cell,
+    Figure,
+    Label,
+    Page,
+    Section,
+    Table,
+    Value,
+    cell,
+    compact,
+    duration,
+    figures,
+    job_table,
+    share,
+    user_cell,
+)
+from optsched.report.pictures.gantt import read_charts
 from optsched.report.style import STROKES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Columns = Mapping[str, NDArray[Any]]
-
-OUTCOME = {
-    "final_state": "str",
-    "starting_time": "float64",
-    "finish_time": "float64",
-    "waiting_time": "float64",
-}
-"""Columns of the table of jobs that a policy decides."""
 
 MOST_RUNS = len(STROKES)
 """Most runs of a comparison: each has a stroke of its own in the pictures."""
@@ -83,11 +99,9 @@ class RunComparison:
     def span(self) -> tuple[float, float]:
         """First submission, and last submission, start or end of a job under any policy."""
         submit = self.jobs["submission_time"]
-        begin = end = float(submit.min())
-        for run in self.runs:
-            for times in (submit, run.outcome["starting_time"], run.outcome["finish_time"]):
-                end = max(end, float(np.max(times[np.isfinite(times)], initial=end)))
-        return begin, max(end, begin + 1.0)
+        names = "starting_time", "finish_time"
+        times = (run.outcome[name] for run in self.runs for name in names)
+        return span_of(float(submit.min()), submit, *times)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -119,20 +133,21 @@ def pair(baseline: NDArray[np.float64], waits: NDArray[np.float64]) -> Pairs:
     return Pairs(len(more), less, equal, longer, difference, *only)
 
 
-def read_runs(folders: Mapping[str, Path]) -> RunComparison:
+def read_runs(places: Mapping[str, Path]) -> RunComparison:
     """Read run folders by name, and check that they are runs of the same jobs."""
-    if not 2 <= len(folders) <= MOST_RUNS:
-        only = f"{len(folders)} runs" if len(folders) != 1 else "one run"
+    if not 2 <= len(places) <= MOST_RUNS:
+        only = f"{len(places)} runs" if len(places) != 1 else "one run"
         raise InputError(f"{only} to compare; expected 2 to {MOST_RUNS}")
     runs: list[ComparedRun] = []
     first: Columns = {}
     names: dict[str, NDArray[Any]] = {}
-    for name, folder in folders.items():
-        config, summary, table = read_config(folder), read_summary(folder), folder / "jobs.parquet"
+    for name, folder in places.items():
+        config, summary = folders.read_config(folder), folders.read_summary(folder)
+        table = folder / "jobs.parquet"
         if not table.is_file():
             reason = "holds no jobs.parquet; expected a run that keeps its jobs"
             raise InputError(reason, file=folder)
-        columns = read_columns(table, JOB | OUTCOME, NAMES)
+        columns = folders.read_columns(table, JOB | OUTCOME, NAMES)
         jobs = {column: columns[column] for column in JOB}
         outcome = {column: columns[column] for column in OUTCOME}
         if runs:
@@ -174,3 +189,365 @@ def _difference(
 
 def _span(jobs: Sequence[int] | None) -> str:
     return "all jobs" if jobs is None else f"the jobs {jobs[0]:,} to {jobs[1]:,}"
+
+
+PICTURES = ("waits", "load", "gantt")
+ROWS = 10
+"""Most rows of a table of gains or losses, and of users."""
+
+HEADS = {
+    "mean_wait": ("wait", "mean"),
+    "median_wait": ("wait", "median"),
+    "p95_wait": ("wait", "95th percentile"),
+    "mean_bounded_slowdown": ("bounded slowdown", "mean"),
+    "p95_bounded_slowdown": ("bounded slowdown", "95th percentile"),
+}
+"""Figures under a common head; all others have the names of their measures."""
+
+AS_LOGGED = "as-logged"
+"""Policy that takes the waits from the log."""
+
+COUNTS = ("rejected", "waiting")
+"""Figures whose change is a number of jobs."""
+
+OPTIONAL = (*FIGURES, "large_from")
+"""Figures whose type is checked where there are any."""
+
+ABOUT: folders.Expected = {"paths": list, "runs": list, "versions": dict}
+RUN: folders.Expected = {"name": str, "path": str, "config": dict, "summary": dict}
+
+
+def wait_column(name: str) -> str:
+    """Return the column of ``jobs.parquet`` with the waits of a run."""
+    return f"wait.{name}"
+
+
+def page(folder: Path) -> Page:
+    """Return the page of the folder of a comparison of runs, from its files alone."""
+    file = folder / "runs.json"
+    about = folders.read_object(file, ABOUT)
+    for run in about["runs"]:
+        folders.checked(run, RUN, file, "runs")
+        folders.checked(run["config"], folders.CONFIG, file, "runs config")
+        folders.checked(run["summary"], folders.SUMMARY, file, "runs summary")
+        known = {name: folders.NUMBER for name in OPTIONAL if name in run["summary"]}
+        folders.checked(run["summary"], known, file, "runs summary")
+    columns = [wait_column(run["name"]) for run in about["runs"]]
+    if len(set(columns)) < 2 or len(set(columns)) < len(columns):
+        raise InputError("expected two runs or more, with different names", file=file, field="runs")
+    kinds = JOB | dict.fromkeys(columns, "float64")
+    jobs = folders.read_columns(folder / "jobs.parquet", kinds, NAMES)
+    if not len(jobs["job_id"]):
+        raise InputError("holds no job", file=folder / "jobs.parquet")
+    outcomes = [{"waiting_time": jobs[column]} for column in columns]
+    runs = [ComparedRun(**run, outcome=outcome) for run, outcome in zip(about["runs"], outcomes)]
+    words = ["optsched", "compare", *map(str, about["paths"]), *_period(about, file)]
+    return page_of(
+        RunComparison(runs, jobs),
+        folders.read_pictures(folder, PICTURES),
+        read_charts(folder),
+        shlex.join([*words, "-o", "DIR"]),
+        about["versions"],
+    )
+
+
+def _period(about: Mapping[str, Any], file: Path) -> list[str]:
+    """Return the words that state the period of the Gantt charts; none in an older folder."""
+    days = about.get("days")
+    if days is None:
+        return []
+    if not isinstance(days, list) or [type(day) for day in days] != [float, float]:
+        raise InputError(f"{days!r:.40}; expected two numbers or null", file=file, field="days")
+    return ["--days", ":".join(f"{day:.10g}" for day in days)]
+
+
+def page_of(
+    comparison: RunComparison,
+    pictures: Mapping[str, str],
+    charts: Sequence[Mapping[str, Any]],
+    repeat: str | None,
+    versions: Mapping[str, str],
+) -> Page:
+    """Return the page of a comparison, and the command that repeats it.
+
+    It has SVG pictures by name, and the data of Gantt charts to zoom, none in an older folder. Of
+    the outcomes of the runs, only the waits are needed.
+    """
+    runs, jobs = comparison.runs, comparison.jobs
+    baseline, *others = runs
+    return Page(
+        title=f"{len(runs)} runs of {counted(len(jobs['job_id']), 'job')}"
+        f" of {PurePath(baseline.config['trace']).name}",
+        lead=" ".join(filter(None, (_lead(runs), _lost(runs)))),
+        summary=_cautions(runs),
+        sections=[
+            Section("Result", [_figures(runs)]),
+            Section("Pictures", _pictures(pictures, charts, runs)),
+            Section("Job by job", [_paired(runs, jobs), *_most_different(runs, jobs)]),
+            *([Section("Users", [users])] if (users := _users(runs, jobs)) is not None else []),
+            *(
+                Section(f"{run.name} beside {baseline.name}", _extremes(jobs, baseline, run))
+                for run in others
+            ),
+            Section("The runs", [_scenarios(runs)]),
+        ],
+        repeat=repeat,
+        versions=versions,
+    )
+
+
+def _lead(runs: Sequence[ComparedRun]) -> str:
+    """Return the finding: the run with the lowest mean wait, beside the baseline."""
+    baseline = runs[0]
+    known = [run for run in runs if run.summary["mean_wait"] is not None]
+    if not known or baseline not in known:
+        return f"Under {baseline.name}, the baseline, no job finished."
+    best = min(known, key=lambda run: run.summary["mean_wait"])
+    wait, base = best.summary["mean_wait"], baseline.summary["mean_wait"]
+    if wait == base:
+        return f"No mean wait is below that of {baseline.name}, the baseline: {spoken(base)}."
+    pairs = pair(baseline.waits, best.waits)
+    return (
+        f"The mean wait is lowest under {best.name}: {spoken(wait)}, compared with {spoken(base)}"
+        f" under {baseline.name}, the baseline ({wait / base - 1:+.1%})."
+        f" {pairs.less:.1%} of the jobs wait less, {pairs.more:.1%} wait more."
+    )
+
+
+def _lost(runs: Sequence[ComparedRun]) -> str:
+    """Return sentences on the jobs of the trace that no run has, and on what that means."""
+    words = run_page.lost(runs[0].summary)
+    if words and any(run.config["policy"] == AS_LOGGED for run in runs):
+        words += (
+            f" In reality those jobs were there too, so {AS_LOGGED} shows a fuller machine, and"
+            " other policies look better than they are."
+        )
+    return words
+
+
+def _cautions(runs: Sequence[ComparedRun]) -> list[str]:
+    """Return sentences that name differences between the runs, which limit the comparison."""
+    words = []
+    if len({run.summary["finished"] + run.summary["killed"] for run in runs}) > 1:
+        words.append(
+            "Not all runs ran the same jobs: the means of each are over its own finished jobs, and"
+            " the comparison job by job is over those that started in both."
+        )
+    words += dict.fromkeys(f"{one}." for run in runs for one in run_page.ignored(run.config))
+    if len({run.config["machine"] for run in runs}) > 1:
+        words.append("The runs are on different machines, see the last table.")
+    if len({str(run.config["versions"].get("optsched")) for run in runs}) > 1:
+        words.append("The runs were made with different versions of optsched.")
+    what = "one trace" if runs[0].config["jobs"] is None else "one part of a trace"
+    words.append(
+        f"Each run is of {what}, once, so a difference may be due to chance: a single different"
+        " start changes all that follows. Compare other parts of the trace before you call it an"
+        " effect: optsched compare SWEEP --over jobs does, for a sweep with a list of jobs."
+    )
+    return words
+
+
+def _figures(runs: Sequence[ComparedRun]) -> Table:
+    """Return the main figures of the runs, each with its change from the baseline."""
+    heads = {name: HEADS.get(name) or MEASURES[name].name for name in FIGURES}
+    [size, *more] = {run.summary.get("large_from") for run in runs}
+    if size is None or more:  # they are the waits of other jobs
+        del heads["large_mean_wait"]
+    else:
+        heads["large_mean_wait"] = f"mean wait of jobs from {size:,} processors"
+    for name in ("waiting", "mean_switches"):
+        if not any(run.summary.get(name) for run in runs):
+            del heads[name]
+    base = runs[0].summary
+    rows: list[list[Value]] = []
+    for run in runs:
+        row: list[Value] = [Cell(run.name, run.name, note="baseline" if run is runs[0] else "")]
+        for name in heads:
+            value = run.summary.get(name)
+            made = compact(MEASURES[name], value)
+            change = "" if run is runs[0] else _change(name, value, base.get(name))
+            row.append(Cell(made.text, made.key, note=change))
+        rows.append(row)
+    caption = "Over the finished jobs of each run, with the change from the baseline."
+    caption += " Slowdowns are ratios, bounded with 10 s."
+    return Table(caption, ["run", *heads.values()], rows)
+
+
+def _change(name: str, value: float | None, base: float | None) -> str:
+    """Return the change of a figure, relative or of a count; empty if there is nothing to say."""
+    if value is None or base is None:
+        return ""
+    if name in COUNTS:
+        return f"{value - base:+,}" if value != base else ""
+    if not base:
+        return ""
+    change = f"{value / base - 1:+,.1%}"
+    if value and change == "-100.0%":
+        return "> -100%"
+    return "±0.0%" if change[1:] == "0.0%" else change
+
+
+def _pictures(
+    pictures: Mapping[str, str], charts: Sequence[Mapping[str, Any]], runs: Sequence[ComparedRun]
+) -> list[Figure]:
+    waited = []
+    for run in runs:
+        all_waits = np.nan_to_num(run.waits, nan=np.inf)
+        waited.append(
+            f"{run.name}: {np.count_nonzero(all_waits == 0) / len(all_waits):.1%} at once"
+        )
+        for part, name in ((0.5, "half"), (0.95, "95%")):
+            within = float(np.quantile(all_waits, part, method="inverted_cdf"))
+            if 0 < within < np.inf:
+                waited[-1] += f", {name} within {spoken(within)}"
+    used = [
+        f"{run.name} {run.summary['utilization']:.1%}"
+        for run in runs
+        if run.summary["utilization"] is not None
+    ]
+    about = {
+        "waits": (
+            "The share of all jobs that waited no longer than a given time; jobs that never start"
+            " are counted.",
+            f"Distribution of the waits. {'; '.join(waited)}.",
+        ),
+        "load": (
+            "Processors in use, waiting jobs, and the mean wait of the jobs submitted at a time.",
+            f"Load over time. Utilization: {', '.join(used) or 'unknown'}.",
+        ),
+        "gantt": (
+            "The jobs on the processors in the same time under each policy. A job has the same"
+            " color in all charts; other jobs may have it too.",
+            f"Gantt charts, processors against time, of {', '.join(run.name for run in runs)}.",
+        ),
+    }
+    return figures(pictures, about, "comparison", {"gantt": charts})
+
+
+def _paired(runs: Sequence[ComparedRun], jobs: Columns) -> Table:
+    baseline, *others = runs
+    rows: list[list[Value]] = []
+    for run in others:
+        pairs = pair(baseline.waits, run.waits)
+        row: list[Value] = [
+            Cell(run.name, run.name),
+            pairs.jobs,
+            *map(share, (pairs.less, pairs.equal, pairs.more)),
+            _signed(pairs.difference),
+        ]
+        before, after = _mean_waits_of_users(jobs, [baseline, run])
+        row += [int((after < before).sum()), int((after > before).sum())]
+        rows.append([*row, pairs.only_baseline, pairs.only_here])
+    columns: list[Label] = ["run", "jobs started in both"]
+    columns += [("wait beside the baseline", which) for which in ("less", "equal", "more")]
+    columns += [("wait beside the baseline", "mean difference")]
+    columns += [("users whose mean wait is", which) for which in ("shorter", "longer")]
+    columns += [("jobs started only", "in the baseline"), ("jobs started only", "in this run")]
+    caption = f"Waits of the same jobs in each run and in {baseline.name}, the baseline."
+    return Table(caption, columns, rows)
+
+
+def _mean_waits_of_users(jobs: Columns, runs: Sequence[ComparedRun]) -> NDArray[np.float64]:
+    """Return the mean waits of each user, shape (runs, users), over jobs that start in all runs.
+
+    The users are in ascending order of their numbers, and nan if none of their jobs does. Jobs of
+    unknown users are left out.
+    """
+    waits = np.array([run.waits for run in runs])
+    users = np.unique(jobs["user"][jobs["user"] >= 0])
+    counts = np.isfinite(waits).all(axis=0) & (jobs["user"] >= 0)
+    of = np.searchsorted(users, jobs["user"][counts])
+    number = np.bincount(of, minlength=len(users))
+    total = np.array([np.bincount(of, own[counts], len(users)) for own in waits])
+    return np.where(number > 0, total, np.nan) / np.maximum(number, 1)
+
+
+def _users(runs: Sequence[ComparedRun], jobs: Columns) -> Table | None:
+    """Return the mean waits of the users with the most work; None if no user is known."""
+    known = jobs["user"] >= 0
+    users, first, of = np.unique(jobs["user"][known], return_index=True, return_inverse=True)
+    if not len(users):
+        return None
+    seconds = jobs["requested_number_of_resources"] * jobs["run_time"]
+    work = np.bincount(of, seconds[known])
+    means = _mean_waits_of_users(jobs, runs)
+    place = np.flatnonzero(known)[first]
+    rows: list[list[Value]] = []
+    for user in np.argsort(-work, kind="stable")[:ROWS].tolist():
+        number = int((of == user).sum())
+        row: list[Value] = [user_cell(jobs, place[user]), number, share(work[user] / seconds.sum())]
+        for mean in means[:, user].tolist():
+            made, base = duration(mean), means[0, user]
+            change = _change("mean_wait", mean, base) if row[3:] and np.isfinite(mean) else ""
+            row.append(Cell(made.text, made.key, note=change))
+        rows.append(row)
+    caption = f"The users with the most work: {len(rows)} of {len(users):,}. Work is processors"
+    caption += " times run time; waits are means over jobs that started in all runs, with the"
+    caption += f" change from {runs[0].name}, the baseline."
+    columns: list[Label] = ["user", "jobs", "share of the work"]
+    columns += [("mean wait", run.name) for run in runs]
+    return Table(caption, columns, rows)
+
+
+def _most_different(runs: Sequence[ComparedRun], jobs: Columns) -> list[Table]:
+    """Return the jobs whose waits differ most between any two of several runs."""
+    if len(runs) == 2:
+        return []  # they are the largest gains and losses
+    waits = np.array([run.waits for run in runs])
+    apart = np.ptp(waits, axis=0)  # nan unless the job starts in all runs
+    shown = np.argsort(-np.nan_to_num(apart, nan=-1.0), kind="stable")[:ROWS]
+    shown = shown[apart[shown] > 0]
+    if not len(shown):
+        return []
+    more: dict[Label, Iterable[Value]] = {
+        ("wait under", run.name): map(duration, run.waits[shown].tolist()) for run in runs
+    }
+    more["largest difference"] = map(duration, apart[shown].tolist())
+    caption = "The jobs whose waits differ most between any two runs."
+    return [job_table(caption, jobs, shown, more)]
+
+
+def _extremes(jobs: Columns, baseline: ComparedRun, run: ComparedRun) -> list[str | Table]:
+    """Return the jobs whose waits became much shorter, and those whose became much longer."""
+    more = run.waits - baseline.waits  # nan unless the job started in both
+    tables: list[str | Table] = []
+    for what, sign in (("gains", 1), ("losses", -1)):
+        changed = np.flatnonzero(sign * more < 0)
+        largest = changed[np.argsort(sign * more[changed], kind="stable")][:ROWS]
+        if not len(largest):
+            word = "less" if sign > 0 else "more"
+            tables.append(f"No job waits {word} than under the baseline.")
+            continue
+        caption = f"The largest {what}: {len(largest):,} of {len(changed):,} jobs."
+        columns: dict[Label, Iterable[Value]] = {
+            ("wait", "in the baseline"): map(duration, baseline.waits[largest].tolist()),
+            ("wait", "here"): map(duration, run.waits[largest].tolist()),
+            "difference": map(_signed, more[largest].tolist()),
+        }
+        tables.append(job_table(caption, jobs, largest, columns))
+    return tables
+
+
+def _signed(seconds: float) -> Cell:
+    if not np.isfinite(seconds):
+        return cell(None)
+    sign = "+" if seconds > 0 else "-" if seconds < 0 else ""
+    return Cell(f"{sign}{short(abs(seconds))}", float(seconds))
+
+
+def _scenarios(runs: Sequence[ComparedRun]) -> Table:
+    rows: list[list[Value]] = [
+        [
+            Cell(run.name, run.name),
+            run.config["policy"],
+            run_page.settings_in_words(run.config["settings"]),
+            run.config.get("solver"),
+            run.config["machine"],
+            run.config.get("execution"),
+            run.config["event_order"],
+            run.path,
+        ]
+        for run in runs
+    ]
+    columns = ["run", "policy", "settings", "solver", "machine", "execution model"]
+    return Table("What each run is.", [*columns, "event order", "folder"], rows)

@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched import registry
-from optsched.docstrings import first_line, parameters
-from optsched.durations import spoken
-from optsched.folders import (
-    read_columns,
-    read_config,
-    read_frame,
-    read_pictures,
-    read_summary,
-    read_table,
-)
+from optsched import folders, registry
+from optsched.documentation import first_line, parameters
 from optsched.metrics.jobs import measures_of
 from optsched.metrics.measure import Group, Measure
-from optsched.numbers import counted
+from optsched.numbers import counted, spoken
 from optsched.registry import Registry
 from optsched.report import load
-from optsched.report.gantt_chart import COLUMNS
 from optsched.report.page import (
     JOB,
     NAMES,
+    OUTCOME,
     Cell,
     Facts,
     Fold,
     Heading,
+    Label,
     Page,
     Part,
     Section,
@@ -42,10 +34,11 @@ from optsched.report.page import (
     by_group,
     cell,
     duration,
-    job_rows,
+    job_table,
     share,
 )
-from optsched.report.run_picture import RunFacts, captioned, run_pictures
+from optsched.report.pictures import RunFacts, captioned, run_pictures
+from optsched.report.pictures.gantt import COLUMNS
 from optsched.schedule import State
 from optsched.simulator.problem_solver import Ties, mishaps
 from optsched.solvers.finding import classes_of
@@ -61,14 +54,7 @@ MOST_REASONS, OF_REASON = 10, 10
 IN_RESULT = [group for group in Group if group != Group.PROBLEMS]
 """Groups of figures shown apart from the decisions."""
 
-JOBS = JOB | {
-    "workload_name": "str",
-    "final_state": "str",
-    "starting_time": "float64",
-    "finish_time": "float64",
-    "waiting_time": "float64",
-    "bounded_slowdown": "float64",
-}
+JOBS = {**JOB, **OUTCOME, "workload_name": "str", "bounded_slowdown": "float64"}
 DECISIONS = {"model": "str", "size": "str", "status": "str", "work": "float64", "fallback": "bool"}
 MISHAPS = {
     "time": "float64",
@@ -90,12 +76,12 @@ def page(folder: Path) -> Page:
 
     Wall-clock figures are left out, so that a repeated run has the same page.
     """
-    config = read_config(folder)
-    summary = read_summary(folder)
-    jobs = read_columns(folder / "jobs.parquet", JOBS, NAMES | COLUMNS | {"reason": "str"})
-    read_table(folder / "decisions.parquet", DECISIONS)  # a check, as it may not be needed
+    config = folders.read_config(folder)
+    summary = folders.read_summary(folder)
+    jobs = folders.read_columns(folder / "jobs.parquet", JOBS, NAMES | COLUMNS | {"reason": "str"})
+    folders.read_table(folder / "decisions.parquet", DECISIONS)  # a check, as it may not be needed
     measures = measures_of(config)
-    pictures = read_pictures(folder, [picture.name for picture in run_pictures()])
+    pictures = folders.read_pictures(folder, [picture.name for picture in run_pictures()])
     trace = next(iter(jobs["workload_name"]), config["trace"])
     sections = [
         Section("Result", by_group({**summary, "cleaning": None}, measures, IN_RESULT)),
@@ -121,7 +107,7 @@ def _alarm(folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any]) 
     """Return sentences on wrong answers and failures of solvers; empty without any."""
     words = ""
     if summary.get("wrong_answers"):
-        [wrong, *_] = mishaps(read_frame(folder / "decisions.parquet", MISHAPS))
+        [wrong, *_] = mishaps(folders.read_frame(folder / "decisions.parquet", MISHAPS))
         words = f"{wrong.rstrip('.')}. "
     if summary["fallbacks"]:
         fallbacks = dict.fromkeys(one["fallback"] for one in config["solvers"].values())
@@ -272,7 +258,7 @@ def _decisions(
         words += f": {share_proven} solved with a proof"
     else:
         del counts["unproven"]
-    decisions = read_frame(folder / "decisions.parquet", DECISIONS)
+    decisions = folders.read_frame(folder / "decisions.parquet", DECISIONS)
     rows: list[list[Value]] = [
         [
             str(model),
@@ -307,14 +293,13 @@ def _worst(jobs: Mapping[str, NDArray[Any]]) -> list[Part]:
             behind = behind[values[behind] >= least_shown]
         worst = behind[np.argsort(-values[behind], kind="stable")][:ROWS]
         if len(worst):
-            caption += f": {len(worst):,} of {known:,}. Submission since the first one."
-            columns, rows = job_rows(jobs, worst)
-            for job, row in zip(worst.tolist(), rows):
-                wait, slowdown = jobs["waiting_time"][job], jobs["bounded_slowdown"][job]
-                state = jobs["final_state"][job]
-                row += [duration(wait), slowdown, STATES.get(state, state)]
-            columns += ["wait", "bounded slowdown", "final state"]
-            tables.append(Table(caption, columns, rows))
+            states = jobs["final_state"][worst].tolist()
+            more: dict[Label, Iterable[Value]] = {
+                "wait": map(duration, jobs["waiting_time"][worst].tolist()),
+                "bounded slowdown": jobs["bounded_slowdown"][worst].tolist(),
+                "final state": [STATES.get(state, state) for state in states],
+            }
+            tables.append(job_table(f"{caption}: {len(worst):,} of {known:,}.", jobs, worst, more))
     return tables
 
 
@@ -332,7 +317,7 @@ def _never_started(jobs: Mapping[str, NDArray[Any]]) -> list[Part]:
     for reason, number in counts[:MOST_REASONS]:
         shown = never[reasons[never] == reason][:OF_REASON]
         caption = f"{reason[:1].upper()}{reason[1:]}: {len(shown):,} of {counted(number, 'job')}."
-        tables.append(Table(f"{caption} Submission since the first one.", *job_rows(jobs, shown)))
+        tables.append(job_table(caption, jobs, shown))
     return [words, *tables]
 
 

@@ -6,40 +6,49 @@ import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.durations import DAY, MINUTE, spoken
 from optsched.errors import InputError
 from optsched.folders import read_columns
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
+from optsched.numbers import DAY, MINUTE, spoken
 from optsched.report import style
-from optsched.report.gantt_chart import MOST, Shown, chart_data, write_charts
-from optsched.report.load import Steps, at_least, log_ticks, time_axis, unit_for
+from optsched.report.load import (
+    Steps,
+    accepted,
+    at_least,
+    held,
+    log_ticks,
+    or_end,
+    time_axis,
+    unit_for,
+)
 from optsched.report.pictures.gantt import (
+    MOST,
     MOST_LABELS,
     NEARBY,
     Rectangles,
+    Schedule,
+    Shown,
     Window,
-    allocations,
-    busiest,
+    busiest_part,
+    chart_data,
     colors,
-    first_processors,
-    label,
-    processors_shown,
+    rectangles,
     rectangles_between,
+    write_charts,
 )
 from optsched.report.pictures.gantt import draw as draw_rectangles
-from optsched.report.pictures.utilization import MOST_BINS
-from optsched.report.pictures.waits import curve
-from optsched.schedule import State
+from optsched.report.pictures.load_and_waits import MOST_BINS, draw_waits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,19 +80,9 @@ def draw(comparison: RunComparison, folder: Path, days: tuple[float, float] | No
 def waits(comparison: RunComparison) -> Figure:
     """Return the distributions of the waits, over all jobs: one that never starts counts too."""
     samples = [np.nan_to_num(run.waits, nan=np.inf) for run in comparison.runs]
-    longest = max(float(np.max(own[np.isfinite(own)], initial=0.0)) for own in samples)
-    right = 1.5 * max(60.0, longest)
     figure = style.new_figure(_height(comparison, 4.5), "Waits")
     axes = figure.subplots()
-    for sample, look in zip(samples, _looks()):
-        axes.step(*curve(sample, right), where="post", **look)
-    axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
-    axes.set_xlim(0, right)
-    log_ticks(axes.xaxis, 1.0, right, zero=True)
-    axes.set_ylim(0, 1.02)
-    axes.yaxis.set_major_formatter("{x:.0%}")
-    axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
-    axes.set_ylabel("share of jobs that waited no longer")
+    draw_waits(axes, np.concatenate(samples), zip(samples, _looks()))
     axes.set_title(f"{len(comparison.jobs['job_id']):,} jobs under each policy")
     _name_lines(axes, comparison.runs)
     return figure
@@ -104,7 +103,7 @@ def load(comparison: RunComparison) -> Figure:
     for axes, measured, of in parts:
         highest = 1.0
         for run, look in zip(comparison.runs, _looks()):
-            bins = of(comparison, run, begin, end).binned(MOST_BINS)
+            bins = of(comparison, run).binned(MOST_BINS)
             highest = max(highest, float(bins.mean.max()))
             widths.append(bins.width)
             edges = (bins.edges - begin) / unit[0]
@@ -144,23 +143,17 @@ def _mean_waits(axes: Axes, comparison: RunComparison, unit: float) -> None:
     axes.set_title(f"by the time of submission, means of {spoken(width)}")
 
 
-def _in_use(comparison: RunComparison, run: ComparedRun, begin: float, end: float) -> Steps:
-    start, finish = run.outcome["starting_time"], run.outcome["finish_time"]
-    ran = np.isfinite(start)
-    held = comparison.jobs["requested_number_of_resources"][ran]
-    return Steps.from_stays(start[ran], _until(finish[ran], end), held, begin, end)
+def _in_use(comparison: RunComparison, run: ComparedRun) -> Steps:
+    ran = run.outcome["starting_time"], run.outcome["finish_time"]
+    return held(*ran, comparison.jobs["requested_number_of_resources"], *comparison.span)
 
 
-def _waiting(comparison: RunComparison, run: ComparedRun, begin: float, end: float) -> Steps:
+def _waiting(comparison: RunComparison, run: ComparedRun) -> Steps:
     """Return the number of submitted jobs that have not started, without the rejected ones."""
-    queued = ~np.isin(run.outcome["final_state"], (State.REJECTED, State.UNSUBMITTED))
+    queued = accepted(run.outcome["final_state"])
     submit = comparison.jobs["submission_time"][queued]
-    until = _until(run.outcome["starting_time"][queued], end)
-    return Steps.from_stays(submit, until, np.ones(len(submit)), begin, end)
-
-
-def _until(times: NDArray[np.float64], end: float) -> NDArray[np.float64]:
-    return np.where(np.isfinite(times), times, end)
+    until = or_end(run.outcome["starting_time"][queued], comparison.span[1])
+    return Steps.from_stays(submit, until, np.ones(len(submit)), *comparison.span)
 
 
 def _looks() -> Iterator[dict[str, Any]]:
@@ -206,19 +199,6 @@ HEIGHT = 1.6
 """Height of a chart, in inches."""
 
 
-class Schedule(NamedTuple):
-    """Starts, ends (the end of all runs for jobs that never end), and processors of the jobs."""
-
-    start: NDArray[np.float64]
-    until: NDArray[np.float64]
-    texts: Texts
-
-    @property
-    def rectangles(self) -> NDArray[np.int64]:
-        """Number of rectangles of each job."""
-        return self.texts.occurrences(" ") + 1
-
-
 @dataclass(frozen=True)
 class GanttCharts:
     """Charts of the first `MOST_CHARTS` runs: a picture, and data to zoom."""
@@ -236,24 +216,18 @@ class GanttCharts:
     def figure(self) -> Figure:
         """Return the picture."""
         part, span = self.part, self.comparison.span
-        job_id = self.comparison.jobs["job_id"]
-        boxes = [allocations(*schedule, part) for schedule in self.schedules]
+        boxes = [rectangles(schedule, part) for schedule in self.schedules]
         painted = _same_colors(boxes, part)
         title = _title(part, span, len(self.comparison.runs))
         figure = style.new_figure(1.2 + HEIGHT * len(self.runs), title)
         panels = figure.subplots(len(self.runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         unit = unit_for(span[1] - span[0])
         few = all(len(np.unique(own.job)) <= MOST_LABELS for own in boxes)
+        labels = self.comparison.jobs["job_id"] if few else None
         for axes, run, own, color in zip(panels, self.runs, boxes, painted):
-            axes.grid(visible=False)
             axes.set_title(f"{run.name}, {_share_in_use(own, part):.0%} of processors in use")
             axes.set_ylabel("processor")
-            axes.set_ylim(0, part.processors)
-            style.count_ticks(axes.yaxis)
-            if len(own):
-                draw_rectangles(axes, own, color, part, span[0], unit[0])
-                if few:
-                    label(axes, job_id, own, part, span[0], unit[0])
+            draw_rectangles(axes, own, color, part, span[0], unit[0], labels)
         time_axis(panels[-1], part.begin - span[0], part.end - span[0], unit)
         return figure
 
@@ -325,10 +299,9 @@ def _processors(run: ComparedRun) -> int | None:
 
 def _schedule(comparison: RunComparison, run: ComparedRun) -> Schedule:
     kinds = {"allocated_resources": "str"}
-    held = read_columns(Path(run.path) / "jobs.parquet", kinds)["allocated_resources"]
-    end = run.outcome["finish_time"]
-    until = np.where(np.isfinite(end), end, comparison.span[1])
-    texts = Texts.of([text or "" for text in held.tolist()])
+    places = read_columns(Path(run.path) / "jobs.parquet", kinds)["allocated_resources"]
+    until = or_end(run.outcome["finish_time"], comparison.span[1])
+    texts = Texts.of([text or "" for text in places.tolist()])
     return Schedule(run.outcome["starting_time"], until, texts)
 
 
@@ -339,33 +312,13 @@ def window(
     span: tuple[float, float],
     most: int = MOST_RECTANGLES,
 ) -> Window:
-    """Return the part of the schedules to show: all of it, if no chart has too many rectangles.
+    """Return the part of the schedules to show, see `busiest_part`.
 
-    Otherwise the first processors, so few that the usual rectangle can be seen, and the time in
-    which the most processors are held by jobs that run under one policy and not under the other.
+    Its time is one in which many processors are held by jobs that run under one policy and not
+    under the other.
     """
-    started = [np.isfinite(one.start) for one in schedules]
-    if all(one.rectangles[ran].sum() <= most for one, ran in zip(schedules, started)):
-        return Window(*span, size)
-    first, ran = schedules[0], started[0]
-    work = np.where(ran, processors * (first.until - first.start), 0.0)
-    shown = processors_shown(processors / first.rectangles, work, size, ROWS)
-    counts = [
-        rectangles_between(one.start[kept], one.until[kept], one.rectangles[kept])
-        for one, ran in zip(schedules, started)
-        for kept in [ran & (first_processors(one.texts) < shown)]
-    ]
-    begin, end, few = busiest(
-        _difference(processors, schedules, span),
-        lambda begins, ends: np.max([count(begins, ends) for count in counts], axis=0),
-        span,
-        most,
-    )
-    while not few and shown > 1:
-        lows = (allocations(*one, Window(begin, end, shown)).low for one in schedules)
-        few = all(len(low) <= most for low in lows)
-        shown = shown if few else shown // 2
-    return Window(begin, end, shown)
+    difference = partial(_difference, processors, schedules, span)
+    return busiest_part(processors, schedules, size, span, difference, most, ROWS)
 
 
 def _difference(
@@ -416,13 +369,11 @@ def _stated(
 def _same_colors(charts: Sequence[Rectangles], part: Window) -> list[NDArray[np.int64]]:
     """Return the color of each rectangle of each chart; a job has one color in all of them."""
     apart = (1 + 2 / NEARBY) * part.processors  # no chart has borders with the next
-    every = Rectangles(
-        np.concatenate([own.job for own in charts]),
-        np.concatenate([own.begin for own in charts]),
-        np.concatenate([own.end for own in charts]),
-        np.concatenate([own.low + int(place * apart) for place, own in enumerate(charts)]),
-        np.concatenate([own.high + int(place * apart) for place, own in enumerate(charts)]),
-    )
+    columns = [
+        (own.job, own.begin, own.end, own.low + int(place * apart), own.high + int(place * apart))
+        for place, own in enumerate(charts)
+    ]
+    every = Rectangles(*map(np.concatenate, zip(*columns)))
     color = colors(every, part.end - part.begin, part.processors)
     return np.split(color, np.cumsum([len(own) for own in charts])[:-1])
 

@@ -113,8 +113,8 @@ FEW_IN_TIME = 8
 BEHIND = 1.2
 """Time drawn, from now on, relative to the time until the job ends."""
 
-HIGHEST_OF_NODE, TALLEST = 0.45, 9.0
-"""Largest height of a node and of all nodes, in inches."""
+HIGHEST_OF_NODE = 0.45
+"""Largest height of a node, in inches."""
 
 READABLE_OF_NODE = 0.14
 """Least height of a node with its name, in inches."""
@@ -136,10 +136,9 @@ def box_placement(problem: BoxPlacement, solution: Boxes) -> Figure:
     """Return the torus with running jobs in gray, and placed ones in color."""
     names = problem.waiting_jobs or range(1, len(solution) + 1)
     boxes = {job: box for job, box in enumerate(solution) if box is not None}
-    fills = torus_maps.colors(problem.grid, boxes)
     parts = torus_maps.holes_of(problem.holes)
     parts += [torus_maps.Part(box, torus_maps.BUSY) for box in problem.running]
-    parts += [torus_maps.Part(box, fills[job], str(names[job])) for job, box in boxes.items()]
+    parts += torus_maps.parts_of(problem.grid, boxes, names)
     heading = f"{len(boxes):,} of {counted(len(solution), 'job')} placed"
     legend = [torus_maps.Entry("running", torus_maps.BUSY)] if problem.running else []
     legend += [torus_maps.HOLES] if problem.holes else []
@@ -284,12 +283,11 @@ def partition_mkp(problem: PartitionMKP, solution: InBins) -> Figure:
     """Return the torus with bins outlined, jobs in color, and routers outside bins in gray."""
     names = problem.waiting_jobs or range(1, len(solution) + 1)
     boxes = {job: box for job, box in enumerate(problem.boxes(solution)) if box is not None}
-    fills = torus_maps.colors(problem.grid, boxes)
     everything = Box(0, 0, 0, *problem.torus)
     parts = [torus_maps.Part(everything, torus_maps.BUSY, outline=0.0)]
     parts += [torus_maps.Part(box, "white", outline=0.0) for box in (*problem.bins, *problem.holes)]
     parts += torus_maps.holes_of(problem.holes)
-    parts += [torus_maps.Part(box, fills[job], str(names[job])) for job, box in boxes.items()]
+    parts += torus_maps.parts_of(problem.grid, boxes, names)
     parts += [torus_maps.Part(box, None, outline=torus_maps.THICK) for box in problem.bins]
     heading = f"{len(boxes):,} of {counted(len(solution), 'job')} placed"
     heading += f" in {counted(len(problem.bins), 'bin')}"

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,7 +86,7 @@ SHORTEST = 12
 LARGEST = 100.0
 """Largest width or height of a picture, in inches."""
 
-DOTS_PER_INCH = 150
+DOTS_PER_INCH, DOTS_PER_INCH_OF_NOTEBOOKS = 150, 100
 
 _REFERENCE = re.compile(r'(?:(?<=id=")|(?<=href="#)|(?<=url\(#))[A-Za-z][0-9a-f]{10}(?=["\)])')
 """An id that is a hash, where it is defined or used."""
@@ -191,8 +191,7 @@ class _Asked(NamedTuple):
     titled: bool = True
 
 
-_NOTHING = _Asked()
-_asked: ContextVar[_Asked] = ContextVar("asked", default=_NOTHING)
+what_is_asked: ContextVar[_Asked] = ContextVar("asked", default=_Asked())  # noqa: B039 (a tuple)
 
 
 @contextmanager
@@ -206,21 +205,16 @@ def asked(size: Any, title: Any) -> Iterator[None]:
         if len(size) != 2 or not all(1 <= length <= LARGEST for length in size):
             expected = f"expected (width, height) in inches, each from 1 to {LARGEST:g}"
             raise InputError(expected, field="size")
-    before = _asked.set(_Asked(size, bool(title)))
+    before = what_is_asked.set(_Asked(size, bool(title)))
     try:
         yield
     finally:
-        _asked.reset(before)
-
-
-def what_is_asked() -> tuple[tuple[float, float] | None, bool]:
-    """Return the size in inches that a user asks for, if any, and whether of titles."""
-    return _asked.get()
+        what_is_asked.reset(before)
 
 
 def is_narrow() -> bool:
     """Return whether new figures are narrower than `NARROW`."""
-    size = _asked.get().size
+    size = what_is_asked.get().size
     return size is not None and size[0] < NARROW
 
 
@@ -238,10 +232,11 @@ def new_figure(height: float, title: str) -> Figure:
 
     If a user asks for another size or no title, it is as asked. A notebook shows it without pyplot.
     """
-    from optsched.report.drawing import Drawing
+    from matplotlib.figure import Figure
 
-    size, titled = _asked.get()
-    figure = Drawing(figsize=size or (WIDTH, height), layout="constrained")
+    size, titled = what_is_asked.get()
+    figure = Figure(figsize=size or (WIDTH, height), layout="constrained")
+    figure._repr_png_ = partial(png, figure)  # type: ignore[attr-defined]
     if titled:
         most = TITLE if size is None else max(1, int(TITLE * size[0] / WIDTH))
         lines = textwrap.fill(one_line(title), most, break_on_hyphens=False)
@@ -249,15 +244,22 @@ def new_figure(height: float, title: str) -> Figure:
     return figure
 
 
+def png(figure: Figure) -> bytes:
+    """Return a figure as PNG for a notebook."""
+    data = BytesIO()
+    figure.savefig(data, format="png", dpi=DOTS_PER_INCH_OF_NOTEBOOKS)
+    return data.getvalue()
+
+
 def subtitle(axes: Axes, sentence: str) -> None:
     """Write a sentence on the picture below its title, unless a user asks for no title."""
-    if _asked.get().titled:
+    if what_is_asked.get().titled:
         axes.set_title(sentence)
 
 
 def legend_beside(axes: Axes, **look: Any) -> None:
     """Put the legend to the right of the axes; below, in a narrow figure."""
-    size = _asked.get().size
+    size = what_is_asked.get().size
     if size is None or not is_narrow():
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), **look)
         return
@@ -323,7 +325,7 @@ def finished(figure: Figure) -> Figure:
     """Return a figure with the common style and its texts taken literally, whoever saves it."""
     with applied():
         _take_literally(figure)
-        if _asked.get().size is not None:
+        if what_is_asked.get().size is not None:
             _wrap(figure)
     return figure
 

@@ -244,6 +244,12 @@ class Panel(NamedTuple):
     parts: Sequence[Part]
 
 
+def parts_of(grid: Grid, boxes: Mapping[int, Box], names: Any) -> list[Part]:
+    """Return the boxes of jobs as parts to draw in color, each with the name of its job."""
+    fills = colors(grid, boxes)
+    return [Part(box, fills[job], str(names[job])) for job, box in boxes.items()]
+
+
 def holes_of(holes: Sequence[Box]) -> list[Part]:
     """Return unavailable routers as parts to draw."""
     return [Part(box, None, hatch=CLOSE, outline=0.0) for box in holes]
@@ -258,7 +264,7 @@ def figure_of(
     title: str, grid: Grid, panels: Sequence[Panel], legend: Sequence[Entry] = ()
 ) -> Figure:
     """Return a picture of a torus at one or more times, one above the other."""
-    size, titled = style.what_is_asked()
+    size, titled = style.what_is_asked.get()
     if size is not None:
         raise InputError("maps of a torus have a size of their own; expected none", field="size")
     sheet = Sheet.of(grid)
@@ -326,8 +332,7 @@ def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
         axes.add_patch(_patch(corners, facecolor=fill or "none", linewidth=0, zorder=1))
         if hatch:
             axes.add_patch(_patch(corners, facecolor="none", hatch=hatch, linewidth=0, zorder=2))
-    for frame in _frames(axes, sheet):
-        axes.add_patch(frame)
+    _draw_frames(axes, sheet)
     for outline in sorted(outlines):
         lines = outlines[outline]
         axes.add_patch(
@@ -362,8 +367,8 @@ def _write(axes: Axes, part: Part, piece: Rectangle, turn: int, bold: Sequence[C
     )
 
 
-def _frames(axes: Axes, sheet: Sheet) -> Iterator[PathPatch]:
-    """Yield the frames of all maps, and write their coordinates."""
+def _draw_frames(axes: Axes, sheet: Sheet) -> None:
+    """Draw the frames of all maps, with their coordinates."""
     wide, layers, tall = sheet.grid.shape
     small: dict[str, Any] = {"fontsize": SMALL, "color": style.GREY, "clip_on": False}
     corners = []
@@ -384,7 +389,8 @@ def _frames(axes: Axes, sheet: Sheet) -> Iterator[PathPatch]:
                 va="center_baseline" if upwards else "top",
                 **small,
             )
-    yield _patch(corners, facecolor="none", edgecolor=style.GREY, linewidth=0.6, zorder=3)
+    frames = _patch(corners, facecolor="none", edgecolor=style.GREY, linewidth=0.6, zorder=3)
+    axes.add_patch(frames)
 
 
 def _patch(lines: Sequence[Corners], *, linewidth: float, **look: Any) -> PathPatch:

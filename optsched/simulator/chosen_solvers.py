@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.class_file import ClassInFile
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LONGEST
+from optsched.registry import ClassInFile
 from optsched.solvers.finding import (
     Profile,
     find_solver,

@@ -11,14 +11,13 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from optsched.class_file import home_of
 from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.models.problem import ListsEquallyGood, Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import LONGEST
-from optsched.registry import models
+from optsched.registry import home_of, models
 from optsched.simulator.chosen_solvers import ChosenSolver, text_of
 from optsched.solvers.comparison.claims import contradicted
 from optsched.solvers.result import Budget, Result, Status

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from optsched import registry
-from optsched.class_file import origin_of
 from optsched.errors import InputError
 from optsched.files import json_text
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
+from optsched.registry import origin_of
 from optsched.settings import has_plain_settings, values_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy

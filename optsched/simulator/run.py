@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from optsched.docstrings import first_line
+from optsched.documentation import first_line
 from optsched.errors import InputError
 from optsched.registry import pictures
 

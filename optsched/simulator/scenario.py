@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched import registry
-from optsched.class_file import ClassInFile
-from optsched.docstrings import parameters
+from optsched.documentation import parameters
 from optsched.errors import InputError, brief
 from optsched.machines.machine import Machine
 from optsched.numbers import check_seed
+from optsched.registry import ClassInFile
 from optsched.settings import configure_parts
 from optsched.simulator.chosen_solvers import SolverChoice
 from optsched.simulator.engine import EventOrder

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from optsched import registry
 from optsched.compilation import clock
-from optsched.docstrings import section
+from optsched.documentation import section
 from optsched.errors import InputError, brief
 from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from optsched.class_file import place_of
 from optsched.errors import InputError, brief
 from optsched.files import json_text
 from optsched.numbers import counted
+from optsched.registry import place_of
 from optsched.schedule import Schedule
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.execution import ExecutionModel, ExecutionReport

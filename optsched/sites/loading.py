@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from optsched.binary_files import read_head
 from optsched.content import bundled_sites
 from optsched.errors import InputError, no_such_file
-from optsched.files import check_name
+from optsched.files import check_name, read_head
 from optsched.sites.host_lists import hosts_of, number_of_hosts, read_together
 from optsched.sites.records import Notes
 from optsched.sites.reservations import Reservation, read_reservations

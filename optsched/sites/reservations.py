@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.files import read_bytes
 from optsched.numbers import counted, whole_number
 from optsched.sites.host_lists import hosts, read_together
 from optsched.sites.records import repeated

@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from optsched.binary_files import write_bytes
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import REQUIRED, Kind, Of, Parsed, Table, flag
+from optsched.files import write_bytes
 from optsched.numbers import LARGEST, MOST_CAPACITY
 from optsched.sites.host_lists import host_list_in_order, hosts_of, read_together
 from optsched.sites.reservations import Reservation, overlapping

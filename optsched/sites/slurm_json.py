@@ -13,9 +13,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
-from optsched.binary_files import HEAD, read_bytes, read_head
 from optsched.errors import InputError
 from optsched.fields import Fields, Integer, Kind, Of, Parsed, WrongValueError, shown
+from optsched.files import HEAD, read_bytes, read_head
 from optsched.text_files import parse_json
 
 STATES = r"COMPLETED|CANCELLED|FAILED|TIMEOUT|RUNNING|PENDING|NODE_FAIL|OUT_OF_MEM\w*"

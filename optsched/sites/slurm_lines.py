@@ -9,8 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from optsched.binary_files import MOST, read_bytes
 from optsched.errors import InputError
+from optsched.files import MOST, read_bytes
 from optsched.sites.slurm_json import UNSET, near_miss, on_several_lines
 from optsched.text_files import LONGEST_LINE, lines_of, too_long
 

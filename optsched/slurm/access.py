@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from optsched.durations import short
-from optsched.numbers import counted, whole_number
+from optsched.numbers import counted, short, whole_number
 from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_partitions import Access, of_gpu

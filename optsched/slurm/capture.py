@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from optsched.binary_files import write_bytes
 from optsched.errors import InputError
-from optsched.files import FolderKind, write_text
+from optsched.files import FolderKind, write_bytes, write_text
 
 SECONDS = 60.0
 """Time limit in seconds; a busy controller may let a command wait for a while."""

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from optsched.durations import moment, short
 from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.room import Shortage, shortage
-from optsched.numbers import whole_number
+from optsched.numbers import moment, short, whole_number
 from optsched.slurm.access import users_of_limit
 from optsched.slurm.factors import Factors, behind_by
 from optsched.slurm.hold_problem import (

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import short
-from optsched.numbers import counted
+from optsched.numbers import counted, short
 from optsched.slurm.future import Future
 from optsched.slurm.order import Order
 from optsched.slurm.queue import QueuedJob

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optsched.durations import moment, short
-from optsched.numbers import counted
+from optsched.numbers import counted, moment, short
 from optsched.report import style
 from optsched.report.page import (
     Cell,

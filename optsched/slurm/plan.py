@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.durations import short
 from optsched.models.node_placement.problem import Placements
 from optsched.models.node_placement.rules import Rule, RuledPlacement, room, with_rules
 from optsched.models.snapshot import Snapshot
+from optsched.numbers import short
 from optsched.slurm.capture import capture_queue, captured, run_command
 from optsched.slurm.order import Order, age, ahead_by, rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now

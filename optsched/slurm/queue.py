@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from optsched.binary_files import MOST, read_bytes
 from optsched.errors import InputError
+from optsched.files import MOST, read_bytes
 from optsched.numbers import counted
 from optsched.sites.host_lists import hosts, read_together
 from optsched.sites.slurm_amounts import Shares, gres, seconds, shares_in_use, tres

@@ -16,11 +16,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.fields import read_only
 from optsched.models.node_placement.fields import most_chunks
-from optsched.numbers import counted
+from optsched.numbers import counted, short
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked
 from optsched.sites.reservations import FLEX, Reservation

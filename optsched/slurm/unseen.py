@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from optsched.durations import short
-from optsched.numbers import counted
+from optsched.numbers import counted, short
 from optsched.sites.host_lists import host_list
 from optsched.sites.requests import licences_asked
 from optsched.sites.reservations import MAGNETIC

@@ -29,8 +29,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from optsched.durations import short
 from optsched.errors import InputError, UnknownNameError
+from optsched.numbers import short
 from optsched.sites.host_lists import hosts
 from optsched.sites.records import Ints
 from optsched.sites.slurm_amounts import gres, megabytes

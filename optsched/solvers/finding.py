@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from optsched import registry
-from optsched.class_file import ClassInFile, names_class
 from optsched.content import bundled
 from optsched.errors import InputError, MissingDependencyError, UnknownNameError, brief
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import check_seed
+from optsched.registry import ClassInFile, names_class
 from optsched.settings import configure, settings_of
 from optsched.solvers.result import Budget, Result
 from optsched.solvers.solver import Solver

@@ -14,10 +14,10 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
-from optsched.class_file import place_of
 from optsched.compilation import clock
 from optsched.errors import InputError, StatementError
 from optsched.models.problem import Problem, Violation
+from optsched.registry import place_of
 from optsched.solvers import separate_process
 from optsched.solvers.anytime import Progress, StoppedError
 from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status

@@ -12,9 +12,9 @@ from math import inf, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from optsched.documentation import markdown_row
 from optsched.errors import InputError, UnknownNameError
 from optsched.folders import Expected, checked
-from optsched.markdown import markdown_row
 from optsched.numbers import decimals, written
 from optsched.studies.intervals import Interval, Noise
 from optsched.text_files import read_toml

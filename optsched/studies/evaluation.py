@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from optsched.documentation import markdown
 from optsched.errors import InputError
 from optsched.files import FolderKind, write_json, write_text, written_folder
 from optsched.folders import read_object, read_table
-from optsched.markdown import markdown
 from optsched.numbers import on_file
 from optsched.report import style
 from optsched.report.style import with_dark_variant

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from optsched.binary_files import sha256_of
-from optsched.class_file import one_line_errors
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
+from optsched.files import sha256_of
+from optsched.registry import one_line_errors
 from optsched.studies.claims import FILE as CLAIMS
 from optsched.studies.claims import NotRunError, Stated, read_claims
 from optsched.text_files import read_toml

@@ -19,10 +19,16 @@ from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from optsched.binary_files import sha256_of
-from optsched.cores import cores
+from optsched.compilation import cores
 from optsched.errors import InputError, UnknownNameError, optional_module
-from optsched.files import FolderKind, begin_folder, check_replaceable, remove, write_json
+from optsched.files import (
+    FolderKind,
+    begin_folder,
+    check_replaceable,
+    remove,
+    sha256_of,
+    write_json,
+)
 from optsched.folders import Expected, read_object
 from optsched.numbers import counted
 from optsched.simulator.provenance import versions as installed

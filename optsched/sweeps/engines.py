@@ -108,7 +108,7 @@ def execute(work: Work) -> Outcome:
 def _simulate(task: Task, folder: Path) -> None:
     from optsched.files import written_folder
     from optsched.folders import RUN
-    from optsched.report.saving import fill_run
+    from optsched.report.saved import fill_run
     from optsched.simulator.simulate import simulate
 
     file, arguments = task.run.trace, task.run.arguments
@@ -140,7 +140,7 @@ def _read(file: TraceFile, unknown_negative: bool) -> Trace:
 
 @lru_cache(maxsize=TRACES_KEPT)
 def _generated(spec: TraceFile, jobs: int, seed: int) -> Trace:
-    from optsched.binary_files import sha256_of
+    from optsched.files import sha256_of
     from optsched.workloads.spec_file import generate_workload
 
     trace = generate_workload(Path(spec.path), jobs=jobs, seed=seed)
@@ -435,7 +435,7 @@ def start_engine(
     """Return the engine for one run at least: Dask workers at an address, or local processes."""
     if address is not None:
         return DaskCluster(address)
-    from optsched.cores import cores
+    from optsched.compilation import cores
 
     threads = max(run.threads for run in runs)
     if workers is None:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from optsched import registry
-from optsched.binary_files import sha256_of
-from optsched.class_file import ClassInFile, find_class, names_class, origin_of
 from optsched.errors import InputError, UnknownNameError
+from optsched.files import sha256_of
 from optsched.folders import Keep
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
 from optsched.numbers import LARGEST, check_seed
+from optsched.registry import ClassInFile, find_class, names_class, origin_of
 from optsched.settings import naming_values_of, settings_of
 from optsched.simulator.chosen_solvers import (
     ChosenSolver,

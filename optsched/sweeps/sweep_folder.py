@@ -29,13 +29,13 @@ from optsched.folders import (
 )
 from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
-from optsched.report import runs_page
+from optsched.report import run_comparison
 from optsched.report.displays import Card
-from optsched.report.gantt_chart import read_charts
 from optsched.report.page import Facts, Table, Value, write_page
-from optsched.report.reading import read_run
+from optsched.report.pictures.gantt import read_charts
 from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.runs_plots import draw
+from optsched.report.saved import read_run
 from optsched.simulator.provenance import versions
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import OPTIONS
@@ -80,9 +80,9 @@ def write_comparison(comparison: RunComparison, folder: Path) -> Path:
         remove(stale)
     draw(comparison, folder)
     within = [run._replace(path=f"runs/{Path(run.path).name}") for run in comparison.runs]
-    page = runs_page.page_of(
+    page = run_comparison.page_of(
         RunComparison(within, comparison.jobs),
-        read_pictures(folder, runs_page.PICTURES),
+        read_pictures(folder, run_comparison.PICTURES),
         read_charts(folder),
         _repeat(comparison, folder),
         versions(),

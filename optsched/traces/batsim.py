@@ -16,9 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.binary_files import read_bytes, write_bytes
 from optsched.errors import InputError
-from optsched.files import json_text
+from optsched.files import json_text, read_bytes, write_bytes
 from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.text_files import parse_json

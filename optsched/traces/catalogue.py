@@ -13,10 +13,9 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from optsched.binary_files import opened
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
-from optsched.files import check_output, make_folder, unwritable, written
+from optsched.files import check_output, make_folder, opened, unwritable, written
 from optsched.text_files import read_toml
 from optsched.traces.formats import without_gz
 from optsched.traces.trace import Header

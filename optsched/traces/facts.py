@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import spoken
 from optsched.errors import InputError
+from optsched.numbers import spoken
 from optsched.traces.cleaning import clean
 from optsched.traces.rackham import MB_PER_GB
 from optsched.traces.requests import split_demands

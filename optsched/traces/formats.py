@@ -12,8 +12,8 @@ from typing import ClassVar, NamedTuple, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.binary_files import Content
 from optsched.errors import InputError
+from optsched.files import Content
 from optsched.numbers import counted
 from optsched.text_files import LONGEST_LINE, too_long
 from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
@@ -30,7 +30,7 @@ class TraceFormat(ABC):
     """A file format of traces; a subclass is registered with ``@readers.register(name)``.
 
     The class itself is used, without instances. A format ignores gzip: `read` uses
-    `optsched.binary_files` for its files, and so does the caller of `encode`.
+    `optsched.files` for its files, and so does the caller of `encode`.
     """
 
     name: ClassVar[str]

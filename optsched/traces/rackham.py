@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.binary_files import read_bytes, write_bytes
 from optsched.errors import InputError
+from optsched.files import read_bytes, write_bytes
 from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, refuse_word, say_left_out, stem

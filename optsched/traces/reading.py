@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from optsched.binary_files import in_memory, read_head, write_bytes, written_bytes
 from optsched.errors import InputError, UnknownNameError, no_such_file, path_of
-from optsched.files import check_output
+from optsched.files import check_output, in_memory, read_head, write_bytes, written_bytes
 from optsched.registry import readers
 from optsched.sites.slurm_json import near_miss, with_commas
 from optsched.traces import catalogue, cleaning

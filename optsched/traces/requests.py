@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.files import read_bytes
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import readers
 from optsched.traces.formats import BYTE_ORDER_MARK, refuse_word, shown

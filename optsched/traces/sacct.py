@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.binary_files import sha256_of
 from optsched.errors import InputError, NoJobsError
+from optsched.files import sha256_of
 from optsched.numbers import LARGEST
 from optsched.registry import readers
 from optsched.sites.slurm_amounts import SHARED

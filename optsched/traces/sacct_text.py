@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.files import read_bytes
 from optsched.numbers import LARGEST
 from optsched.registry import readers
 from optsched.sites.records import repeated

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.binary_files import opened, write_bytes
 from optsched.compiled import kernel
 from optsched.errors import InputError
+from optsched.files import opened, write_bytes
 from optsched.numbers import LARGEST
 from optsched.registry import readers
 from optsched.traces.formats import (

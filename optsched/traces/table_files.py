@@ -12,8 +12,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.binary_files import read_bytes, write_bytes
 from optsched.errors import InputError
+from optsched.files import read_bytes, write_bytes
 from optsched.registry import readers
 from optsched.traces.formats import (
     BYTE_ORDER_MARK,

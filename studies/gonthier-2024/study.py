@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from optsched.markdown import markdown
+from optsched.documentation import markdown
 from optsched.numbers import written
 from optsched.report import style
 from optsched.studies.claims import FAILS, HOLDS, NotRunError, without_noise

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from optsched.documentation import markdown
 from optsched.machines.machine import read_machine
-from optsched.markdown import markdown
 from optsched.numbers import written
 from optsched.report.pictures.nodes import FILLS
 from optsched.report.style import INK

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.files import read_bytes
 from optsched.models.node_placement.fields import WHOLE
 from optsched.numbers import LARGEST
 

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from optsched.documentation import markdown
 from optsched.machines.machine import read_machine
 from optsched.machines.torus import Torus
-from optsched.markdown import markdown
 from optsched.numbers import parse_span, written
 from optsched.studies.claims import NotRunError
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve

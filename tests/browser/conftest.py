@@ -9,8 +9,8 @@ import pytest
 
 from optsched import compare, save, simulate
 from optsched.content import bundled
-from optsched.report.gantt_chart import chart_data
 from optsched.report.page import LONG, Cell, Facts, Figure, Page, Section, Table, write_page
+from optsched.report.pictures.gantt import chart_data
 from optsched.solvers.result import Budget
 from optsched.studies import effects
 from optsched.studies.effects import Effect, Effects

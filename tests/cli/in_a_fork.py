@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from optsched import cores, registry
+from optsched import compilation, registry
 from optsched.cli import main
 
 
@@ -22,7 +22,7 @@ def run(given: Any) -> None:
             os.dup2(stream.fileno(), number)
         setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 (to the end)
     registry.entry_points = lambda **_: ()  # as in the tests themselves
-    cores.cores = lambda: 1  # a sweep starts one worker: importing takes longer than the runs
+    compilation.cores = lambda: 1  # a sweep starts one worker: importing takes longer than the runs
     main(given.arguments)
 
 

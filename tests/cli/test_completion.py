@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from optsched.cli import build, run
-from optsched.cli.completion import installer
+from optsched.cli import build, installer, run
 
 
 @pytest.mark.parametrize(

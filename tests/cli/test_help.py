@@ -8,7 +8,7 @@ import pytest
 from cyclopts import App
 
 from optsched.cli import COMMANDS, run
-from optsched.docstrings import first_line
+from optsched.documentation import first_line
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -19,7 +19,7 @@ from fuzz.campaign import Place, Report, in_turn, run_cases, typed, until
 from fuzz.forks import Bounds
 from fuzz.seeds import Seeds
 from fuzz.target import TARGETS, make
-from optsched.cores import cores
+from optsched.compilation import cores
 
 
 def main() -> int:

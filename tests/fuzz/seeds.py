@@ -21,7 +21,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import snapshot_files
-from optsched.report.saving import fill_comparison
+from optsched.report.saved import fill_comparison
 from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver

@@ -20,7 +20,7 @@ from optsched.boxes.box import Box, Grid, shapes
 from optsched.boxes.free_boxes import anchors, first_fit, holds, words_of
 from optsched.machines.torus import Torus
 from optsched.metrics.node_time import PARTS, free_box_holds, node_time
-from optsched.report.saving import save
+from optsched.report.saved import save
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator.actions import Migrate, Start
 from optsched.simulator.policy import Policy

@@ -13,7 +13,7 @@ from optsched.models import WindowMKP
 from optsched.models.snapshot_file import save_snapshot
 from optsched.report import comparison_page
 from optsched.report.page import LONG, render
-from optsched.report.saving import report_comparison
+from optsched.report.saved import report_comparison
 from optsched.solvers.result import Budget
 
 PROBLEMS = [

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from optsched.durations import short, spoken
+from optsched.numbers import short, spoken
 from optsched.report.load import ROUND, at_least, log_ticks, unit_for
 
 

@@ -21,21 +21,21 @@ def caption(figure):
 
 
 def test_rectangles_by_hand(small_run):
-    found = gantt.rectangles(small_run, Window(0, 80, 10))
+    found = gantt.rectangles(gantt.schedule_of(small_run), Window(0, 80, 10))
     assert found.job.tolist() == [0, 2, 1]
     assert list(zip(found.begin, found.end, found.low, found.high)) == [
         (0, 60, 0, 4),
         (9, 39, 4, 7),
         (60, 80, 0, 8),
     ]
-    assert gantt.rectangles(small_run, Window(0, 9, 10)).job.tolist() == [0]
-    assert gantt.rectangles(small_run, Window(60, 80, 10)).job.tolist() == [1]
-    assert gantt.rectangles(small_run, Window(0, 80, 4)).job.tolist() == [0, 1]
+    assert gantt.rectangles(gantt.schedule_of(small_run), Window(0, 9, 10)).job.tolist() == [0]
+    assert gantt.rectangles(gantt.schedule_of(small_run), Window(60, 80, 10)).job.tolist() == [1]
+    assert gantt.rectangles(gantt.schedule_of(small_run), Window(0, 80, 4)).job.tolist() == [0, 1]
 
 
 def test_the_area_of_all_rectangles_is_the_work(random_run):
     run = random_run(300)
-    found = gantt.rectangles(run, Window(-np.inf, np.inf, 64))
+    found = gantt.rectangles(gantt.schedule_of(run), Window(-np.inf, np.inf, 64))
     area = ((found.end - found.begin) * (found.high - found.low)).sum()
     assert area == pytest.approx(((run.end - run.start) * run.trace.processors).sum())
     assert len(found) > len(run.trace)
@@ -51,7 +51,7 @@ def test_of_a_long_run_a_busy_window_of_a_round_length_is_shown(random_run):
     part = gantt.window(run, most=200)
     assert part.end - part.begin in ROUND
     assert part.processors == 64
-    shown = gantt.rectangles(run, part)
+    shown = gantt.rectangles(gantt.schedule_of(run), part)
     assert 0 < len(shown) <= 200
     held = np.minimum(shown.end, part.end) - np.maximum(shown.begin, part.begin)
     used = (held * (shown.high - shown.low)).sum() / (64 * (part.end - part.begin))
@@ -64,7 +64,7 @@ def test_many_thin_jobs_are_shown_on_the_first_processors_only(make_trace, monke
     run = simulate(make_trace(*narrow, name="narrow"), "nodes:1000", "fcfs")
     part = gantt.window(run, most=100)
     assert part.processors == 16
-    shown = gantt.rectangles(run, part)
+    shown = gantt.rectangles(gantt.schedule_of(run), part)
     assert 8 < len(shown) <= 100
     assert shown.low.max() < 16
     wide = simulate(make_trace(*narrow, (0, 9000, 9000, 500), name="wide"), "nodes:1000", "fcfs")
@@ -77,7 +77,7 @@ def test_a_moment_of_a_very_long_run_is_found(make_trace):
     trace = make_trace((0, 1, 1, 1), *crowd, (3 * 10**7, 1, 1, 1), name="year")
     run = simulate(trace, "nodes:64", "fcfs")
     part = gantt.window(run, most=40)
-    shown = gantt.rectangles(run, part)
+    shown = gantt.rectangles(gantt.schedule_of(run), part)
     assert 10 < len(shown) <= 40
     assert part.begin >= 10**7 - 3600
     assert part.end <= 10**7 + 3600

@@ -5,8 +5,8 @@ import pytest
 
 from optsched import save, simulate
 from optsched.report import run_page
-from optsched.report.gantt_chart import chart_data
 from optsched.report.page import Figure, render
+from optsched.report.pictures.gantt import chart_data
 
 
 def jobs(starts, length=10.0, processors=1, places=None):

@@ -9,9 +9,9 @@ from optsched import save, simulate
 from optsched.boxes.box import Box
 from optsched.metrics.node_time import stays_of
 from optsched.report import run_page
+from optsched.report.pictures import run_pictures
 from optsched.report.pictures.gantt import Gantt
 from optsched.report.pictures.nodes import Layers
-from optsched.report.run_picture import run_pictures
 from optsched.report.style import FAINT
 
 

@@ -35,7 +35,7 @@ def test_the_area_is_the_work_of_the_jobs_and_nobody_waits_at_the_end(random_run
 def test_rejected_jobs_do_not_wait_and_jobs_without_end_run_to_the_last(interrupted_run):
     run = interrupted_run
     assert load.span(run) == (0, 100)
-    assert load.accepted(run).tolist() == [True, False, True, True]
+    assert load.accepted(run.state).tolist() == [True, False, True, True]
     assert load.waiting_jobs(run).values[-1] == 1
     assert load.waiting_work(run).values[-1] == 8 * 50
     in_use = load.processors_in_use(run)

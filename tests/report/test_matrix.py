@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from optsched import simulate
-from optsched.report.pictures.gantt import Gantt, MatrixRows, Stay, stays
+from optsched.report.pictures.gantt import Gantt
+from optsched.report.pictures.nodes import MatrixRows, Stay, stays
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.report import run_page
 from optsched.report.page import MISSING, Facts, Figure, Fold, Heading, Table, render
-from optsched.report.saving import report_run
+from optsched.report.saved import report_run
 
 pytestmark = pytest.mark.usefixtures("without_png")
 

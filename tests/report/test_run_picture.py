@@ -10,8 +10,8 @@ import pytest
 from matplotlib.image import imread
 
 from optsched.report import load
-from optsched.report.pictures.utilization import Utilization
-from optsched.report.run_picture import draw
+from optsched.report.pictures import draw
+from optsched.report.pictures.load_and_waits import Utilization
 
 NAMES = ("gantt", "utilization", "waits", "slots")
 
@@ -72,6 +72,6 @@ def test_interrupted_runs_and_single_jobs_are_drawn(interrupted_run, make_trace,
 
 
 def test_drawing_leaves_the_global_state_of_pyplot_alone():
-    code = "import sys; import optsched.report.run_picture; print('matplotlib' in sys.modules)"
+    code = "import sys; import optsched.report.pictures; print('matplotlib' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

@@ -9,8 +9,9 @@ from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.machines.texts import Texts
 from optsched.report.load import DAY
+from optsched.report.pictures.gantt import Schedule
 from optsched.report.run_comparison import read_runs
-from optsched.report.runs_plots import MOST_CHARTS, Schedule, gantt, window
+from optsched.report.runs_plots import MOST_CHARTS, gantt, window
 
 
 @pytest.fixture

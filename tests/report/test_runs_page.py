@@ -14,10 +14,10 @@ import pytest
 from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.folders import RUNS
-from optsched.report import run_page, runs_page, runs_plots, style
+from optsched.report import run_comparison, run_page, runs_plots, style
 from optsched.report.page import MISSING, Table
 from optsched.report.run_comparison import read_runs
-from optsched.report.saving import fill_runs, report_runs
+from optsched.report.saved import fill_runs, report_runs
 
 ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
 HOSTILE = "_</title><script>$\\frac{1$\n\x1b"
@@ -64,7 +64,7 @@ def tables(page, title):
 
 
 def test_the_figures_are_beside_those_of_the_baseline(folder, compared):
-    page = runs_page.page(folder)
+    page = run_comparison.page(folder)
     [table] = tables(page, "Result")
     means = compared.table["mean_wait"].tolist()
     assert [row[1].key for row in table.cells] == means
@@ -83,7 +83,7 @@ def test_the_figures_are_beside_those_of_the_baseline(folder, compared):
 
 
 def test_gains_and_losses_are_those_of_the_jobs(folder, compared):
-    page = runs_page.page(folder)
+    page = run_comparison.page(folder)
     base, easy, _ = (run.outcome["waiting_time"] for run in compared.runs)
     gains = sorted((h - b, job) for job, (b, h) in enumerate(zip(base, easy), 1) if h < b)
     assert len(gains) == 2
@@ -141,7 +141,7 @@ def test_users_are_those_with_the_most_work_and_their_waits_are_means(make_trace
         for policy in ("fcfs", "easy")
     }
     comparison = read_runs(folders)
-    page = runs_page.page_of(comparison, {}, [], "", {})
+    page = run_comparison.page_of(comparison, {}, [], "", {})
     [table] = tables(page, "Users")
     fcfs, easy = (run.waits for run in comparison.runs)
     # work: 60 x 6 + 30 x 3 of user 7, 20 x 8 of user 3, 5 x 2 of nobody known
@@ -158,11 +158,11 @@ def test_users_are_those_with_the_most_work_and_their_waits_are_means(make_trace
 
 def test_the_load_is_that_of_the_schedule(compared):
     run = compared.runs[0]
-    begin, end = 0.0, float(run.outcome["finish_time"].max())
-    used = runs_plots._in_use(compared, run, begin, end)
+    end = float(run.outcome["finish_time"].max())
+    used = runs_plots._in_use(compared, run)
     jobs = compared.jobs
     assert used.integral(end) == (jobs["requested_number_of_resources"] * jobs["run_time"]).sum()
-    waiting = runs_plots._waiting(compared, run, begin, end)
+    waiting = runs_plots._waiting(compared, run)
     assert waiting.integral(end) == run.outcome["waiting_time"].sum()
 
 
@@ -201,19 +201,19 @@ def test_damage_is_told(folder, change, told):
         about["runs"].append(about["runs"][0] | {"name": "absent"})
     file.write_text(json.dumps(about))
     with pytest.raises(InputError, match=told):
-        runs_page.page(folder)
+        run_comparison.page(folder)
 
 
 def test_gantt_charts_are_shown_to_zoom_where_the_folder_has_their_data(folder):
     def charts():
-        [section] = [s for s in runs_page.page(folder).sections if s.title == "Pictures"]
+        [section] = [s for s in run_comparison.page(folder).sections if s.title == "Pictures"]
         return {figure.name: len(figure.charts) for figure in section.parts}
 
     assert charts() == {"waits": 0, "load": 0, "gantt": 3}
     file = folder / "gantt.json"
     file.write_text(file.read_text().replace('"view"', '"sight"'))
     with pytest.raises(InputError, match="charts view: missing; expected a list"):
-        runs_page.page(folder)
+        run_comparison.page(folder)
     file.unlink()
     assert charts()["gantt"] == 0
 
@@ -227,7 +227,7 @@ def test_a_run_that_rejects_jobs_is_said_to_run_others(make_trace, tmp_path):
     made = tmp_path / "out"
     made.mkdir()
     fill_runs(read_runs(folders), made, list(folders))
-    page = runs_page.page(made)
+    page = run_comparison.page(made)
     [table] = tables(page, "Result")
     assert [(row[7].text, row[7].note) for row in table.cells] == [("0", ""), ("1", "+1")]
     assert page.summary[0].startswith("Not all runs ran the same jobs")
@@ -245,7 +245,7 @@ def test_owners_are_named_where_a_run_has_names(make_trace, tmp_path):
     made = tmp_path / "out"
     made.mkdir()
     fill_runs(read_runs(folders), made, list(folders))
-    [gains] = tables(runs_page.page(made), "easy beside fcfs")
+    [gains] = tables(run_comparison.page(made), "easy beside fcfs")
     assert gains.columns[:4] == ["job", "user", "QOS", "submitted"]
     shown = {row[0].text: (row[1].text, row[2].text) for row in gains.cells}
     assert shown == {"3": (MISSING, "high"), "4": ("bert", "high")}
@@ -265,7 +265,7 @@ def test_what_was_dropped_and_what_is_not_heeded_is_said_first(tmp_path):
     made = tmp_path / "out"
     made.mkdir()
     fill_runs(read_runs(folders), made, list(folders))
-    page = runs_page.page(made)
+    page = run_comparison.page(made)
     lost = "2 of the 4 jobs of the trace were dropped by cleaning: run time unknown or less than 1"
     assert lost in page.lead
     assert page.lead.endswith("fuller machine, and other policies look better than they are.")
@@ -282,4 +282,4 @@ def test_what_was_dropped_and_what_is_not_heeded_is_said_first(tmp_path):
 
 
 def test_nothing_is_said_of_a_clean_trace(folder):
-    assert "dropped" not in runs_page.page(folder).lead
+    assert "dropped" not in run_comparison.page(folder).lead

@@ -4,19 +4,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.report.pictures import waits
-from optsched.report.pictures.waits import Waits
+from optsched.report.pictures.load_and_waits import Waits, ecdf, size_classes
 
 
 def test_the_distribution_by_hand():
-    values, shares = waits.ecdf(np.array([0.0, 5.0, 0.0, np.inf, 5.0]))
+    values, shares = ecdf(np.array([0.0, 5.0, 0.0, np.inf, 5.0]))
     assert values.tolist() == [0, 5]
     assert shares.tolist() == [0.4, 0.8]
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=100), st.integers(0, 10**6))
 def test_shares_are_those_of_the_jobs_that_waited_no_longer(times, at):
-    values, shares = waits.ecdf(np.array(times, dtype=float))
+    values, shares = ecdf(np.array(times, dtype=float))
     upto = np.searchsorted(values, at, side="right")
     share = shares[upto - 1] if upto else 0.0
     assert share == np.mean(np.array(times) <= at)
@@ -25,11 +24,11 @@ def test_shares_are_those_of_the_jobs_that_waited_no_longer(times, at):
 
 def test_size_classes_cover_the_machine_without_overlap():
     sizes = np.arange(1, 129)
-    classes = waits.size_classes(sizes, 128)
+    classes = size_classes(sizes, 128)
     assert [(found.low, found.high) for found in classes] == [(1, 1), (2, 2), (3, 16), (17, 128)]
     assert np.sum([found.jobs for found in classes], axis=0).tolist() == [1] * 128
-    assert waits.size_classes(np.array([100]), 128)[0].low == 17
-    assert [c.high for c in waits.size_classes(np.array([1, 2]), 2)] == [1, 2]
+    assert size_classes(np.array([100]), 128)[0].low == 17
+    assert [c.high for c in size_classes(np.array([1, 2]), 2)] == [1, 2]
 
 
 def test_waits_of_zero_are_on_the_axis_and_said(small_run):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from optsched import save, simulate
 from optsched.errors import InputError
-from optsched.report.reading import read_run
+from optsched.report.saved import read_run
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 

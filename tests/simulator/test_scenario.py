@@ -9,7 +9,7 @@ import pytest
 
 import optsched
 from optsched.cli.simulate_command import command
-from optsched.docstrings import parameters
+from optsched.documentation import parameters
 from optsched.errors import InputError
 from optsched.extend import Policy, Start
 from optsched.simulator.scenario import OPTIONS, Scenario, from_words

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from optsched.durations import moment
+from optsched.numbers import moment
 from optsched.report.page import render
 from optsched.sites.reservations import Reservation
 from optsched.slurm.page import page

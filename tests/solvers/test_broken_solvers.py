@@ -250,7 +250,7 @@ def snapshot(problem, tmp_path):
 def undrawn(monkeypatch):
     """Leave out the pictures, which take longer than all the rest."""
     monkeypatch.setattr("optsched.report.comparison_plots.draw", lambda *_: None)
-    monkeypatch.setattr("optsched.report.run_picture.draw", lambda *_: None)
+    monkeypatch.setattr("optsched.report.pictures.draw", lambda *_: None)
 
 
 @pytest.fixture

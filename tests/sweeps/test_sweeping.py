@@ -388,12 +388,12 @@ def test_runs_of_other_sweep_files_and_of_several_versions_are_told(sweep_file, 
 def test_solver_threads_and_workers_do_not_exceed_the_cores(sweep_file, monkeypatch, caplog):
     runs = [replace(run, threads=k) for run, k in zip(read_sweep(sweep_file).runs, (1, 3, 2, 1))]
     for available, workers in ((1, 1), (6, 2), (8, 2), (64, 4)):
-        monkeypatch.setattr("optsched.cores.cores", lambda available=available: available)
+        monkeypatch.setattr("optsched.compilation.cores", lambda available=available: available)
         assert start_engine(runs, None).slots == workers
     assert [record.getMessage() for record in caplog.records] == [
         "more threads than cores: 1 x 3 solver threads on 1"
     ]
-    monkeypatch.setattr("optsched.cores.cores", lambda: 4)
+    monkeypatch.setattr("optsched.compilation.cores", lambda: 4)
     assert start_engine(runs, 2).slots == 2
     assert "more threads than cores: 2 x 3 solver threads on 4" in caplog.text
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from optsched import binary_files
+from optsched import files
 from optsched.errors import InputError
 from optsched.text_files import LONGEST_LINE
 from optsched.traces.cleaning import clean
@@ -380,10 +380,10 @@ def test_every_trace_survives_a_round_trip(tmp_path, trace):
 @pytest.fixture
 def read_at_once(monkeypatch):
     """Return a function that sets how many bytes are read at once."""
-    read = binary_files.Content.read
+    read = files.Content.read
 
     def set_size(size):
-        monkeypatch.setattr(binary_files.Content, "read", lambda content: read(content, size))
+        monkeypatch.setattr(files.Content, "read", lambda content: read(content, size))
 
     return set_size
 

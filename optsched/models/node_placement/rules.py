@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.class_file import find_class
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import LARGEST_FIELD
 from optsched.models.linear import ONE, Block, Entries, Expression, Relation
@@ -25,6 +24,7 @@ from optsched.models.problem import Violation
 from optsched.models.program import Formulation, Program
 from optsched.models.stated import Symbols, as_data, read
 from optsched.models.verification import Comparison, Numbers, Verification, numbers
+from optsched.registry import find_class
 
 Ints = NDArray[np.int64]
 Rule = Callable[..., None]

@@ -1,26 +1,32 @@
-"""Gantt chart of a run, or of its busiest part, and the rows of an Ousterhout matrix over time."""
+"""Gantt charts: the picture of a run, or of its busiest part, and the data of charts to zoom.
+
+``templates/gantt.js`` draws these on a page.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import spoken
-from optsched.machines.matrix import Matrix
+from optsched.errors import one_line
+from optsched.files import json_text, write_text
+from optsched.folders import CHARTS, Expected, checked, read_object
 from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
-from optsched.numbers import counted
+from optsched.numbers import counted, spoken
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.gantt_chart import chart_data
 from optsched.report.load import ROUND, time_axis, unit_for
-from optsched.report.run_picture import RunFacts, RunPicture
+from optsched.report.pictures import RunFacts, RunPicture
+from optsched.report.style import FILLS, dark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from optsched.report.load import Steps
     from optsched.simulator.run import Run
 
-Shown = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
+Count = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
 """Counts the rectangles in time windows, from their begins and ends."""
 
 MOST_RECTANGLES = 1500
@@ -79,23 +85,37 @@ class Rectangles:
         return Rectangles(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
-def rectangles(run: Run, part: Window) -> Rectangles:
-    """Return the allocations of jobs in a part of a run, in order of their starts."""
-    return allocations(run.start, load.held_until(run), Texts.of(run.resources), part)
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Starts, ends, and processors as interval sets, of jobs that hold these alone.
 
-
-def allocations(
-    start: NDArray[np.float64], until: NDArray[np.float64], texts: Texts, part: Window
-) -> Rectangles:
-    """Return the allocations of jobs, as interval sets, that hold them from a start until an end.
-
-    The arrays and texts have shape (jobs,), and nan or nothing for jobs that never started.
+    The arrays and texts have shape (jobs,). The end of a job that never ends is that of the run; a
+    job that never started has nan or nothing.
     """
+
+    start: NDArray[np.float64]
+    until: NDArray[np.float64]
+    texts: Texts
+
+    @cached_property
+    def rectangles(self) -> NDArray[np.int64]:
+        """Number of rectangles of each job."""
+        return self.texts.occurrences(" ") + 1
+
+
+def schedule_of(run: Run) -> Schedule:
+    """Return when and where the jobs of a run hold processors."""
+    return Schedule(run.start, load.held_until(run), Texts.of(run.resources))
+
+
+def rectangles(schedule: Schedule, part: Window) -> Rectangles:
+    """Return the allocations of jobs in a part of a schedule, in order of their starts."""
+    start, until = schedule.start, schedule.until
     shown = np.flatnonzero((start < part.end) & (until > part.begin))
     shown = shown[np.argsort(start[shown], kind="stable")]
     job, low, high = [], [], []
     for row in shown.tolist():
-        for begin, end in intervals(texts[row], part.processors):
+        for begin, end in intervals(schedule.texts[row], part.processors):
             job.append(row)
             low.append(begin)
             high.append(end)
@@ -122,36 +142,58 @@ def window(run: Run, most: int = MOST_RECTANGLES, days: load.Days | None = None)
     """Return the part of a run to show: the whole run, if it has at most `most` rectangles.
 
     Of a period, in days, that has more rectangles, the processors are halved until they are few
-    enough. Otherwise the first processors, so few that the usual rectangle (the median height,
-    weighted by work) is high enough to be seen, and a busy time. Windows of a round duration count
-    as busy if they have at least nine tenths of the work of the busiest one. The result is the
-    window with the most rectangles, of the longest duration with busy windows of at most `most`
-    rectangles. If even a second has more, the processors are halved, too.
+    enough. Otherwise it is the busiest part, see `busiest_part`.
     """
+    schedules, size = [schedule_of(run)], run.machine.size
     if days is not None:
-        return _halved(run, Window(*load.period(run, days), run.machine.size), most)
-    run_begin, run_end = load.span(run)
-    started = np.isfinite(run.start)
-    texts = Texts.of(run.resources)
-    count = texts.occurrences(" ") + 1
-    if count[started].sum() <= most:
-        return Window(run_begin, run_end, run.machine.size)
-    in_use = load.processors_in_use(run)  # takes the most memory, so first
-    until = load.held_until(run)
-    work = np.where(started, run.trace.processors * (until - run.start), 0.0)
-    size = processors_shown(run.trace.processors / count, work, run.machine.size, ROWS)
-    if size < run.machine.size:
-        started &= first_processors(texts) < size
-    shown = rectangles_between(run.start[started], until[started], count[started])
-    begin, end, few = busiest(in_use, shown, (run_begin, run_end), most)
-    part = Window(begin, end, size)
-    return part if few else _halved(run, part, most)
+        return _halved(schedules, Window(*load.period(run, days), size), most)
+    in_use = partial(load.processors_in_use, run)
+    return busiest_part(run.trace.processors, schedules, size, load.span(run), in_use, most, ROWS)
 
 
-def _halved(run: Run, part: Window, most: int) -> Window:
-    """Return a part with so few of its first processors that it has at most `most` rectangles."""
-    low, size = rectangles(run, part).low, part.processors
-    while size > 1 and np.count_nonzero(low < size) > most:
+def busiest_part(
+    processors: NDArray[np.int64],
+    schedules: Sequence[Schedule],
+    size: int,
+    span: tuple[float, float],
+    load_of: Callable[[], Steps],
+    most: int,
+    rows: int,
+) -> Window:
+    """Return the part of schedules to show: all of it, if none has more than `most` rectangles.
+
+    Otherwise the first processors, so few that the usual rectangle (the median height, weighted by
+    work) is high enough to be seen, and a busy time. Windows of a round duration count as busy if
+    they have at least nine tenths of the load of the busiest one. The result is the window with the
+    most rectangles, of the longest duration with busy windows of at most `most` rectangles. If even
+    a second has more, the processors are halved, too.
+    """
+    started = [np.isfinite(one.start) for one in schedules]
+    if all(one.rectangles[ran].sum() <= most for one, ran in zip(schedules, started)):
+        return Window(*span, size)
+    how_busy = load_of()  # takes the most memory, so first
+    first = schedules[0]
+    work = np.where(started[0], processors * (first.until - first.start), 0.0)
+    shown = processors_shown(processors / first.rectangles, work, size, rows)
+    counts = [
+        rectangles_between(one.start[kept], one.until[kept], one.rectangles[kept])
+        for one, ran in zip(schedules, started)
+        for kept in [ran & (first_processors(one.texts) < shown)]
+    ]
+    begin, end, few = busiest(
+        how_busy,
+        lambda begins, ends: np.max([count(begins, ends) for count in counts], axis=0),
+        span,
+        most,
+    )
+    part = Window(begin, end, shown)
+    return part if few else _halved(schedules, part, most)
+
+
+def _halved(schedules: Sequence[Schedule], part: Window, most: int) -> Window:
+    """Return a part with so few of its first processors that none has more than `most`."""
+    lows, size = [rectangles(one, part).low for one in schedules], part.processors
+    while size > 1 and any(np.count_nonzero(low < size) > most for low in lows):
         size //= 2
     return Window(part.begin, part.end, size)
 
@@ -169,7 +211,7 @@ def processors_shown(
 
 
 def busiest(
-    load_of: Steps, shown: Shown, span: tuple[float, float], most: int
+    load_of: Steps, shown: Count, span: tuple[float, float], most: int
 ) -> tuple[float, float, bool]:
     """Return begin and end of a busy time with at most `most` rectangles, and whether it is that.
 
@@ -215,7 +257,7 @@ def first_processors(intervals: Texts) -> NDArray[np.int64]:
 
 def rectangles_between(
     start: NDArray[np.float64], until: NDArray[np.float64], count: NDArray[np.int64]
-) -> Shown:
+) -> Count:
     """Return a function that counts the rectangles of jobs, `count` of each, in time windows."""
     begun, over = _running_count(start, count), _running_count(until, count)
     return lambda begins, ends: begun(ends, "left") - over(begins, "right")
@@ -240,16 +282,16 @@ def colors(boxes: Rectangles, length: float, processors: float) -> NDArray[np.in
     begin, end = boxes.begin / length, boxes.end / length
     low, high = boxes.low / processors, boxes.high / processors
     color = np.full(len(boxes), -1)
-    given = list(range(len(style.FILLS)))
+    given = list(range(len(FILLS)))
     for job in dict.fromkeys(boxes.job.tolist()):
         own = boxes.job == job
-        border = np.zeros(len(style.FILLS))
+        border = np.zeros(len(FILLS))
         for i in np.flatnonzero(own).tolist():
             wide = np.minimum(end, end[i]) - np.maximum(begin, begin[i])
             tall = np.minimum(high, high[i]) - np.maximum(low, low[i])
             beside = (color >= 0) & (wide >= -1 / NEARBY) & (tall >= -1 / NEARBY)
             shared = np.maximum(wide, 0) + np.maximum(tall, 0)
-            border += np.bincount(color[beside], shared[beside], len(style.FILLS))
+            border += np.bincount(color[beside], shared[beside], len(FILLS))
         chosen = min(given, key=lambda c: border[c])
         given.remove(chosen)
         given.append(chosen)
@@ -288,22 +330,17 @@ class Gantt(RunPicture):
             Most rectangles. If the period has more, only the first processors are shown.
         """
         part = window(run, most, days)
-        boxes = rectangles(run, part)
+        boxes = rectangles(schedule_of(run), part)
         drawing = style.new_figure(5.0, load.subject(run))
         axes = drawing.subplots()
-        axes.grid(visible=False)
         style.subtitle(axes, _shown(run, part, boxes, days))
         axes.set_ylabel("processor")
-        axes.set_ylim(0, part.processors)
-        style.count_ticks(axes.yaxis)
         zero, run_end = load.span(run)
         unit = unit_for(run_end - zero)
         time_axis(axes, part.begin - zero, part.end - zero, unit)
-        if len(boxes):
-            color = colors(boxes, part.end - part.begin, part.processors)
-            draw(axes, boxes, color, part, zero, unit[0])
-            if len(np.unique(boxes.job)) <= MOST_LABELS:
-                label(axes, run.trace.job_id, boxes, part, zero, unit[0])
+        color = colors(boxes, part.end - part.begin, part.processors)
+        few = len(np.unique(boxes.job)) <= MOST_LABELS
+        draw(axes, boxes, color, part, zero, unit[0], run.trace.job_id if few else None)
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
@@ -337,18 +374,30 @@ def _shown(run: Run, part: Window, boxes: Rectangles, days: load.Days | None) ->
         words += f": {jobs:,} of {np.count_nonzero(started):,} jobs"
         if part.processors < run.machine.size:
             words += f" on the first {part.processors:,} of {run.machine.size:,} processors"
-    if jobs > len(style.FILLS):
+    if jobs > len(FILLS):
         words += "; colors are reused"
     return words + (f"; {never:,} never started" if never else "")
 
 
 def draw(
-    axes: Axes, boxes: Rectangles, color: NDArray[np.int64], part: Window, zero: float, unit: float
+    axes: Axes,
+    boxes: Rectangles,
+    color: NDArray[np.int64],
+    part: Window,
+    zero: float,
+    unit: float,
+    job_id: NDArray[np.int64] | None,
 ) -> None:
-    """Draw all rectangles of a color as one path: small in SVG, and sharp at every size."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
+    """Draw rectangles against the processors of a part, with the numbers of jobs if given.
 
+    All of a color are one path: small in SVG, and sharp at every size.
+    """
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Corners
+
+    axes.grid(visible=False)
+    axes.set_ylim(0, part.processors)
+    style.count_ticks(axes.yaxis)
     length = part.end - part.begin
     left = (np.maximum(boxes.begin, part.begin) - zero) / unit
     right = (np.minimum(boxes.end, part.end) - zero) / unit
@@ -357,15 +406,17 @@ def draw(
     y = np.column_stack((boxes.low, boxes.low, high, high, boxes.low))
     corners = np.stack((x, y), axis=-1)
     large = (right - left > length / unit / 300) & (high - boxes.low > part.processors / 150)
-    for number, fill in enumerate(style.FILLS):
+    for number, fill in enumerate(FILLS):
         for outline, rows in ((0.25, large), (0.0, ~large)):
             if (rows & (color == number)).any():
-                path = Path.make_compound_path_from_polys(corners[rows & (color == number)])
+                path = Corners.make_compound_path_from_polys(corners[rows & (color == number)])
                 look = {"facecolor": fill, "linewidth": outline, "edgecolor": "white"}
                 axes.add_artist(PathPatch(path, **look))
+    if job_id is not None:
+        _label(axes, job_id, boxes, part, zero, unit)
 
 
-def label(
+def _label(
     axes: Axes, job_id: NDArray[np.int64], boxes: Rectangles, part: Window, zero: float, unit: float
 ) -> None:
     """Write the number of each job into its largest rectangle, if it is large enough."""
@@ -387,111 +438,126 @@ def label(
             )
 
 
-MOST_OF_ROWS = 300
-"""Most rectangles that can be distinguished in the panels together."""
+MOST = 10_000
+"""Most jobs that start in the period of a chart, and most intervals of processors of these."""
+
+AT_ONCE = 600
+"""Most of them that the chart shows before it is zoomed."""
+
+COLUMNS = {"allocated_resources": "str"}
+"""Columns of the table of jobs that a chart needs beside those of the page."""
 
 
-class Stay(NamedTuple):
-    """Time of a job in a row of the matrix."""
-
-    job: int  # row of the job in the trace
-    row: int  # row of the matrix, from 0
-    columns: str  # the columns as an interval set
-    begin: float
-    end: float
+CHART: Expected = {
+    "name": str,
+    "about": str,
+    **dict.fromkeys(("period", "view", "job", "users", "user", "processors", "wait"), list),
+    **dict.fromkeys(("begin", "length", "places", "fills", "dark"), list),
+}
 
 
-def stays(run: Run) -> Iterator[Stay]:
-    """Yield the stays of jobs in rows, in the order of their ends, from the journal of the run."""
-    assert run.journal is not None
-    here: dict[int, tuple[int, str, float]] = {}
-    for time, event, job, detail in run.journal.entries:
-        if job in here and event in ("move", "finished", "killed"):
-            row, columns, begin = here.pop(job)
-            yield Stay(job, row, columns, begin, time)
-        if event in ("start", "move"):
-            row_text, _, columns = detail.removeprefix("row ").partition(": ")
-            here[job] = int(row_text), columns, time
-    for job, (row, columns, begin) in here.items():
-        yield Stay(job, row, columns, begin, load.span(run)[1])
+class Shown(NamedTuple):
+    """Period of a chart, and its part in view before it is zoomed.
+
+    Both are in seconds since the first submission.
+    """
+
+    period: tuple[float, float]
+    view: tuple[float, float]
 
 
-@pictures.register("matrix")
-class MatrixRows(RunPicture):
-    """The rows of an Ousterhout matrix over time, in runs with a journal."""
+def chart_data(
+    jobs: Mapping[str, NDArray[Any]], most: int = MOST, shown: Shown | None = None
+) -> dict[str, Any] | None:
+    """Return a period of a run, JSON-able; None if the places of jobs are not on file.
 
-    rank = 15
+    By default it is the busiest period: that of the most work (processors times time held) by
+    length, of all with as many successive starts as `most` allows; the whole run, if it has no
+    more. Times are in seconds since the first submission. A job has an entry in each list;
+    ``places`` are interval sets.
 
-    def why_not(self, run: Run) -> str:
-        """Return why a run has no picture: no Ousterhout matrix, journal or started job."""
-        if not isinstance(run.machine, Matrix):
-            return "the machine is no Ousterhout matrix"
-        if run.journal is None:
-            return "only a journal has the rows of the jobs; simulate with journal=True"
-        return "" if np.isfinite(run.start).any() else "no job started"
-
-    @style.applied()
-    def figure(self, run: Run, days: load.Days | None = None, most: int = MOST_OF_ROWS) -> Figure:
-        """Draw a panel for each row of the matrix, columns against time.
-
-        Parameters
-        ----------
-        days : (float, float), optional
-            Period to show, in days since the first submission; by default the whole run or, if it
-            has too many rectangles, a busy time.
-        most : int
-            Most rectangles in all panels. If the period has more, only the first columns are shown.
-        """
-        part = window(run, most, days)
-        every, row = _rectangles(run, part)
-        color = colors(every, part.end - part.begin, part.processors)
-        rows = int(row.max(initial=0)) + 1
-        drawing = style.new_figure(0.9 + 1.3 * rows, load.subject(run))
-        panels = drawing.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
-        zero, run_end = load.span(run)
-        unit = unit_for(run_end - zero)
-        jobs = len(np.unique(every.job))
-        style.subtitle(
-            panels[0],
-            f"{counted(jobs, 'job')} in {spoken(part.end - part.begin)}, a panel for each row;"
-            " the rows take turns",
-        )
-        for number, panel in enumerate(panels):
-            own = row == number
-            boxes = every.at(own)
-            panel.grid(visible=False)
-            panel.set_ylabel(f"row {number}")
-            panel.set_ylim(0, part.processors)
-            style.count_ticks(panel.yaxis)
-            draw(panel, boxes, color[own], part, zero, unit[0])
-            if jobs <= MOST_LABELS:
-                label(panel, run.trace.job_id, boxes, part, zero, unit[0])
-        drawing.supylabel("processors")
-        time_axis(panels[-1], part.begin - zero, part.end - zero, unit)
-        return drawing
-
-    def caption(self, facts: RunFacts) -> str:
-        return (
-            "The Ousterhout matrix over time: the columns that jobs hold in each row. Jobs of a row"
-            " run at the same time, and the rows take turns. A job that changes rows keeps its"
-            " columns and its color."
-        )
-
-    def words(self, facts: RunFacts) -> str:
-        return f"Rows of {facts.config['machine']} over time, with the columns that jobs held."
+    `jobs`: columns of the table of jobs: ``job_id``, ``user``, ``submission_time``,
+    ``requested_number_of_resources``, ``starting_time``, ``finish_time``, `COLUMNS`, and
+    ``user_name`` if the trace has names, shape (jobs,); `most`: most jobs, and most intervals of
+    processors, that start in the busiest period; `shown`: another period, and its view.
+    """
+    if "allocated_resources" not in jobs:
+        return None
+    rows = np.flatnonzero(np.isfinite(jobs["starting_time"] + jobs["submission_time"]))
+    if not len(rows):
+        return None
+    rows = rows[np.argsort(jobs["starting_time"][rows], kind="stable")]
+    zero = np.nanmin(jobs["submission_time"])
+    begin, end = jobs["starting_time"][rows] - zero, jobs["finish_time"][rows] - zero
+    last = end[np.isfinite(end)].max(initial=begin[-1])
+    end = np.where(np.isfinite(end), end, last)  # of jobs that still run
+    places = [text or "" for text in jobs["allocated_resources"][rows]]
+    intervals = np.array([text.count(" ") + 1 for text in places])
+    work = (end - begin) * jobs["requested_number_of_resources"][rows]
+    if shown is None:
+        period = _busiest(begin, last, intervals, work, most)
+        held = (begin < period[1]) & (end >= period[0])
+        view = _busiest(begin[held], period[1], intervals[held], work[held], AT_ONCE)
+    else:
+        period, view = shown
+    inside = np.flatnonzero((begin < period[1]) & (end >= period[0]))
+    own = rows[inside]
+    names = jobs.get("user_name", np.full(len(jobs["user"]), "", dtype=object))[own]
+    users = [one_line(name or "") or str(user) for name, user in zip(names, jobs["user"][own])]
+    known = {user: place for place, user in enumerate(dict.fromkeys(users))}
+    started = int(((begin >= period[0]) & (begin < period[1])).sum())
+    which = "The busiest period" if shown is None else "A part of the time"
+    part = f"{which}: {started:,} of {counted(len(rows), 'job')}"
+    return {
+        "about": part if len(inside) < len(rows) else f"All {counted(len(rows), 'job')}",
+        "period": _seconds(np.array(period)),
+        "view": _seconds(np.array([max(view[0], period[0]), view[1]])),
+        "job": jobs["job_id"][own].tolist(),
+        "users": [*known],
+        "user": [known[user] for user in users],
+        "processors": jobs["requested_number_of_resources"][own].tolist(),
+        "wait": _seconds(jobs["starting_time"][own] - jobs["submission_time"][own]),
+        "begin": _seconds(begin[inside]),
+        "length": _seconds((end - begin)[inside]),
+        "places": [places[row] for row in inside.tolist()],
+        "fills": list(FILLS),
+        "dark": [dark(fill) for fill in FILLS],
+    }
 
 
-def _rectangles(run: Run, part: Window) -> tuple[Rectangles, NDArray[np.int64]]:
-    """Return the stays in a part of a run as rectangles, and the row of each."""
-    shown = sorted(
-        (stay for stay in stays(run) if stay.begin < part.end and stay.end > part.begin),
-        key=lambda stay: (stay.begin, stay.job),
-    )
-    found = [
-        (stay.job, stay.begin, stay.end, low, high, stay.row)
-        for stay in shown
-        for low, high in intervals(stay.columns, part.processors)
-    ]
-    job, begin, end, low, high, row = np.array(found, dtype=float).reshape(-1, 6).T
-    whole = [column.astype(np.int64) for column in (job, low, high, row)]
-    return Rectangles(whole[0], begin, end, whole[1], whole[2]), whole[3]
+def write_charts(charts: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Write the data of charts, which have names, to `CHARTS` in a folder."""
+    write_text(folder / CHARTS, json_text({"charts": charts}) + "\n")
+
+
+def read_charts(folder: Path) -> list[dict[str, Any]]:
+    """Return the data of the charts in a folder; none without `CHARTS`."""
+    file = folder / CHARTS
+    if not file.exists():
+        return []
+    charts = read_object(file, {"charts": list})["charts"]
+    return [checked(chart, CHART, file, "charts") for chart in charts]
+
+
+def _busiest(
+    begin: NDArray[np.float64],
+    last: float,
+    intervals: NDArray[np.int64],
+    work: NDArray[np.float64],
+    most: int,
+) -> tuple[float, float]:
+    """Return the period with the most work by length; all of them start with a job, by time."""
+    counts, works = (np.concatenate(([0], np.cumsum(of))) for of in (intervals, work))
+    if counts[-1] <= most:
+        return float(begin[0]), max(float(last), float(begin[0]) + 1)
+    after = np.maximum(np.searchsorted(counts, counts[:-1] + most, side="right") - 1, 1)
+    whole = after < len(begin)  # the others are cut off by the end of the run
+    first = np.flatnonzero(whole)
+    length = np.maximum(begin[after[whole]] - begin[first], 1.0)
+    busiest = int(np.argmax((works[after[whole]] - works[first]) / length))
+    return float(begin[first[busiest]]), float(begin[after[first[busiest]]])
+
+
+def _seconds(times: NDArray[np.float64]) -> list[float | int]:
+    """Return times to the millisecond, whole ones as integers."""
+    return [int(time) if time == int(time) else round(time, 3) for time in times.tolist()]

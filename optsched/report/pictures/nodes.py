@@ -1,31 +1,30 @@
-"""Nodes of a machine: free slots of a line, time of the nodes of a torus, and the boxes on it."""
+"""Nodes of a machine: slots of a line, rows of a matrix, boxes on a torus and time of its nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box
-from optsched.durations import spoken
+from optsched.machines.matrix import Matrix
 from optsched.machines.torus import Torus
 from optsched.metrics.fragmentation import Fragmentation
 from optsched.metrics.node_time import OCCUPIED, PARTS, NodeTime, Stays, stays_of
-from optsched.numbers import counted
+from optsched.numbers import counted, spoken
 from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.load import time_axis, unit_for
-from optsched.report.run_picture import RunFacts, RunPicture
+from optsched.report.pictures import RunFacts, RunPicture, gantt
 from optsched.report.torus_maps import (
     HOLES,
     Move,
     Panel,
-    Part,
-    colors,
     figure_of,
     holes_of,
+    parts_of,
     relocation_figure,
 )
 
@@ -194,9 +193,7 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
 
 def _sheet(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
     boxes = stays.after(now)
-    fills = colors(torus.grid, boxes)
-    parts = holes_of(torus.holes)
-    parts += [Part(box, fills[job], str(run.trace.job_id[job])) for job, box in boxes.items()]
+    parts = holes_of(torus.holes) + parts_of(torus.grid, boxes, run.trace.job_id)
     heading = f"{_time(run, now)}: {counted(len(boxes), 'job')}; {_share(torus, boxes)}"
     legend = [HOLES] if torus.holes else []
     return figure_of(load.subject(run), torus.grid, [Panel(heading, parts)], legend)
@@ -321,3 +318,108 @@ def _draw_parts(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     axes.set_xlim(0, 1)
     axes.set_xlabel("share of the node time")
     axes.xaxis.set_major_formatter("{x:.0%}")
+
+
+MOST_OF_ROWS = 300
+"""Most rectangles that can be distinguished in the panels together."""
+
+
+class Stay(NamedTuple):
+    """Time of a job in a row of the matrix."""
+
+    job: int  # row of the job in the trace
+    row: int  # row of the matrix, from 0
+    columns: str  # the columns as an interval set
+    begin: float
+    end: float
+
+
+def stays(run: Run) -> Iterator[Stay]:
+    """Yield the stays of jobs in rows, in the order of their ends, from the journal of the run."""
+    assert run.journal is not None
+    here: dict[int, tuple[int, str, float]] = {}
+    for time, event, job, detail in run.journal.entries:
+        if job in here and event in ("move", "finished", "killed"):
+            row, columns, begin = here.pop(job)
+            yield Stay(job, row, columns, begin, time)
+        if event in ("start", "move"):
+            row_text, _, columns = detail.removeprefix("row ").partition(": ")
+            here[job] = int(row_text), columns, time
+    for job, (row, columns, begin) in here.items():
+        yield Stay(job, row, columns, begin, load.span(run)[1])
+
+
+@pictures.register("matrix")
+class MatrixRows(RunPicture):
+    """The rows of an Ousterhout matrix over time, in runs with a journal."""
+
+    rank = 15
+
+    def why_not(self, run: Run) -> str:
+        """Return why a run has no picture: no Ousterhout matrix, journal or started job."""
+        if not isinstance(run.machine, Matrix):
+            return "the machine is no Ousterhout matrix"
+        if run.journal is None:
+            return "only a journal has the rows of the jobs; simulate with journal=True"
+        return "" if np.isfinite(run.start).any() else "no job started"
+
+    @style.applied()
+    def figure(self, run: Run, days: load.Days | None = None, most: int = MOST_OF_ROWS) -> Figure:
+        """Draw a panel for each row of the matrix, columns against time.
+
+        Parameters
+        ----------
+        days : (float, float), optional
+            Period to show, in days since the first submission; by default the whole run or, if it
+            has too many rectangles, a busy time.
+        most : int
+            Most rectangles in all panels. If the period has more, only the first columns are shown.
+        """
+        part = gantt.window(run, most, days)
+        every, row = _rectangles_of_rows(run, part)
+        color = gantt.colors(every, part.end - part.begin, part.processors)
+        rows = int(row.max(initial=0)) + 1
+        drawing = style.new_figure(0.9 + 1.3 * rows, load.subject(run))
+        panels = drawing.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+        zero, run_end = load.span(run)
+        unit = unit_for(run_end - zero)
+        jobs = len(np.unique(every.job))
+        style.subtitle(
+            panels[0],
+            f"{counted(jobs, 'job')} in {spoken(part.end - part.begin)}, a panel for each row;"
+            " the rows take turns",
+        )
+        for number, panel in enumerate(panels):
+            own = row == number
+            panel.set_ylabel(f"row {number}")
+            labels = run.trace.job_id if jobs <= gantt.MOST_LABELS else None
+            gantt.draw(panel, every.at(own), color[own], part, zero, unit[0], labels)
+        drawing.supylabel("processors")
+        time_axis(panels[-1], part.begin - zero, part.end - zero, unit)
+        return drawing
+
+    def caption(self, facts: RunFacts) -> str:
+        return (
+            "The Ousterhout matrix over time: the columns that jobs hold in each row. Jobs of a row"
+            " run at the same time, and the rows take turns. A job that changes rows keeps its"
+            " columns and its color."
+        )
+
+    def words(self, facts: RunFacts) -> str:
+        return f"Rows of {facts.config['machine']} over time, with the columns that jobs held."
+
+
+def _rectangles_of_rows(run: Run, part: gantt.Window) -> tuple[gantt.Rectangles, NDArray[np.int64]]:
+    """Return the stays in a part of a run as rectangles, and the row of each."""
+    shown = sorted(
+        (stay for stay in stays(run) if stay.begin < part.end and stay.end > part.begin),
+        key=lambda stay: (stay.begin, stay.job),
+    )
+    found = [
+        (stay.job, stay.begin, stay.end, low, high, stay.row)
+        for stay in shown
+        for low, high in gantt.intervals(stay.columns, part.processors)
+    ]
+    job, begin, end, low, high, row = np.array(found, dtype=float).reshape(-1, 6).T
+    whole = [column.astype(np.int64) for column in (job, low, high, row)]
+    return gantt.Rectangles(whole[0], begin, end, whole[1], whole[2]), whole[3]

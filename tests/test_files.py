@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from optsched.binary_files import in_memory, read_bytes, read_head, sha256_of, write_bytes
 from optsched.errors import InputError
+from optsched.files import in_memory, read_bytes, read_head, sha256_of, write_bytes
 
 
 def test_gzip_is_told_by_content_not_by_name(tmp_path):
@@ -126,7 +126,7 @@ def test_what_does_not_fit_into_memory_is_told_with_the_file():
 
 
 def test_a_gzip_file_unpacks_to_no_more_than_a_multiple_of_its_size(tmp_path, monkeypatch):
-    monkeypatch.setattr("optsched.binary_files.MOST", 10**6)
+    monkeypatch.setattr("optsched.files.MOST", 10**6)
     (tmp_path / "usual.gz").write_bytes(gzip.compress(os.urandom(20_000) * 60))
     assert len(read_bytes(tmp_path / "usual.gz", 10**9)[0]) == 1_200_000
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(10**6)))

@@ -1,4 +1,7 @@
-"""Runs and comparisons read from their folders."""
+"""Runs and comparisons that are saved to folders, and read from them.
+
+File formats: ``docs/formats``.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +13,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched import folders
 from optsched.boxes.box import box_of_text
-from optsched.errors import InputError
-from optsched.folders import (
-    COMPARISON,
-    RUN,
-    checked_folder,
-    read_columns,
-    read_config,
-    read_frame,
-    read_json_lines,
-    read_object,
-    read_record,
-    read_summary,
-    read_table,
-)
+from optsched.compilation import clock
+from optsched.errors import InputError, brief
+from optsched.files import json_text, write_json, write_text, written, written_folder
 from optsched.machines.machine import Machine, read_machine
 from optsched.machines.torus import Torus
-from optsched.report.page import JOB, NAMES
-from optsched.report.run_comparison import OUTCOME
+from optsched.report.page import JOB, NAMES, OUTCOME, write_page
 from optsched.schedule import Migration, Schedule
-from optsched.simulator.job_table import Column, from_pandas
+from optsched.simulator.job_table import Column, empty, from_pandas, to_arrow
 from optsched.simulator.journal import Journal
 from optsched.simulator.run import Run
 from optsched.solvers.comparison import Comparison
@@ -40,6 +32,168 @@ from optsched.traces.trace import CleaningReport, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
+
+    from optsched.report.run_comparison import RunComparison
+
+
+def save(result: Run | Comparison, folder: str | Path, *, plots: bool = True) -> Path:
+    """Write a run or a comparison to a folder, completely or not at all, and return the folder.
+
+    Parameters
+    ----------
+    result : Run or Comparison
+        Result of `optsched.simulate` or `optsched.compare`.
+    folder : path
+        The folder; an earlier result of the same kind is replaced.
+    plots : bool
+        Whether to draw the pictures and write the page, ``report.html``.
+
+    Raises
+    ------
+    InputError
+        If the result is neither, or the folder cannot be written or holds something else.
+    """
+    if not isinstance(result, Run | Comparison):
+        expected = "expected a run or a comparison, of optsched.simulate or optsched.compare"
+        raise InputError(f"{brief(result)}; {expected}", field="result")
+    kind = folders.RUN if isinstance(result, Run) else folders.COMPARISON
+    with written_folder(Path(folder), kind) as temporary:
+        if isinstance(result, Run):
+            fill_run(result, temporary, plots=plots)
+        else:
+            fill_comparison(result, temporary, plots=plots)
+    return Path(folder)
+
+
+def fill_run(run: Run, folder: Path, *, plots: bool = True, keep: folders.Keep = "all") -> None:
+    """Write the files of a run into an existing folder.
+
+    ``run.json``, ``summary.json``, ``jobs.csv``, ``jobs.parquet``, ``decisions.parquet``, the
+    pictures and the page made of these files, ``migrations.parquet`` if there were migrations,
+    ``journal.parquet`` if there is a journal, and ``timing.json``. Only ``timing.json`` has
+    wall-clock figures: all other files are the same to the byte when the run is repeated.
+    """
+    began = clock()
+    write_json(folder / folders.RUN.marker, dict(run.config))
+    write_json(folder / "summary.json", run.summary)
+    if keep != "summary":
+        _write_tables(run, folder, csv=keep == "all")
+    timing = dict(run.timing) | {"write_seconds": clock() - began}
+    if plots:
+        began = clock()
+        from optsched.report.pictures import draw
+
+        draw(run, folder)
+        report_run(folder)
+        timing["plot_seconds"] = clock() - began
+    write_json(folder / "timing.json", timing)
+
+
+def _write_tables(run: Run, folder: Path, *, csv: bool) -> None:
+    import pyarrow.csv as pacsv
+
+    from optsched.simulator.problem_solver import COLUMNS
+
+    jobs = to_arrow(run.job_columns)
+    _write_table(jobs, folder / "jobs.parquet")
+    if csv:
+        plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
+        with written(folder / "jobs.csv") as stream:
+            pacsv.write_csv(jobs, stream, plain)
+    _write_table(
+        run.decisions if run.problems["time"] else empty(COLUMNS), folder / "decisions.parquet"
+    )
+    if run.schedule.migrations:
+        _write_table(run.migrations, folder / "migrations.parquet")
+    if run.journal is not None:
+        _write_table(run.journal.frame, folder / "journal.parquet")
+
+
+def _write_table(table: pa.Table | pd.DataFrame, file: Path) -> None:
+    from pyarrow import Table
+    from pyarrow.parquet import write_table
+
+    if not isinstance(table, Table):
+        table = Table.from_pandas(table, preserve_index=False)
+    with written(file) as stream:
+        write_table(table, stream)
+
+
+def report_run(folder: Path) -> Path:
+    """Write the page of a run folder from its files, and return the path of the page."""
+    from optsched.report import run_page
+
+    return write_page(run_page.page(folder), folder)
+
+
+def fill_comparison(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
+    """Write the files of a comparison into an existing folder.
+
+    ``comparison.json``, ``results.csv``, ``results.parquet``, ``table.csv``,
+    ``incumbents.parquet``, ``answers.jsonl``, the pictures and the page made of these files.
+    """
+    write_json(folder / folders.COMPARISON.marker, comparison.record)
+    for name, frame in (("results", comparison.results), ("table", comparison.table)):
+        write_text(folder / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
+    for name, frame in (("results", comparison.results), ("incumbents", comparison.incumbents)):
+        _write_table(frame, folder / f"{name}.parquet")
+    lines = [json_text(answer) + "\n" for answer in comparison.answers]
+    write_text(folder / "answers.jsonl", "".join(lines))
+    if plots:
+        from optsched.report.comparison_plots import draw
+
+        draw(comparison, folder)
+        report_comparison(folder)
+
+
+def report_comparison(folder: Path) -> Path:
+    """Write the page of a comparison folder from its files, and return the path of the page."""
+    from optsched.report import comparison_page
+
+    return write_page(comparison_page.page(folder), folder)
+
+
+def fill_runs(
+    comparison: RunComparison,
+    folder: Path,
+    paths: Sequence[str],
+    days: tuple[float, float] | None = None,
+) -> None:
+    """Write the files of a comparison of runs into an existing folder.
+
+    ``runs.json``, ``table.csv``, ``jobs.parquet``, the pictures and the page made of these files.
+    `paths` are those that a command names to repeat the comparison, and `days` the period of the
+    Gantt charts that it states. All files are the same to the byte when it is repeated.
+    """
+    import pyarrow as pa
+
+    from optsched.report.run_comparison import wait_column
+    from optsched.report.runs_plots import draw
+    from optsched.simulator.provenance import versions
+
+    runs = [
+        {"name": run.name, "path": run.path, "config": run.config, "summary": run.summary}
+        for run in comparison.runs
+    ]
+    about = {"paths": list(paths), "days": days, "runs": runs, "versions": versions()}
+    write_json(folder / folders.RUNS.marker, about)
+    table = comparison.table.to_csv(index=False, lineterminator="\n")
+    write_text(folder / "table.csv", table)
+    columns = dict(comparison.jobs)
+    for run in comparison.runs:
+        columns[wait_column(run.name)] = run.waits
+    arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
+    _write_table(pa.table(arrays), folder / "jobs.parquet")
+    draw(comparison, folder, days)
+    report_runs(folder)
+
+
+def report_runs(folder: Path) -> Path:
+    """Write the page of the folder of a comparison of runs, and return the path of the page."""
+    from optsched.report import run_comparison
+
+    return write_page(run_comparison.page(folder), folder)
 
 
 JOBS = {**JOB, **OUTCOME, "workload_name": "str", "allocated_resources": "str"}
@@ -80,7 +234,7 @@ class ReadRun(Run):
     notes: Any = _NotInFolder("they were shown when the run was made")
 
     def __init__(self, folder: Path) -> None:
-        config, summary = read_config(folder), read_summary(folder)
+        config, summary = folders.read_config(folder), folders.read_summary(folder)
         vars(self).update(folder=folder, config=config, summary=summary)
 
     folder: Path
@@ -92,7 +246,7 @@ class ReadRun(Run):
     @cached_property
     def timing(self) -> Mapping[str, float]:
         """Wall-clock figures of the simulation."""
-        return read_object(self.folder / "timing.json", {})
+        return folders.read_object(self.folder / "timing.json", {})
 
     @cached_property
     def trace(self) -> Trace:
@@ -174,10 +328,10 @@ class ReadRun(Run):
 
     @cached_property
     def _columns(self) -> dict[str, NDArray[Any]]:
-        return read_columns(self._file("jobs"), JOBS, OPTIONAL)
+        return folders.read_columns(self._file("jobs"), JOBS, OPTIONAL)
 
     def _frame(self, name: str, columns: Iterable[str] = ()) -> pd.DataFrame:
-        frame: pd.DataFrame = read_table(self._file(name), columns, None).to_pandas()
+        frame: pd.DataFrame = folders.read_table(self._file(name), columns, None).to_pandas()
         return frame
 
     def _file(self, name: str) -> Path:
@@ -228,7 +382,7 @@ def read_run(folder: str | Path) -> ReadRun:
     InputError
         If the folder is not that of a run, or a file is missing or damaged.
     """
-    return ReadRun(checked_folder(folder, RUN))
+    return ReadRun(folders.checked_folder(folder, folders.RUN))
 
 
 def read_comparison(folder: str | Path) -> Comparison:
@@ -244,12 +398,12 @@ def read_comparison(folder: str | Path) -> Comparison:
     InputError
         If the folder is not that of a comparison of solvers, or a file is missing or damaged.
     """
-    place = checked_folder(folder, COMPARISON)
-    record = read_record(place)
+    place = folders.checked_folder(folder, folders.COMPARISON)
+    record = folders.read_record(place)
     return Comparison(
-        results=read_frame(place / "results.parquet", RESULT_COLUMNS, LATER),
-        incumbents=read_frame(place / "incumbents.parquet", INCUMBENT_COLUMNS),
-        answers=tuple(read_json_lines(place / "answers.jsonl")),
+        results=folders.read_frame(place / "results.parquet", RESULT_COLUMNS, LATER),
+        incumbents=folders.read_frame(place / "incumbents.parquet", INCUMBENT_COLUMNS),
+        answers=tuple(folders.read_json_lines(place / "answers.jsonl")),
         **{name: tuple(record.pop(name, ())) for name in TOLD},
         config=record,
     )
