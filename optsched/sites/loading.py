@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
-from optsched.binary_files import read_head
+from optsched.binary_files import read_bytes, read_head
 from optsched.content import bundled_sites
 from optsched.errors import InputError, no_such_file
 from optsched.files import check_name
-from optsched.sites.host_lists import hosts_of, number_of_hosts, read_together
-from optsched.sites.records import Notes
-from optsched.sites.reservations import Reservation, read_reservations
+from optsched.numbers import whole_number
+from optsched.sites.parts import ADMITS, FLOATS, Reservation, Topology, repeated
 from optsched.sites.site import NODE_NAME, Node, Partition, Site
 from optsched.sites.site_file import read_site_file
-from optsched.sites.slurm_amounts import INFINITE, licences, whole_amount
-from optsched.sites.slurm_json import (
+from optsched.sites.slurm_files import (
     UNSET,
+    Line,
+    Notes,
     RecordFields,
     captured_file,
     captured_time,
-    is_json,
-    read_dump,
-)
-from optsched.sites.slurm_lines import (
-    Line,
     check_keys,
     configuration_lines,
+    is_json,
     printed_lines,
+    read_dump,
     read_text,
+)
+from optsched.sites.slurm_notation import (
+    INFINITE,
+    hosts,
+    hosts_of,
+    licences,
+    number_of_hosts,
+    read_together,
+    whole_amount,
 )
 from optsched.sites.slurm_partitions import (
     Access,
@@ -48,7 +57,6 @@ from optsched.sites.slurm_site import (
     state_of,
 )
 from optsched.sites.slurm_topology import read_first_topologies
-from optsched.sites.topology import Topology
 from optsched.text_files import lines_of
 
 PARTITIONS = ("partitions.txt", "partitions.json")
@@ -173,6 +181,88 @@ def _licences(
         left[name] = min(source.count(keys[2]), total[name])
         reserved[name] = source.count(keys[3])
     return total, left, reserved
+
+
+_RESERVATION = re.compile(r"ReservationName=(\S+) StartTime=")
+_RESERVED_NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
+_RESERVED_LICENCES = re.compile(r" Licenses=(\S+) State=")
+_PAIRS = re.compile(r" ([A-Za-z]+)=(\S*)")
+
+
+@read_together()
+def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
+    """Return the reservations in a file.
+
+    `path`: what ``scontrol show reservations`` wrote with ``--json``, or with ``--oneliner`` where
+    a version has no JSON; plain or gzip. The text has local times, so these are not known, and the
+    nodes count as reserved at all times.
+    """
+    path = Path(path)
+    data, _ = read_bytes(path)
+    if data.lstrip().startswith(b"{"):
+        dump = read_dump(path, "reservations")
+        records = (RecordFields(dump, place) for place in range(len(dump.records)))
+        found = tuple(map(_from_record, records))
+    else:
+        found = _from_text(data.decode("utf-8", errors="replace"), path)
+    if (twice := repeated(each.name for each in found)) is not None:
+        raise InputError(f"{twice}: is there twice; expected different names", file=path)
+    return found
+
+
+def _from_record(record: RecordFields) -> Reservation:
+    name, nodes = record.text("name"), record.parsed("node_list", hosts)
+    begin, kept = record.instant("start_time") or -math.inf, record.parsed("licenses", licences)
+    now, flags = record.dump.time, record.words("flags")
+    listed = {key: _admitted(",".join(record.words(key))) for key in ADMITS}
+    admits = {key: names for key, names in listed.items() if names}
+    has_parts = bool(record.value("core_specializations")) or "gres/" in record.text("tres")
+    rest = flags, admits, record.count("core_count"), has_parts
+    if name and FLOATS in flags and now is not None and now <= begin:
+        return Reservation(name, nodes, -math.inf, math.inf, kept, begin - now, *rest)
+    fields = name, nodes, begin, record.instant("end_time") or math.inf, kept
+    try:
+        return Reservation(*fields, None, *rest)
+    except InputError as error:
+        if error.field == "name":
+            raise record.wrong("name", "a name") from None
+        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:4])
+        message = f"{record.dump.name(record.place)}: {end}; expected a time after {start}"
+        raise InputError(message, file=record.dump.path, field="end_time") from None
+
+
+def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
+    found = []
+    for place, line in lines_of(text, path):
+        if not line.strip() or line.startswith("No reservations"):
+            continue
+        name, nodes = _RESERVATION.match(line), _RESERVED_NODES.search(line)
+        if name is None or nodes is None:
+            expected = "expected a line of a reservation, as --oneliner writes it"
+            raise InputError(expected, file=path, line=place)
+        listed = "" if nodes[1] == "(null)" else nodes[1]
+        try:
+            there = hosts(listed)
+        except InputError as error:
+            raise InputError(*error.mistakes, file=path, line=place, field="Nodes") from None
+        has = _RESERVED_LICENCES.search(line)
+        try:
+            kept = licences("" if has is None or has[1] in UNSET else has[1])
+        except InputError as error:
+            raise InputError(*error.mistakes, file=path, line=place, field="Licenses") from None
+        said = dict(reversed(_PAIRS.findall(line)))
+        listed = {key: _admitted(said.get(shown, "")) for key, shown in ADMITS.items()}
+        admits = {key: names for key, names in listed.items() if names}
+        cores = whole_number(said.get("CoreCnt", "")) or 0
+        has_parts = "CoreIDs" in said or "gres/" in said.get("TRES", "")
+        flags = _admitted(said.get("Flags", ""))
+        rest = flags, admits, cores, has_parts
+        found.append(Reservation(name[1], there, -math.inf, math.inf, kept, None, *rest))
+    return tuple(found)
+
+
+def _admitted(text: str) -> tuple[str, ...]:
+    return () if text in UNSET else tuple(word for word in text.split(",") if word)
 
 
 TABLES = ("nodename", "partitionname", "downnodes", "nodeset")

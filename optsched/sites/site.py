@@ -20,10 +20,17 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LONGEST, MOST_CAPACITY
-from optsched.sites.host_lists import host_list
-from optsched.sites.records import Ints, Record, repeated, whole_numbers
-from optsched.sites.reservations import Reservation
-from optsched.sites.topology import MOST_NODES, Topology, Torus
+from optsched.sites.parts import (
+    MOST_NODES,
+    Ints,
+    Record,
+    Reservation,
+    Topology,
+    Torus,
+    repeated,
+    whole_numbers,
+)
+from optsched.sites.slurm_notation import host_list
 
 DEEPEST = 20
 """Most parentheses within each other."""

@@ -17,11 +17,26 @@ from optsched.binary_files import write_bytes
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import REQUIRED, Kind, Of, Parsed, Table, flag
 from optsched.numbers import LARGEST, MOST_CAPACITY
-from optsched.sites.host_lists import host_list_in_order, hosts_of, read_together
-from optsched.sites.reservations import Reservation, overlapping
+from optsched.sites.parts import (
+    Blocks,
+    Places,
+    Reservation,
+    Topology,
+    Torus,
+    Tree,
+    blocks_of,
+    overlapping,
+    tree_of,
+)
 from optsched.sites.site import STATES, Node, Partition, Site, described, some, typed
-from optsched.sites.slurm_amounts import megabytes, seconds, time_text
-from optsched.sites.topology import Blocks, Places, Topology, Torus, Tree, blocks_of, tree_of
+from optsched.sites.slurm_notation import (
+    host_list_in_order,
+    hosts_of,
+    megabytes,
+    read_together,
+    seconds,
+    time_text,
+)
 from optsched.text_files import read_toml
 
 KEYS = (

@@ -15,12 +15,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.sites.host_lists import hosts_of
-from optsched.sites.records import Notes, repeated
+from optsched.sites.parts import repeated
 from optsched.sites.site import Partition
-from optsched.sites.slurm_amounts import INFINITE, megabytes, seconds, time_text
-from optsched.sites.slurm_json import is_json, number, read_dump
-from optsched.sites.slurm_lines import Line, printed_lines, read_text
+from optsched.sites.slurm_files import (
+    Line,
+    Notes,
+    is_json,
+    number,
+    printed_lines,
+    read_dump,
+    read_text,
+)
+from optsched.sites.slurm_notation import INFINITE, hosts_of, megabytes, seconds, time_text
 from optsched.text_files import lines_of
 
 USUAL: Mapping[str, tuple[str, ...]] = {

@@ -13,14 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.sites.records import Ints, Notes, whole_numbers
-from optsched.sites.reservations import Reservation, overlapping
+from optsched.sites.parts import Ints, Reservation, Topology, overlapping, whole_numbers
 from optsched.sites.site import NODE_NAME, Node, Partition, Site, described, typed
-from optsched.sites.slurm_amounts import SHARED, Shares, gres, shares_in_use, tres
-from optsched.sites.slurm_json import UNSET, RecordFields, is_json, read_dump
-from optsched.sites.slurm_lines import Line, printed_lines
+from optsched.sites.slurm_files import (
+    UNSET,
+    Line,
+    Notes,
+    RecordFields,
+    is_json,
+    printed_lines,
+    read_dump,
+)
+from optsched.sites.slurm_notation import SHARED, Shares, gres, shares_in_use, tres
 from optsched.sites.slurm_partitions import Access
-from optsched.sites.topology import Topology
 
 DOWN = frozenset(
     (

@@ -16,12 +16,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.fields import REQUIRED, Kind, Parsed, Table
-from optsched.sites.host_lists import hosts_of
-from optsched.sites.records import Notes
-from optsched.sites.site import some
-from optsched.sites.slurm_json import captured_file
-from optsched.sites.slurm_lines import Line, configuration_lines, printed_lines, read_text
-from optsched.sites.topology import (
+from optsched.sites.parts import (
     MOST_NODES,
     Blocks,
     Places,
@@ -31,6 +26,16 @@ from optsched.sites.topology import (
     blocks_of,
     tree_of,
 )
+from optsched.sites.site import some
+from optsched.sites.slurm_files import (
+    Line,
+    Notes,
+    captured_file,
+    configuration_lines,
+    printed_lines,
+    read_text,
+)
+from optsched.sites.slurm_notation import hosts_of
 
 DEEPEST, MOST_VALUES = 50, 100_000
 """Most values of a YAML document within each other, and most in all."""

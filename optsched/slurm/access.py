@@ -10,7 +10,7 @@ import numpy as np
 
 from optsched.durations import short
 from optsched.numbers import counted, whole_number
-from optsched.sites.reservations import FLEX, Reservation
+from optsched.sites.parts import FLEX, Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_partitions import Access, of_gpu
 from optsched.slurm.limits import Limits

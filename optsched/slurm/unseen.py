@@ -12,9 +12,9 @@ import numpy as np
 
 from optsched.durations import short
 from optsched.numbers import counted
-from optsched.sites.host_lists import host_list
+from optsched.sites.parts import MAGNETIC
 from optsched.sites.requests import licences_asked
-from optsched.sites.reservations import MAGNETIC
+from optsched.sites.slurm_notation import host_list
 from optsched.slurm.access import (
     NO_RULES,
     admits,

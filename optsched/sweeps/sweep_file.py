@@ -41,7 +41,7 @@ from optsched.text_files import read_toml
 from optsched.traces.cleaning import Days, Span, span_of
 from optsched.traces.reading import find_trace
 from optsched.traces.requests import demands_file
-from optsched.traces.scaling import check_load, check_shake
+from optsched.traces.transformations import check_load, check_shake
 from optsched.workloads.spec_file import find_workload, read_workload
 
 DIGITS = 12

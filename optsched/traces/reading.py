@@ -12,7 +12,7 @@ from optsched.binary_files import in_memory, read_head, write_bytes, written_byt
 from optsched.errors import InputError, UnknownNameError, no_such_file, path_of
 from optsched.files import check_output
 from optsched.registry import readers
-from optsched.sites.slurm_json import near_miss, with_commas
+from optsched.sites.slurm_files import near_miss, with_commas
 from optsched.traces import catalogue, cleaning
 from optsched.traces.catalogue import samples
 from optsched.traces.formats import TableFormat, TraceFormat, without_gz

@@ -18,8 +18,8 @@ from optsched.binary_files import sha256_of
 from optsched.errors import InputError, NoJobsError
 from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.sites.slurm_amounts import SHARED
-from optsched.sites.slurm_json import RecordFields, read_dump, text
+from optsched.sites.slurm_files import RecordFields, read_dump, text
+from optsched.sites.slurm_notation import SHARED
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.requests import QUANTITIES, TEXT_OF, numbered
 from optsched.traces.swf import unusual

@@ -21,9 +21,9 @@ from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.sites.records import repeated
-from optsched.sites.slurm_amounts import megabytes, seconds, tres
-from optsched.sites.slurm_json import NO_VALUE, UNSET, text
+from optsched.sites.parts import repeated
+from optsched.sites.slurm_files import NO_VALUE, UNSET, text
+from optsched.sites.slurm_notation import megabytes, seconds, tres
 from optsched.text_files import LONGEST_LINE, too_long
 from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, check_utf8, shown
 from optsched.traces.sacct import (

@@ -8,12 +8,10 @@ import tracemalloc
 import pytest
 
 from optsched.errors import InputError
-from optsched.sites.host_lists import hosts_of
-from optsched.sites.records import Notes
+from optsched.sites.parts import Blocks, Places, Torus, Tree
 from optsched.sites.site import parse_constraint
-from optsched.sites.slurm_amounts import gres, megabytes, seconds, time_text, tres
-from optsched.sites.slurm_json import number, read_dump
-from optsched.sites.slurm_lines import configuration_lines, printed_lines
+from optsched.sites.slurm_files import Notes, configuration_lines, number, printed_lines, read_dump
+from optsched.sites.slurm_notation import gres, hosts_of, megabytes, seconds, time_text, tres
 from optsched.sites.slurm_topology import (
     parse_yaml,
     read_first_topologies,
@@ -21,7 +19,6 @@ from optsched.sites.slurm_topology import (
     read_topologies,
     read_topology_conf,
 )
-from optsched.sites.topology import Blocks, Places, Torus, Tree
 
 NAMES = hosts_of("c[01-40],g[01-16],h[1-4],m[1-4]")
 INDEX = {name: place for place, name in enumerate(NAMES)}

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optsched.sites.host_lists import hosts_of
-from optsched.sites.reservations import read_reservations
+from optsched.sites.loading import read_reservations
+from optsched.sites.parts import Blocks, Torus, Tree
 from optsched.sites.site import Partition, Site
+from optsched.sites.slurm_notation import hosts_of
 from optsched.sites.slurm_topology import read_topologies, read_topology_conf
-from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.queue import Allocation, Queue, QueuedJob, read_queue
 from optsched.slurm.running import held_by
 from optsched.slurm.supply import Supply

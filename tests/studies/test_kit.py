@@ -28,9 +28,8 @@ from optsched.studies.claims import (
     without_noise,
 )
 from optsched.studies.effects import average
-from optsched.studies.evaluation import evaluate
 from optsched.studies.figures import Column, claims_panel, specification_curve
-from optsched.studies.folder import StudyFolder
+from optsched.studies.folder import StudyFolder, evaluate
 from optsched.studies.intervals import Interval
 from optsched.studies.running import labelled, looked_at, study_runs
 

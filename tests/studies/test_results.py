@@ -10,8 +10,7 @@ import pytest
 from optsched.cli.pages import verdicts
 from optsched.content import bundled
 from optsched.studies import page
-from optsched.studies.evaluation import Evaluated, check, evaluate, read_results
-from optsched.studies.folder import PLAN, StudyFolder
+from optsched.studies.folder import PLAN, Evaluated, StudyFolder, check_page, evaluate, read_results
 
 FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.py"))
 
@@ -19,7 +18,7 @@ FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.p
 @pytest.mark.parametrize("name", FOLDERS)
 def test_the_page_of_a_folder_agrees_with_its_results(name):
     """Otherwise: optsched study NAME --check."""
-    assert check(StudyFolder(bundled("studies") / name))[0] == []
+    assert check_page(StudyFolder(bundled("studies") / name))[0] == []
 
 
 @pytest.mark.long

@@ -9,11 +9,11 @@ import numpy as np
 
 from optsched.content import bundled
 from optsched.simulator.simulate import simulate
-from optsched.traces.annotations import evaluate, infer_files
 from optsched.traces.facts import facts
 from optsched.traces.rackham import write_rackham
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import evaluate, infer_files
 
 SAMPLE = bundled("traces") / "samples" / "sample-8x20.rackham"
 SEED = 20220910
