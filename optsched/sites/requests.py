@@ -77,16 +77,6 @@ def _shares(totals: Sequence[int], chunks: int) -> tuple[int, ...]:
 
 CORES, MEMORY = "cores", "memory"
 
-NUMBERS = (
-    *("processors", "nodes", "tasks", "cores_per_task", "tasks_per_node"),
-    *("memory_per_node", "memory_per_core"),
-    *("gpus", "gpus_per_node", "gpus_per_task", "exclusive", "allocated_nodes"),
-)
-"""Columns of numbers that are read, where a trace has them; -1 is unknown."""
-
-TEXTS = ("partition_name", "gpu_type", "features", "licences", "reservation")
-"""Columns of texts that are read, where a trace has them; the empty text is unknown."""
-
 BEYOND_RESERVATION = "it cannot end within its reservation"
 
 Flags = NDArray[np.bool_]
@@ -142,9 +132,11 @@ class Requests:
         limits = sorted({each.max_time for each in site.partitions})
         classes = np.searchsorted(limits, jobs["requested_time"])
         too_late = self._too_late(jobs)
-        columns: list[list[Any]]
-        columns = [_whole(jobs.get(name), len(classes)) for name in NUMBERS]
-        columns += [_texts(jobs.get(name), len(classes)) for name in TEXTS]
+        columns: list[list[Any]] = [
+            jobs[name].tolist() if name in jobs else [unknown] * len(classes)
+            for names, unknown in ((NUMBERS, -1), (TEXTS, ""))
+            for name in names
+        ]
         known: dict[tuple[Any, ...], int] = {}
         self._known: dict[tuple[Chunks, ...] | str, int] = {}
         # Number of the request of each job. It is negative for one that can never start.
@@ -330,7 +322,7 @@ class _Allowed(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What jobs ask for, in the columns `NUMBERS` and `TEXTS`, and whether that is too late."""
+    """What jobs ask for, in columns of numbers and of texts, and whether that is too late."""
 
     processors: int
     nodes: int
@@ -385,6 +377,12 @@ class _Asked(NamedTuple):
         if self.gpus_per_node > 0:
             least = max(least, -(-self.gpus // self.gpus_per_node))
         return least
+
+
+_FIRST_TEXT = _Asked._fields.index("partition_name")
+
+NUMBERS, TEXTS = _Asked._fields[:_FIRST_TEXT], _Asked._fields[_FIRST_TEXT:-1]
+"""Columns of numbers and of texts that are read, where a trace has them; -1 and "" are unknown."""
 
 
 class _Amounts:
@@ -479,14 +477,6 @@ def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
     if any(found[name] > total for name, total in there.items()):
         raise NeverStartsError("it asks for more licences than the site has")
     return tuple(found[name] for name in there)
-
-
-def _whole(column: NDArray[Any] | None, jobs: int) -> list[int]:
-    return [-1] * jobs if column is None else [int(number) for number in column.tolist()]
-
-
-def _texts(column: NDArray[np.object_] | None, jobs: int) -> list[str]:
-    return [""] * jobs if column is None else column.tolist()
 
 
 class Windows(NamedTuple):

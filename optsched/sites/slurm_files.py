@@ -237,17 +237,6 @@ def number(value: Any, otherwise: float | None = None) -> Any:
     return value if type(value) in (int, float) else otherwise
 
 
-def words(value: Any) -> tuple[str, ...]:
-    """Return the texts of a list, or of a text with commas.
-
-    >>> words("ib,skylake"), words(["IDLE", "DRAIN"]), words(None)
-    (('ib', 'skylake'), ('IDLE', 'DRAIN'), ())
-    """
-    if isinstance(value, str):
-        return tuple(word for word in (part.strip() for part in value.split(",")) if word)
-    return tuple(str(word) for word in value) if isinstance(value, list) else ()
-
-
 def text(value: Any) -> str:
     """Return a text, empty for one that stands for no value."""
     return "" if not isinstance(value, str) or value in UNSET else value

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.binary_files import read_bytes, write_bytes
+from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
@@ -148,16 +148,6 @@ def read_rackham(path: str | Path) -> Trace:
         annotations=annotations,
         limits_hold=True,
     )
-
-
-def write_rackham(trace: Trace, path: str | Path) -> None:
-    """Write a trace in the format of Gonthier et al.; gzipped if the name ends in ``.gz``.
-
-    The time that a running job has run before the start is added to its run time and requested
-    time. Without categories every job counts as evaluated. Columns that the format cannot hold are
-    left out, and named in the log.
-    """
-    write_bytes(path, _encode(trace, Path(path)))
 
 
 def _encode(trace: Trace, path: Path) -> bytes:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.binary_files import opened, write_bytes
+from optsched.binary_files import opened
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
@@ -280,14 +280,6 @@ def read_swf(path: str | Path, *, unknown_negative: bool = False) -> Trace:
             | jobs.negative
             | {"comment lines between jobs": jobs.comments_between},
         )
-
-
-def write_swf(trace: Trace, path: str | Path) -> None:
-    """Write a trace in the Standard Workload Format; gzipped if the name ends in ``.gz``.
-
-    The header is kept; a ``Note`` line records the cleaning of a cleaned trace.
-    """
-    write_bytes(path, _encode(trace, Path(path)))
 
 
 def _encode(trace: Trace, path: Path) -> bytes:

@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.binary_files import read_bytes, write_bytes
+from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.registry import readers
 from optsched.traces.formats import (
@@ -76,15 +76,6 @@ def read_parquet(path: str | Path, columns: Mapping[str, str] | None = None) -> 
         header=_header(metadata, path),
         limits_hold=_limits_hold(metadata, path),
     )
-
-
-def write_parquet(trace: Trace, path: str | Path) -> None:
-    """Write a trace as Parquet, with annotations and texts; gzipped if the name ends in ``.gz``.
-
-    Columns that are unknown for all jobs are left out. A further line of the header records the
-    cleaning of a cleaned trace.
-    """
-    write_bytes(path, _encode_parquet(trace, Path(path)))
 
 
 def _encode_parquet(trace: Trace, path: Path) -> bytes:
@@ -168,14 +159,6 @@ def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Trac
     return trace_of(
         table.schema, table.column, columns or {}, name=stem(path), path=path, sha256=sha256
     )
-
-
-def write_csv(trace: Trace, path: str | Path) -> None:
-    """Write a trace as CSV, with all annotations and texts; gzipped if the name ends in ``.gz``.
-
-    The header of the trace is left out, and its lines are counted in the log.
-    """
-    write_bytes(path, _encode_csv(trace, Path(path)))
 
 
 def _encode_csv(trace: Trace, path: Path) -> bytes:
