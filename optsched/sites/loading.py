@@ -169,8 +169,7 @@ def _licences(
     keys = ("licensename", "total", "free", "reserved")
     sources: Iterable[Line | RecordFields] = printed_lines(path)
     if is_json(path):
-        dump = read_dump(path, "licenses")
-        sources = (RecordFields(dump, place) for place in range(len(dump.records)))
+        sources = read_dump(path, "licenses").fields
         keys = ("LicenseName", "Total", "Free", "Reserved")
     total, left, reserved = {}, {}, {}
     for source in sources:
@@ -200,9 +199,7 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
     path = Path(path)
     data, _ = read_bytes(path)
     if data.lstrip().startswith(b"{"):
-        dump = read_dump(path, "reservations")
-        records = (RecordFields(dump, place) for place in range(len(dump.records)))
-        found = tuple(map(_from_record, records))
+        found = tuple(map(_from_record, read_dump(path, "reservations").fields))
     else:
         found = _from_text(data.decode("utf-8", errors="replace"), path)
     if (twice := repeated(each.name for each in found)) is not None:
@@ -240,23 +237,16 @@ def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
         if name is None or nodes is None:
             expected = "expected a line of a reservation, as --oneliner writes it"
             raise InputError(expected, file=path, line=place)
-        listed = "" if nodes[1] == "(null)" else nodes[1]
-        try:
-            there = hosts(listed)
-        except InputError as error:
-            raise InputError(*error.mistakes, file=path, line=place, field="Nodes") from None
         has = _RESERVED_LICENCES.search(line)
-        try:
-            kept = licences("" if has is None or has[1] in UNSET else has[1])
-        except InputError as error:
-            raise InputError(*error.mistakes, file=path, line=place, field="Licenses") from None
         said = dict(reversed(_PAIRS.findall(line)))
+        said |= {"Nodes": nodes[1], "Licenses": "" if has is None else has[1]}
+        pairs = Line("ReservationName", said, path, place)
         listed = {key: _admitted(said.get(shown, "")) for key, shown in ADMITS.items()}
         admits = {key: names for key, names in listed.items() if names}
         cores = whole_number(said.get("CoreCnt", "")) or 0
         has_parts = "CoreIDs" in said or "gres/" in said.get("TRES", "")
-        flags = _admitted(said.get("Flags", ""))
-        rest = flags, admits, cores, has_parts
+        rest = _admitted(said.get("Flags", "")), admits, cores, has_parts
+        there, kept = pairs.parsed("Nodes", hosts), pairs.parsed("Licenses", licences)
         found.append(Reservation(name[1], there, -math.inf, math.inf, kept, None, *rest))
     return tuple(found)
 

@@ -420,15 +420,11 @@ def _torus(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topolo
     return Torus(tuple(dims), np.array(at, dtype=np.int64), tuple(found))
 
 
-def _flat(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topology:
-    return tree_of([], index, strange)
-
-
 _MAKERS: Mapping[str, Callable[[_Table, Mapping[str, int], list[str]], Topology]] = {
     "tree": _tree,
     "blocks": _blocks,
     "torus": _torus,
-    "flat": _flat,
+    "flat": lambda part, index, strange: tree_of([], index, strange),
 }
 
 
@@ -443,7 +439,7 @@ def _known_nodes(part: _Table, key: str, names: Sequence[str], index: Mapping[st
 
 
 def _lines(site: Site) -> Iterator[str]:
-    yield f"name = {_quoted(site.name)}"
+    yield f"name = {_value(site.name)}"
     if alone := _without_partition(site):
         yield f"unpartitioned = {_hosts_text(alone)}"
     yield from _node_lines(site)
@@ -456,7 +452,7 @@ def _lines(site: Site) -> Iterator[str]:
         yield from ("", "[topology]" if len(site.topologies) == 1 else "[[topology]]")
         yield from _topology_lines(site, name)
     for place, reservation in enumerate(site.reservations):
-        yield from ("", "[[reservations]]", f"name = {_quoted(reservation.name)}")
+        yield from ("", "[[reservations]]", f"name = {_value(reservation.name)}")
         yield f"nodes = {_hosts_text(reservation.nodes)}"
         for key, at in (("start", reservation.start), ("end", reservation.end)):
             if math.isfinite(at):
@@ -472,7 +468,7 @@ def _node_lines(site: Site) -> Iterator[str]:
     for number, (alike_here, group) in enumerate(groupby(zip(alike, site.nodes), lambda p: p[0])):
         row, features, state, reason = alike_here
         yield from ("", "[[nodes]]")
-        yield f"names = {_quoted(host_list_in_order(node for _, node in group))}"
+        yield f"names = {_hosts_text([node for _, node in group])}"
         yield f"cores = {row[0]}"
         yield f"memory = {row[1]}"
         amounts = {
@@ -481,12 +477,9 @@ def _node_lines(site: Site) -> Iterator[str]:
             if amount or (nowhere and number == 0)
         }
         yield from _resource_lines(amounts)
-        if features:
-            yield f"features = [{', '.join(map(_quoted, features))}]"
-        if state != "up":
-            yield f"state = {_quoted(state)}"
-        if reason:
-            yield f"reason = {_quoted(reason)}"
+        for key, value in (("features", features), ("state", state), ("reason", reason)):
+            if value != _NODE[key][1]:
+                yield f"{key} = {_value(value)}"
 
 
 def _resource_lines(amounts: dict[str, int]) -> Iterator[str]:
@@ -495,38 +488,22 @@ def _resource_lines(amounts: dict[str, int]) -> Iterator[str]:
     if "gpu" in amounts and (not types or sum(types.values()) == amounts["gpu"]):
         gpus = _table(types) if types else str(amounts["gpu"])
         yield f"gpus = {gpus}"
-        amounts = {name: many for name, many in amounts.items() if not _is_gpu(name)}
+        amounts = {name: amounts[name] for name in amounts if name.partition(":")[0] != "gpu"}
     if amounts:
         yield f"resources = {_table(amounts)}"
 
 
-def _is_gpu(name: str) -> bool:
-    return name.partition(":")[0] == "gpu"
-
-
 def _partition_lines(site: Site, partition: Partition) -> Iterator[str]:
     yield from ("", "[[partitions]]")
-    yield f"name = {_quoted(partition.name)}"
+    yield f"name = {_value(partition.name)}"
     everything = len(partition.nodes) == len(site.nodes)
     names = [site.nodes[place] for place in partition.nodes.tolist()]
-    yield f"nodes = {_quoted('ALL') if everything else _hosts_text(names)}"
-    if partition.default:
-        yield "default = true"
-    if partition.max_time < math.inf:
-        yield f"max_time = {_quoted(time_text(partition.max_time))}"
-    if partition.max_nodes < math.inf:
-        yield f"max_nodes = {int(partition.max_nodes)}"
-    if partition.exclusive:
-        yield "exclusive = true"
-    if partition.exclusive_user:
-        yield "exclusive_user = true"
-    if not partition.up:
-        yield "up = false"
-    for name, usual in (("priority_tier", 1), ("priority_factor", 1), ("memory_per_core", 0)):
-        if (value := getattr(partition, name)) != usual:
-            yield f"{name} = {value}"
-    if partition.topology:
-        yield f"topology = {_quoted(partition.topology)}"
+    yield f"nodes = {_value('ALL') if everything else _hosts_text(names)}"
+    for key, (_, usual) in (*_PARTITION.items(), ("topology", (_NAME, ""))):
+        value = getattr(partition, key)
+        if value != usual and usual is not REQUIRED:
+            value = time_text(value) if key == "max_time" else value
+            yield f"{key} = {_value(int(value) if key == 'max_nodes' else value)}"
 
 
 def _topology_lines(site: Site, name: str) -> Iterator[str]:
@@ -534,27 +511,26 @@ def _topology_lines(site: Site, name: str) -> Iterator[str]:
     kind = {Tree: "tree", Blocks: "blocks", Torus: "torus"}[type(topology)]
     if isinstance(topology, Tree) and not topology.switches:
         kind = "flat"
-    yield f"kind = {_quoted(kind)}"
+    yield f"kind = {_value(kind)}"
     if name != kind:
-        yield f"name = {_quoted(name)}"
+        yield f"name = {_value(name)}"
     if alone := _unconnected(site, name):
         yield f"unconnected = {_hosts_text(alone)}"
     if isinstance(topology, Torus):
-        yield f"dims = [{', '.join(map(str, topology.dims))}]"
+        yield f"dims = {_value(topology.dims)}"
         names = [site.nodes[place] if place >= 0 else "" for place in topology.nodes.tolist()]
-        listed = f"[{', '.join(map(_quoted, names))}]"
-        yield f"nodes = {_hosts_text(names) if all(names) else listed}"
+        yield f"nodes = {_hosts_text(names) if all(names) else _value(names)}"
         for places in topology.places:
             yield "[[topology.places]]"
             for key, numbers in zip(places._fields, places):
-                yield f"{key} = [{', '.join(map(str, numbers))}]"
+                yield f"{key} = {_value(numbers)}"
         return
     members: dict[int, list[str]] = {}
     for node, group in zip(site.nodes, topology.group.tolist()):
         members.setdefault(group, []).append(node)
     if isinstance(topology, Blocks):
         if topology.sizes:
-            yield f"sizes = [{', '.join(map(str, topology.sizes))}]"
+            yield f"sizes = {_value(topology.sizes)}"
         yield "[topology.blocks]"
         for number, block in enumerate(topology.names):
             yield f"{_key(block)} = {_hosts_text(members.get(number, []))}"
@@ -564,14 +540,13 @@ def _topology_lines(site: Site, name: str) -> Iterator[str]:
         for switch, parent in zip(topology.switches, topology.parent.tolist()):
             lower.setdefault(parent, []).append(switch)
         for number, switch in enumerate(topology.switches):
-            inner = ", ".join(map(_quoted, lower.get(number, [])))
             nodes = _hosts_text(members.get(number, []))
-            yield f"{_key(switch)} = {f'[{inner}]' if inner else nodes}"
+            yield f"{_key(switch)} = {_value(lower[number]) if number in lower else nodes}"
 
 
-def _quoted(text: str) -> str:
-    # a JSON text is a TOML one, but for DEL, which TOML has escaped
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _value(value: Any) -> str:
+    # what JSON writes but for objects is TOML, if DEL is escaped
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _instant_text(at: float) -> str:
@@ -582,7 +557,7 @@ def _instant_text(at: float) -> str:
 
 
 def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _quoted(name)
+    return name if _BARE.fullmatch(name) else _value(name)
 
 
 def _table(amounts: Mapping[str, int]) -> str:
@@ -590,4 +565,4 @@ def _table(amounts: Mapping[str, int]) -> str:
 
 
 def _hosts_text(names: Sequence[str]) -> str:
-    return _quoted(host_list_in_order(names))
+    return _value(host_list_in_order(names))

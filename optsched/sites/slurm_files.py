@@ -155,6 +155,11 @@ class Dump(NamedTuple):
     time: int | None = None
     errors: str = ""  # what Slurm reports to have failed beside the records
 
+    @property
+    def fields(self) -> list[RecordFields]:
+        """The records, whose fields are checked as they are taken."""
+        return [RecordFields(self, place) for place in range(len(self.records))]
+
     def name(self, place: int) -> str:
         """Return the name of a record, from 0, for messages."""
         record = self.records[place]

@@ -104,17 +104,16 @@ def host_list(names: Iterable[str]) -> str:
     >>> host_list(["c10", "c09", "c12", "login", "c9", "g1"])
     'c[9,09-10,12],g1,login'
     """
-    groups: dict[str, set[tuple[int, int]]] = {}
+    groups: dict[str, set[str]] = {}
     for name in names:
-        match = _NUMBERED.fullmatch(name)
-        if match is None:
-            groups.setdefault(name, set()).add((-1, -1))
-        else:
-            number = int(match[2])
-            # as wide as padding demands; without padding, numbers of all widths make one range
-            width = len(match[2]) if match[2][0] == "0" and len(match[2]) > 1 else 0
-            groups.setdefault(match[1], set()).add((width, number))
-    return ",".join(text for prefix in sorted(groups) for text in _entries(prefix, groups[prefix]))
+        prefix, digits = _split(name)
+        groups.setdefault(prefix, set()).add(digits)
+    return _written(
+        (prefix, ranges)
+        for prefix in sorted(groups)
+        for ranges in ([[""]] if "" in groups[prefix] else [], _ranges(groups[prefix] - {""}))
+        if ranges
+    )
 
 
 def host_list_in_order(names: Iterable[str]) -> str:
@@ -125,8 +124,7 @@ def host_list_in_order(names: Iterable[str]) -> str:
     """
     groups: list[tuple[str, list[list[str]]]] = []  # prefix, and ranges of numbers
     for name in names:
-        match = _NUMBERED.fullmatch(name)
-        prefix, digits = (name, "") if match is None else (match[1], match[2])
+        prefix, digits = _split(name)
         if not (digits and groups and groups[-1][0] == prefix and groups[-1][1][0][0]):
             groups.append((prefix, [[digits]]))
             continue
@@ -136,46 +134,36 @@ def host_list_in_order(names: Iterable[str]) -> str:
             ranges[-1][1:] = [digits]
         else:
             ranges.append([digits])
-    return ",".join(
-        prefix + (text if text.isdigit() or not text else f"[{text}]")
-        for prefix, ranges in groups
-        for text in [",".join("-".join(each) for each in ranges)]
-    )
+    return _written(groups)
 
 
-def _entries(prefix: str, numbers: set[tuple[int, int]]) -> list[str]:
-    """Return the entries of the names with a prefix, given the width and number of each."""
-    entries = [prefix] if (-1, -1) in numbers else []
-    ranges = _ranges(numbers - {(-1, -1)})
-    if len(ranges) == 1 and "-" not in ranges[0]:
-        entries.append(prefix + ranges[0])
-    elif ranges:
-        entries.append(f"{prefix}[{','.join(ranges)}]")
-    return entries
+def _split(name: str) -> tuple[str, str]:
+    """Return the digits at the end of a name, and what is before them."""
+    match = _NUMBERED.fullmatch(name)
+    return (name, "") if match is None else (match[1], match[2])
 
 
-def _ranges(numbers: set[tuple[int, int]]) -> list[str]:
-    """Return the ranges of numbers of given widths, 0 for one without padding."""
+def _ranges(numbers: set[str]) -> list[list[str]]:
+    """Return the first and the last of each range of numbers, or the only one."""
     # 10 continues 09, which is padded to two digits, as well as 9, which is not
-    padded = {width for width, _ in numbers if width}
-    runs: list[list[tuple[int, int]]] = []
-    ending: dict[tuple[int, int], list[tuple[int, int]]] = {}  # run by its last number
-    for width, number in sorted(numbers, key=lambda pair: (pair[1], pair[0])):
-        wide = width or (len(str(number)) if len(str(number)) in padded else 0)
-        run = ending.pop((wide, number - 1), None)
-        if run is None:
-            run = []
+    padded = {len(digits) for digits in numbers if digits[0] == "0" and len(digits) > 1}
+    runs: list[list[str]] = []
+    ending: dict[tuple[int, int], list[str]] = {}  # run by its last number
+    for digits in sorted(numbers, key=lambda digits: (int(digits), len(digits))):
+        wide, number = len(digits) if len(digits) in padded else 0, int(digits)
+        run = ending.pop((wide, number - 1), [])
+        if not run:
             runs.append(run)
-        run.append((wide, number))
+        run[1:] = [digits]
         ending[wide, number] = run
-    return [
-        _digits(*run[0]) if len(run) == 1 else f"{_digits(*run[0])}-{_digits(*run[-1])}"
-        for run in runs
-    ]
+    return runs
 
 
-def _digits(width: int, number: int) -> str:
-    return str(number).zfill(width)
+def _written(groups: Iterable[tuple[str, list[list[str]]]]) -> str:
+    texts = ((prefix, ",".join(map("-".join, ranges))) for prefix, ranges in groups)
+    return ",".join(
+        prefix + (text if text.isdigit() or not text else f"[{text}]") for prefix, text in texts
+    )
 
 
 def _entries_of(text: str) -> Iterator[tuple[int, list[str | _Ranges]]]:

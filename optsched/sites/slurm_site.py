@@ -99,14 +99,8 @@ def read_nodes(
     nodes -o`` wrote at the same time, for the cores and the memory that are kept for the system
     where the JSON does not state them, as that of Slurm 22.05.
     """
-    time = None
-    sources: Iterator[Line | RecordFields]
-    if is_json(path):
-        dump = read_dump(path, "nodes")
-        time = dump.time
-        sources = (RecordFields(dump, place) for place in range(len(dump.records)))
-    else:
-        sources = printed_lines(path)
+    dump = read_dump(path, "nodes") if is_json(path) else None
+    sources: Iterable[Line | RecordFields] = printed_lines(path) if dump is None else dump.fields
     nodes: list[SlurmNode] = []
     seen: set[str] = set()
     texts = {each.text("nodename"): each for each in printed_lines(beside)} if beside else {}
@@ -118,7 +112,7 @@ def read_nodes(
         nodes.append(shown)
     if not nodes:
         raise InputError("no nodes; expected what scontrol show nodes writes", file=path)
-    return nodes, time
+    return nodes, dump and dump.time
 
 
 def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

@@ -281,10 +281,6 @@ def _job_places(torus: _Part) -> tuple[Places, ...]:
     return tuple(found)
 
 
-def _flat(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    return tree_of([], index, strange)
-
-
 def _only_one(part: _Part, key: str, *keys: str) -> _Part:
     found = part.rows(key, *keys)
     if len(found) != 1:
@@ -300,13 +296,12 @@ def _places(
     return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 
 
-_Maker = Callable[[_Part, Mapping[str, int], list[str]], Topology]
-_MAKERS: Mapping[str, _Maker] = {
+_MAKERS: Mapping[str, Callable[[_Part, Mapping[str, int], list[str]], Topology]] = {
     "tree": _tree,
     "block": _block,
     "ring": _ring,
     "torus3d": _torus,
-    "flat": _flat,
+    "flat": lambda part, index, strange: tree_of([], index, strange),
 }
 
 

@@ -218,7 +218,7 @@ def read_sacct_json(path: str | Path) -> Trace:
     """
     path = Path(path)
     dump = read_dump(path, "jobs", written_by="sacct")
-    every = [RecordFields(dump, place) for place in range(len(dump.records))]
+    every = dump.fields
     records = [record for record in every if record.count("job_id")]
     jobs = [_job(record) for record in records]
     names = jobs[0] if jobs else _Job({}, 0, {}, False, False)

@@ -67,7 +67,7 @@ def read_durations(
         try:
             found[row] = parse_number(text)
         except ValueError:
-            raise _mistake(text, f"{expected}{CLOCKS}", name, row, path) from None
+            raise _wrong(text, f"{expected}{CLOCKS}", name, row, path) from None
     if plain:
         raise InputError(f"type {column.type}; expected numbers", file=path, field=name)
     return _chunked(found, missing)
@@ -97,14 +97,14 @@ def read_dates(
         try:
             found[row], dated[row] = _since_1970(text.strip()), True
         except ValueError:
-            raise _mistake(text, EXPECTED_DATE, name, row, path) from None
+            raise _wrong(text, EXPECTED_DATE, name, row, path) from None
     numbers = ~dated & ~missing
     if numbers.any() and dated.any():
         most, few = (dated, numbers) if dated.sum() >= numbers.sum() else (numbers, dated)
         kind = "a date" if most is dated else "seconds"
         row = int(few.argmax())
         text = texts[row].as_py()
-        raise _mistake(text, f"{kind}, as in row {most.argmax() + 1}", name, row, path)
+        raise _wrong(text, f"{kind}, as in row {most.argmax() + 1}", name, row, path)
     if numbers.any():
         raise InputError(f"type {column.type}; expected numbers or dates", file=path, field=name)
     return _chunked(found, missing), bool(dated.any())
@@ -124,8 +124,8 @@ def _chunked(found: NDArray[np.float64], missing: NDArray[np.bool_]) -> pa.Chunk
     return pa.chunked_array([pa.array(filled.astype(np.int64) if whole else filled, mask=missing)])
 
 
-def _mistake(text: str, expected: str, name: str, row: int, path: Path | None) -> InputError:
-    found = shown(text.encode(errors="replace"))
+def _wrong(value: object, expected: str, name: str, row: int, path: Path | None) -> InputError:
+    found = shown(value.encode(errors="replace")) if isinstance(value, str) else value
     return InputError(f"{found}; expected {expected}", file=path, field=f"{name}, row {row + 1}")
 
 
@@ -414,14 +414,11 @@ class _Table:
         if name in DURATIONS:
             expected = f"{expected}{CLOCKS}"
         values = known_texts(column) if _is_text(column.type) else column
-        for row, value in enumerate(values.to_pylist(), start=1):
+        for row, value in enumerate(values.to_pylist()):
             try:
                 parse_number("0" if value is None else str(value))
             except ValueError:
-                found = shown(str(value).encode(errors="replace"))
-                raise InputError(
-                    f"{found}; expected {expected}", file=self._path, field=f"{name}, row {row}"
-                ) from None
+                raise _wrong(str(value), expected, name, row, self._path) from None
 
 
 def shortened(name: str, most: int = 40) -> str:
@@ -443,9 +440,7 @@ def _add_times(found: dict[str, NDArray[Any]], path: Path | None) -> dict[str, i
         wrong = known & (end < start)
         if wrong.any():
             row = int(wrong.argmax())
-            expected = "expected an end at the start or later"
-            field = f"end, row {row + 1}"
-            raise InputError(f"{end[row]}; {expected}", file=path, field=field)
+            raise _wrong(end[row], "an end at the start or later", "end", row, path)
         found["runtime"] = np.where(known, end - start, UNKNOWN)
     if start is not None and wait is None:
         found["wait"], early = waits(found["submit"], found.pop("start"))
@@ -527,8 +522,7 @@ def _whole(
         wrong &= ~missing
     if wrong.any():
         row = int(wrong.argmax())
-        expected = f"expected {_FIELDS[name].expected}"
-        raise InputError(f"{numbers[row]}; {expected}", file=path, field=f"{name}, row {row + 1}")
+        raise _wrong(numbers[row], _FIELDS[name].expected, name, row, path)
     return numbers.astype(np.int64)
 
 
