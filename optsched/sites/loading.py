@@ -42,6 +42,7 @@ from optsched.sites.slurm_notation import (
 )
 from optsched.sites.slurm_partitions import (
     Access,
+    NodesOf,
     accesses_of,
     left_out,
     partition_of,
@@ -289,9 +290,9 @@ def read_configuration(path: str | Path) -> SlurmSite:
     if not nodes:
         raise InputError("no nodes; expected lines with NodeName=", file=path)
     index = {each.node.name: place for place, each in enumerate(nodes)}
-    sets = _Sets(tables["nodeset"], nodes, index)
+    nodes_of = _nodes_of(tables["nodeset"], nodes, index)
     lines = list(_with_defaults(tables["partitionname"]))
-    partitions = [partition_of(line, sets.nodes_of, index, settings, notes) for line in lines]
+    partitions = [partition_of(line, nodes_of, index, settings, notes) for line in lines]
     names = ("topology.yaml", "topology.conf")
     topologies = read_first_topologies(path.parent, names, index, notes)
     access, counts = accesses_of(lines), (total, total, dict[str, int]())
@@ -417,35 +418,33 @@ def _typed(
     return amounts
 
 
-class _Sets:
-    """Sets of nodes by name, for the nodes of partitions."""
+def _nodes_of(
+    lines: Iterable[Line], nodes: Iterable[SlurmNode], index: Mapping[str, int]
+) -> NodesOf:
+    """Return the reader of host lists in which names of sets and ALL stand for their nodes."""
+    sets: dict[str, list[str]] = {}
 
-    def __init__(
-        self, lines: Iterable[Line], nodes: Iterable[SlurmNode], index: Mapping[str, int]
-    ) -> None:
-        self._index = index
-        self._sets: dict[str, list[str]] = {}
-        for line in _with_defaults(lines):
-            wanted = set(filter(None, line.text("feature").split(",")))
-            listed = line.parsed("nodes", self.nodes_of)
-            having = [each.node.name for each in nodes if not wanted.isdisjoint(each.node.features)]
-            for name in line.text("nodeset").split(","):
-                self._sets[name] = [*listed, *having]
-
-    def nodes_of(self, text: str) -> list[str]:
-        """Return the nodes of a host list, in which names of sets and ALL stand for theirs."""
+    def nodes_of(text: str) -> list[str]:
         found: list[str] = []
         for name in hosts_of(text):
-            if name in self._sets:
-                found += self._sets[name]
+            if name in sets:
+                found += sets[name]
             elif name.upper() == "ALL":
-                found += self._index
-            elif name in self._index:
+                found += index
+            elif name in index:
                 found.append(name)
             else:
                 expected = "expected a node or a set of nodes"
                 raise InputError(f"{name}; {expected} of this file")
         return found
+
+    for line in _with_defaults(lines):
+        wanted = set(filter(None, line.text("feature").split(",")))
+        listed = line.parsed("nodes", nodes_of)
+        having = [each.node.name for each in nodes if not wanted.isdisjoint(each.node.features)]
+        for name in line.text("nodeset").split(","):
+            sets[name] = [*listed, *having]
+    return nodes_of
 
 
 def find_site(path_or_name: str | Path) -> Path:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
-from optsched.sites.parts import Reservation
 from optsched.sites.site import Partition, Site
 
 
@@ -176,13 +175,11 @@ class Requests:
         """Return which jobs are in a reservation that ends before they could."""
         if not self._reservations or "reservation" not in jobs:
             return [False] * len(jobs["processors"])
-        ends = {name: each.end for name, each in self._reservations.items()}
-        last = np.array([ends.get(name, math.inf) for name in jobs["reservation"].tolist()])
-        starts = {name: each.start for name, each in self._reservations.items()}
-        first = np.array([starts.get(name, -math.inf) for name in jobs["reservation"].tolist()])
-        late: list[bool] = (
-            np.maximum(jobs["unix_time"], first) + jobs["requested_time"] > last
-        ).tolist()
+        spans = {name: (each.start, each.end) for name, each in self._reservations.items()}
+        own = [spans.get(name, (-math.inf, math.inf)) for name in jobs["reservation"].tolist()]
+        first, last = np.array(own).reshape(-1, 2).T
+        ends = np.maximum(jobs["unix_time"], first) + jobs["requested_time"]
+        late: list[bool] = (ends > last).tolist()
         return late
 
     def _request(self, asked: _Asked, limit: float) -> tuple[Chunks, ...] | str:
@@ -247,7 +244,7 @@ class Requests:
         if asked.features and not (features & self.site.is_usable)[partition.nodes].any():
             raise NeverStartsError("no node that it may use has its features")
         allowed = self._allowed_nodes(partition, features, asked.reservation)
-        of_chunk = _Amounts(asked, self.site, partition)
+        of_chunk = partial(_amounts, asked, self.site, partition)
         tasks, gpus = totals = asked.all_tasks, max(asked.gpus, 0)
         most_nodes = max(partition.max_nodes, least)
         division = divided(
@@ -288,15 +285,10 @@ class Requests:
 
     def _kept(self, reservation: str) -> Flags:
         """Return the nodes of a reservation, or those that none keeps at all times."""
-        own = self._reservations.get(reservation)
-        nodes = np.full(len(self.site.nodes), own is None)
-        if own is not None:
-            nodes[self.site.places(own.nodes)] = True
-            return nodes
-        for each in self._reservations.values():
-            if each.start == -math.inf and each.end == math.inf:
-                nodes[self.site.places(each.nodes)] = False
-        return nodes
+        if reservation in self._reservations:
+            return self.site.mask(self._reservations[reservation].nodes)
+        others = (each for each in self._reservations.values() if not each.finite)
+        return ~self.site.mask(name for each in others for name in each.nodes)
 
     def _set(self, allowed: Flags) -> int:
         key = allowed.tobytes()
@@ -385,34 +377,24 @@ NUMBERS, TEXTS = _Asked._fields[:_FIRST_TEXT], _Asked._fields[_FIRST_TEXT:-1]
 """Columns of numbers and of texts that are read, where a trace has them; -1 and "" are unknown."""
 
 
-class _Amounts:
-    """What chunks of a job need of each resource of a site."""
-
-    def __init__(self, asked: _Asked, site: Site, partition: Partition) -> None:
-        self.asked = asked
-        self.resources = site.resources
-        self.memory_per_core = asked.memory_per_core
-        if asked.memory_per_core < 0 and asked.memory_per_node < 0:
-            self.memory_per_core = partition.memory_per_core
-        self.gpu_names = ["gpu"]
-        if asked.gpu_type:
-            self.gpu_names.append(f"gpu:{asked.gpu_type}")
-
-    def __call__(self, shares: Sequence[int], *, on_nodes: bool) -> list[int]:
-        """Return the amounts for a number of tasks, and a share of the GPUs of the job."""
-        asked = self.asked
-        tasks, gpus = shares
-        # GPUs that are asked in several ways are the same ones
-        gpus = max(gpus, tasks * asked.gpus_per_task, asked.gpus_per_node if on_nodes else 0)
-        cores = tasks * asked.cores_of_task
-        memory = max(asked.memory_per_node, 0) or max(self.memory_per_core, 0) * cores
-        demand = {CORES: cores, MEMORY: memory}
-        if gpus:
-            demand |= dict.fromkeys(self.gpu_names, gpus)
-        if not demand.keys() <= {*self.resources}:
-            raise NeverStartsError("it asks for GPUs that no node has")
-        # no node has more than the limit, and products of such amounts do not overflow
-        return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in self.resources]
+def _amounts(
+    asked: _Asked, site: Site, partition: Partition, shares: Sequence[int], *, on_nodes: bool
+) -> list[int]:
+    """Return what a chunk with a number of tasks and a share of the GPUs needs of each resource."""
+    tasks, gpus = shares
+    # GPUs that are asked in several ways are the same ones
+    gpus = max(gpus, tasks * asked.gpus_per_task, asked.gpus_per_node if on_nodes else 0)
+    cores, per_core = tasks * asked.cores_of_task, asked.memory_per_core
+    if per_core < 0 and asked.memory_per_node < 0:
+        per_core = partition.memory_per_core
+    memory = max(asked.memory_per_node, 0) or max(per_core, 0) * cores
+    demand = {CORES: cores, MEMORY: memory}
+    if gpus:
+        demand |= {"gpu": gpus} | ({f"gpu:{asked.gpu_type}": gpus} if asked.gpu_type else {})
+    if not demand.keys() <= {*site.resources}:
+        raise NeverStartsError("it asks for GPUs that no node has")
+    # no node has more than the limit, and products of such amounts do not overflow
+    return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in site.resources]
 
 
 def _fits(allowed: _Allowed, demand: Sequence[int], chunks: int, most: int) -> bool:
@@ -562,7 +544,7 @@ class Queues:
         """
         site = self.site
         others = [each for place, each in enumerate(self.reservations) if place != reservation]
-        spans = [(each.start, each.end, self._nodes_of(each)) for each in others]
+        spans = [(each.start, each.end, site.mask(each.nodes)) for each in others]
         if reservation >= 0:
             own = self.reservations[reservation]
             everywhere = np.ones(len(site.nodes), dtype=bool)
@@ -574,11 +556,6 @@ class Queues:
             np.zeros(len(spans), dtype=bool),
             np.array([nodes for _, _, nodes in spans], dtype=bool).reshape(-1, len(site.nodes)),
         )
-
-    def _nodes_of(self, reservation: Reservation) -> Flags:
-        nodes = np.zeros(len(self.site.nodes), dtype=bool)
-        nodes[self.site.places(reservation.nodes)] = True
-        return nodes
 
 
 RESERVED = "its nodes are reserved without end before it could end"

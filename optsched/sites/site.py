@@ -289,6 +289,18 @@ class Site(Record):
         except KeyError as error:
             raise UnknownNameError("node", error.args[0], self.nodes) from None
 
+    def mask(self, names: Iterable[str]) -> NDArray[np.bool_]:
+        """Return which nodes have these names, shape (nodes,)."""
+        nodes = np.zeros(len(self.nodes), dtype=bool)
+        nodes[self.places(names)] = True
+        return nodes
+
+    @property
+    def unpartitioned(self) -> list[str]:
+        """Nodes in no partition; Slurm allows them, but starts no job there."""
+        placed = {place for each in self.partitions for place in each.nodes.tolist()}
+        return [name for place, name in enumerate(self.nodes) if place not in placed]
+
     def partition(self, name: str) -> Partition:
         """Return a partition by its name."""
         for partition in self.partitions:
@@ -350,9 +362,7 @@ class Site(Record):
 
         The node is up, or reserved by a reservation that is known.
         """
-        kept = np.zeros(len(self.nodes), dtype=bool)
-        for each in self.reservations:
-            kept[self.places(each.nodes)] = True
+        kept = self.mask(name for each in self.reservations for name in each.nodes)
         reserved = np.array([state == "reserved" for state in self.states], dtype=bool)
         usable: NDArray[np.bool_] = self.is_up | (reserved & kept)
         usable.flags.writeable = False

@@ -315,8 +315,8 @@ def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
 
 def _check_members(table: _Table, site: Site) -> None:
     """Note nodes in no partition or not in the topology of their jobs, unless the file says so."""
-    alone = set(_without_partition(site)) - set(table.hosts("unpartitioned", []))
-    if alone:
+    alone = set(site.unpartitioned) - set(table.hosts("unpartitioned", []))
+    if alone and site.partitions:
         expected = "expected them in one, or under unpartitioned"
         table.note("partitions", f"{some(sorted(alone))} in no partition; {expected}")
     for part, name in zip(_topology_tables(table), site.topologies):
@@ -326,14 +326,6 @@ def _check_members(table: _Table, site: Site) -> None:
             where = {"tree": "on no switch", "blocks": "in no block", "torus": "at no position"}
             message = f"{some(sorted(alone))} {where[kind]}; expected it, or them under unconnected"
             part.note(KINDS[kind][-1], message)
-
-
-def _without_partition(site: Site) -> list[str]:
-    """Return the nodes in no partition; none if there are no partitions."""
-    placed = np.full(len(site.nodes), not site.partitions)
-    for partition in site.partitions:
-        placed[partition.nodes] = True
-    return [site.nodes[place] for place in np.flatnonzero(~placed)]
 
 
 def _unconnected(site: Site, name: str) -> list[str]:
@@ -440,8 +432,8 @@ def _known_nodes(part: _Table, key: str, names: Sequence[str], index: Mapping[st
 
 def _lines(site: Site) -> Iterator[str]:
     yield f"name = {_value(site.name)}"
-    if alone := _without_partition(site):
-        yield f"unpartitioned = {_hosts_text(alone)}"
+    if site.partitions and site.unpartitioned:
+        yield f"unpartitioned = {_hosts_text(site.unpartitioned)}"
     yield from _node_lines(site)
     for partition in site.partitions:
         yield from _partition_lines(site, partition)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from optsched.binary_files import HEAD, MOST, read_bytes, read_head
 from optsched.errors import InputError
 from optsched.fields import Fields, Integer, Kind, Of, Parsed, WrongValueError, shown
-from optsched.numbers import counted
+from optsched.numbers import counted, whole_number
 from optsched.sites.slurm_notation import host_list
 from optsched.text_files import LONGEST_LINE, lines_of, parse_json, too_long
 
@@ -437,7 +437,6 @@ MOST_LINES = 250_000
 _PAIR = re.compile(r"""\s*([\w.]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S+))(?:\s+|$)""")
 _PRINTED = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*(?:\s+(?![A-Za-z][\w/:]*=)\S+)*)")
 _COMMENT = re.compile(r"(?<!\\)#.*")
-_DIGITS = re.compile(r"[0-9]{1,15}")
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*", re.IGNORECASE)
 
 
@@ -458,9 +457,7 @@ class Line(NamedTuple):
 
     def wrong(self, key: str, expected: str) -> InputError:
         """Return the error of a value that has another form than `expected`."""
-        shown = repr(self.values.get(key, ""))
-        shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
-        return self.error(key, f"{shown}; expected {expected}")
+        return self.error(key, f"{shown(self.values.get(key, ''))}; expected {expected}")
 
     def text(self, key: str) -> str:
         """Return a text, empty for no value."""
@@ -469,10 +466,10 @@ class Line(NamedTuple):
 
     def count(self, key: str) -> int:
         """Return a whole number, with 0 for no value."""
-        value = self.text(key)
-        if value and not _DIGITS.fullmatch(value):
+        number = whole_number(self.text(key) or "0")
+        if number is None:
             raise self.wrong(key, "a whole number from 0")
-        return int(value or 0)
+        return number
 
     def parsed(self, key: str, parse: Callable[[str], _Value]) -> _Value:
         """Return the value that `parse` makes of a text; its error names the key."""

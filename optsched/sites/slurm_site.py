@@ -371,7 +371,7 @@ def slurm_site(
         )
     except InputError as error:
         raise error.within(file) from None
-    _note_unpartitioned(site, notes)
+    notes.count(site.unpartitioned, "in no partition, so no job starts there")
     return SlurmSite(
         site,
         _free(site, nodes, units, notes),
@@ -497,15 +497,6 @@ def _in_units(node: Node, units: Mapping[str, int]) -> Node:
 def unit_of(resource: str, units: Mapping[str, int]) -> int:
     """Return the unit in which amounts of a resource, with or without a type, are counted."""
     return units.get(resource.partition(":")[0], 1)
-
-
-def _note_unpartitioned(site: Site, notes: Notes) -> None:
-    """Note the nodes that are in no partition: Slurm allows them, but starts no job there."""
-    alone = np.ones(len(site.nodes), dtype=bool)
-    for each in site.partitions:
-        alone[each.nodes] = False
-    names = [site.nodes[place] for place in np.flatnonzero(alone).tolist()]
-    notes.count(names, "in no partition, so no job starts there")
 
 
 def _free(site: Site, nodes: Sequence[SlurmNode], units: Mapping[str, int], notes: Notes) -> Ints:

@@ -170,8 +170,9 @@ def check_utf8(data: bytes, path: Path, expected: str) -> None:
         raise InputError(f"not UTF-8; expected {expected}", file=path, line=line) from None
 
 
-def shown(word: bytes, encoding: str = "utf-8") -> str:
+def shown(word: bytes | str, encoding: str = "utf-8") -> str:
     """Return a word for a message, shortened to `SHOWN` characters."""
+    word = word.encode(errors="replace") if isinstance(word, str) else word
     text = word.decode(encoding, errors="replace")
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
 

@@ -25,6 +25,7 @@ from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, refuse_word, say_left_out, stem
 from optsched.traces.reading import mistake_in
+from optsched.traces.requests import numbered
 from optsched.traces.trace import UNKNOWN, Trace
 
 DIGITS = 15
@@ -94,15 +95,7 @@ _WORDS = 2 + 2 * len(FIELDS)
 
 
 def read_rackham(path: str | Path) -> Trace:
-    """Read a raw trace in the format of Gonthier et al., plain or gzipped.
-
-    The annotations are ``file`` (number of the input file, -1 for none), ``file_size`` (MB),
-    ``category`` (-2 running at the start, -1 waiting at the start, 0 before the evaluated jobs, 1
-    evaluated, 2 after them) and, if any job has them, ``history_start`` (s) and ``history_node``
-    (from 0), -1 for none. The simulation starts when the first job of category 0 is submitted. The
-    run time and the requested time of a job that is running at that time are the remaining ones,
-    at least 1 s. Unless all user names are numbers, users are numbered from 1 as they appear.
-    """
+    """Read a raw trace in the format of Gonthier et al., plain or gzipped."""
     path = Path(path)
     data, sha256 = read_bytes(path)
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -110,12 +103,10 @@ def read_rackham(path: str | Path) -> Trace:
     if not rows:
         raise InputError("no jobs; expected one on each line", file=path)
     words = dict(zip((field.keyword for field in FIELDS), zip(*rows)))
-    columns = {
-        keyword: _megabytes(column) if keyword == "data_size" else np.array([*map(int, column)])
-        for keyword, column in words.items()
-        if keyword != USER
-    }
-    columns[USER] = _users(words[USER])
+    users, sizes = _users(words.pop(USER)), words.pop("data_size")
+    columns = {keyword: np.array([*map(int, column)]) for keyword, column in words.items()}
+    columns["data_size"] = np.array([round(float(size) * MB_PER_GB) for size in sizes])
+    columns[USER] = users
     if mistake := _first_mistake(columns):
         row, keyword, text = mistake
         filled = (number for number, line in enumerate(BytesIO(data), start=1) if line.strip())
@@ -227,16 +218,11 @@ def _refuse(words: Sequence[bytes], path: Path, line: int) -> NoReturn:
     refuse_word(checks, path, line)
 
 
-def _megabytes(words: Sequence[bytes]) -> NDArray[np.int64]:
-    return np.array([round(float(word) * MB_PER_GB) for word in words])
-
-
 def _users(words: Sequence[bytes]) -> NDArray[np.int64]:
     """Return the users as numbers: their names if all are numbers, else in order of appearance."""
     if all(re.fullmatch(rb"-1|\d{1,%d}" % DIGITS, word) for word in set(words)):
         return np.array([*map(int, words)])
-    numbers = {word: number for number, word in enumerate(dict.fromkeys(words), start=1)}
-    return np.array([numbers[word] for word in words])
+    return numbered(np.array(words, dtype=object))
 
 
 def _start(columns: Mapping[str, NDArray[np.int64]]) -> int:

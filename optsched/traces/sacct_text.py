@@ -108,12 +108,7 @@ class _Memory(NamedTuple):
 
 
 def read_sacct_text(path: str | Path) -> Trace:
-    """Read a raw trace from what ``sacct -P`` wrote, plain or gzipped.
-
-    The fields may be in any order. Required are ``JobID`` or ``JobIDRaw``, ``Submit``, ``Start``,
-    ``End``, and one of `SIZES`. Times without a zone count as UTC. Steps and further lines of names
-    are left out, and counted.
-    """
+    """Read a raw trace from what ``sacct -P`` wrote, plain or gzipped."""
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -352,7 +347,7 @@ def _amounts(resources: list[dict[str, int]], name: str) -> Column:
 def _job(value: str) -> _Job:
     found = _JOB.fullmatch(value)
     if found is None:
-        raise InputError(f"{_shown(value)}; expected a job such as 26, 26_3 or 26_[4-9]")
+        raise InputError(f"{shown(value)}; expected a job such as 26, 26_3 or 26_[4-9]")
     number, task, several, part = found.groups()
     array = UNKNOWN if task is None and several is None else int(number)
     return _Job(array, UNKNOWN if task is None else int(task), several is not None, bool(part))
@@ -360,7 +355,7 @@ def _job(value: str) -> _Job:
 
 def _count(value: str) -> int:
     if not _WHOLE.fullmatch(value):
-        raise InputError(f"{_shown(value)}; expected a whole number from 0")
+        raise InputError(f"{shown(value)}; expected a whole number from 0")
     return int(value)
 
 
@@ -376,7 +371,7 @@ def _instant(value: str) -> int:
         moment = datetime.fromisoformat(value)
     except ValueError:
         expected = "expected seconds since 1970, or a time such as 2026-01-31T08:00:00"
-        raise InputError(f"{_shown(value)}; {expected}") from None
+        raise InputError(f"{shown(value)}; {expected}") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return max(int(moment.timestamp()), UNKNOWN)
@@ -387,7 +382,7 @@ def _resources(value: str) -> dict[str, int]:
     # the energy, for instance, may be a number of 20 digits
     found = tres(",".join(part for part in value.split(",") if _READ.match(part)))
     if max(found.values(), default=0) > LARGEST:
-        raise InputError(f"{_shown(value)}; expected numbers of at most 2^53")
+        raise InputError(f"{shown(value)}; expected numbers of at most 2^53")
     return found
 
 
@@ -397,12 +392,8 @@ def _memory(value: str) -> _Memory:
         return _Memory()
     amount = megabytes(value.rstrip("cn"))
     if amount > LARGEST:
-        raise InputError(f"{_shown(value)}; expected at most 2^53 MB")
+        raise InputError(f"{shown(value)}; expected at most 2^53 MB")
     if value.endswith("c"):
         return _Memory(per_core=amount)
     # 0 on each node is all memory of the nodes, which is not known here
     return _Memory(per_node=amount or UNKNOWN) if value.endswith("n") else _Memory(total=amount)
-
-
-def _shown(value: str) -> str:
-    return shown(value.encode(errors="replace"))

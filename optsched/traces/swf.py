@@ -259,11 +259,7 @@ _WORD = re.compile(rb"[^ \t\r\n]+")
 
 
 def read_swf(path: str | Path, *, unknown_negative: bool = False) -> Trace:
-    """Read a raw trace in the Standard Workload Format, plain or gzipped.
-
-    With `unknown_negative`, negative times and amounts with decimals count as unknown; they are
-    counted.
-    """
+    """Read a raw trace, plain or gzipped; `unknown_negative` as in `read_trace`."""
     path = Path(path)
     with opened(path) as content:
         jobs = _Jobs(path, unknown_negative)

@@ -43,14 +43,7 @@ _TRUTHS = {b"true": True, b"false": False}
 
 
 def read_parquet(path: str | Path, columns: Mapping[str, str] | None = None) -> Trace:
-    """Read a raw trace from a Parquet file, plain or gzipped.
-
-    Columns have the names of those of `Trace.frame`; ``submit``, ``runtime`` (or ``start`` and
-    ``end``) and ``processors`` are required. Further columns of numbers become annotations, and
-    further ones of texts `Trace.texts`. A missing value is unknown.
-
-    `columns`: name in the file of each column that has another name there.
-    """
+    """Read a raw trace from a Parquet file, plain or gzipped; `columns` as in `read_trace`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -143,14 +136,7 @@ def _limits_hold(metadata: Mapping[bytes, bytes], path: Path) -> bool:
 
 
 def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Trace:
-    """Read a raw trace from a CSV file, plain or gzipped.
-
-    Columns are those of a Parquet file, see `read_parquet`. An empty value is unknown.
-    Dates such as ``2026-01-31 08:00:00`` count as UTC unless they state a zone, and without a time
-    as midnight.
-
-    `columns`: name in the file of each column that has another name there.
-    """
+    """Read a raw trace from a CSV file, plain or gzipped; `columns` as in `read_trace`."""
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)
     data = data.removeprefix(BYTE_ORDER_MARK)

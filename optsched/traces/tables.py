@@ -125,7 +125,7 @@ def _chunked(found: NDArray[np.float64], missing: NDArray[np.bool_]) -> pa.Chunk
 
 
 def _wrong(value: object, expected: str, name: str, row: int, path: Path | None) -> InputError:
-    found = shown(value.encode(errors="replace")) if isinstance(value, str) else value
+    found = shown(value) if isinstance(value, str) else value
     return InputError(f"{found}; expected {expected}", file=path, field=f"{name}, row {row + 1}")
 
 
