@@ -267,8 +267,7 @@ NOT_YET = ("", "UNKNOWN")
 def read_configuration(path: str | Path) -> SlurmSite:
     """Return the site that slurm.conf describes, with all its resources free.
 
-    `path`: slurm.conf, or the folder that it is in. The files that it includes are read too, and
-    topology.yaml or topology.conf, and gres.conf, if they are beside it.
+    The files that it includes are read too, and those of topologies and gres.conf beside it.
     """
     path = Path(path)
     path = path / "slurm.conf" if path.is_dir() else path

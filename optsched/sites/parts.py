@@ -189,11 +189,7 @@ Switch: TypeAlias = tuple[str, Sequence[str], Sequence[str]]
 
 
 def tree_of(switches: Sequence[Switch], index: Mapping[str, int], strange: list[str]) -> Tree:
-    """Return the tree of switches that are given by names.
-
-    `switches`: name, nodes and next lower switches of each switch; `index`: position of each node
-    of the site; `strange`: names that are not nodes of the site are appended.
-    """
+    """Return the tree of switches; names that are not in the `index` are appended to `strange`."""
     names = [name for name, _, _ in switches]
     place = {name: number for number, name in enumerate(names)}
     parent = np.full(len(names), -1)
@@ -336,8 +332,7 @@ def overlapping(
 def untimely(reservations: Sequence[Reservation], first: float, last: float) -> str:
     """Return a note on dates of reservations that have no effect on a trace; empty for none.
 
-    `first` and `last`: first submission of the trace, and its last one with the requested time, in
-    seconds since 1970. A trace that begins in 1970 does not say when it begins.
+    The trace is from `first` to `last`; one from 1970 does not say when it begins.
     """
     if first < YEAR:
         later = [each for each in reservations if max(last, YEAR) < max(each.finite, default=0)]

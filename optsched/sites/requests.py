@@ -405,11 +405,7 @@ def _fits(allowed: _Allowed, demand: Sequence[int], chunks: int, most: int) -> b
 
 
 def known_partitions(names: str, site: Site) -> list[Partition]:
-    """Return the partitions of a job: those that it names, or the default one, or all nodes.
-
-    `names`: names with commas between them; empty if the job names none. `site`: the site. Names
-    that it does not have are left out.
-    """
+    """Return the partitions of a job: those that it names, or the default one, or all nodes."""
     if names:
         there = {each.name: each for each in site.partitions}
         return [there[name] for name in names.split(",") if name in there]

@@ -184,13 +184,10 @@ class Partition(Record):
 
 
 class Node(NamedTuple):
-    """Description of a node, as readers of files collect it.
-
-    `amounts` has ``cores`` and ``memory``, and further resources by name.
-    """
+    """Description of a node, as readers of files collect it."""
 
     name: str
-    amounts: Mapping[str, int]
+    amounts: Mapping[str, int]  # ``cores`` and ``memory``, and further resources by name
     features: tuple[str, ...] = ()
     state: str = "up"
     reason: str = ""

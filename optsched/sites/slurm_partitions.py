@@ -190,9 +190,7 @@ def shown_partitions(
 ) -> tuple[list[Partition], dict[str, Access]]:
     """Return the partitions that ``scontrol show partitions`` wrote, as ``-o`` text or JSON.
 
-    `index`: index of each node of the site; `settings`: settings of slurm.conf, by names in small
-    letters: ``defmempercpu`` holds for partitions that state nothing else. The second result is the
-    rules that a site does not have, by name of the partition.
+    The second result is the rules that a site does not have, by name of the partition.
     """
     lines = list(_of_dump(path, notes)) if is_json(path) else _of_text(path)
     partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]

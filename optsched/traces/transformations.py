@@ -300,8 +300,6 @@ def evaluate(trace: Trace, first: float, last: float) -> Trace:
     The category of a job is 0 if it is submitted before `first`, 1 (evaluated) from `first` until
     before `last`, and 2 from `last` on. Jobs that were running or waiting at the start keep their
     categories -2 and -1.
-
-    `trace`: the trace, raw or cleaned; `first` and `last`: submit times, in seconds.
     """
     category = np.where(
         trace.submit < first, BEFORE, np.where(trace.submit < last, EVALUATED, AFTER)
@@ -343,8 +341,6 @@ def split_jobs(trace: Trace, cores: int) -> SplitTrace:
     Gonthier et al. 2024, section V.B, replace a job of several nodes "by as many single-node jobs
     as necessary". `infer_files` treats pieces as any jobs: those of whole nodes
     share a file, and a smaller last piece has another.
-
-    `trace`: the trace; a raw one is cleaned first; `cores`: cores of a node.
     """
     if type(cores) is not int or not 1 <= cores <= LARGEST:
         raise InputError(f"{cores!r}; expected a whole number from 1", field="cores")
