@@ -124,6 +124,9 @@ def without_gz(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == ".gz" else path
 
 
+MOST = 2**34
+"""Most bytes of a file that is read as a whole: 16 GiB."""
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 SHOWN = 30

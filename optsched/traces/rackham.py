@@ -25,11 +25,8 @@ from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, refuse_word, say_left_out, stem
 from optsched.traces.reading import mistake_in
-from optsched.traces.requests import numbered
+from optsched.traces.requests import DIGITS, numbered
 from optsched.traces.trace import UNKNOWN, Trace
-
-DIGITS = 15
-"""Most digits of a number, so that it is below 2^53."""
 
 LAST_FILE = 10**12
 

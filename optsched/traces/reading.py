@@ -84,7 +84,7 @@ def _read(path: Path, columns: Mapping[str, str] | None, unknown_negative: bool)
         return kind.read(path)
     if issubclass(kind, TableFormat):
         return kind.read(path, columns)
-    tables = ", ".join(one.name for one in _formats() if issubclass(one, TableFormat))
+    tables = ", ".join(one.name for one in readers.values() if issubclass(one, TableFormat))
     raise InputError(
         f"{kind.name} has fixed columns; expected {tables}", file=path, field="columns"
     )
@@ -133,7 +133,7 @@ def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
     The result is the files: the trace, and its demands file if there is one.
     """
     path = Path(path)
-    written = [kind for kind in _formats() if kind.encode is not None]
+    written = [kind for kind in readers.values() if kind.encode is not None]
     kind = next((kind for kind in written if _has_suffix(path, kind)), None)
     if kind is None:
         suffixes = ", ".join(suffix for kind in written for suffix in kind.suffixes)
@@ -154,7 +154,7 @@ def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
 
 def format_of(path: Path) -> type[TraceFormat]:
     """Return the format of a file, by its first bytes and, in doubt, its suffix."""
-    formats = _formats()
+    formats: list[type[TraceFormat]] = readers.values()
     first_bytes = read_head(path)
     said = near_miss(first_bytes)
     if said and first_bytes.strip():
@@ -179,10 +179,6 @@ def mistake_in(trace: Trace, job: int, field: str, value: object, expected: str)
     return InputError(
         f"{value} in job {job_id}; {expected}", file=trace.path, line=line, field=field
     )
-
-
-def _formats() -> list[type[TraceFormat]]:
-    return [readers[name] for name in readers]
 
 
 def _has_suffix(path: Path, trace_format: type[TraceFormat]) -> bool:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -25,7 +24,7 @@ from optsched.sites.parts import repeated
 from optsched.sites.slurm_files import NO_VALUE, UNSET, text
 from optsched.sites.slurm_notation import megabytes, seconds, tres
 from optsched.text_files import LONGEST_LINE, too_long
-from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, check_utf8, shown
+from optsched.traces.formats import BYTE_ORDER_MARK, MOST, TraceFormat, check_utf8, shown
 from optsched.traces.sacct import (
     NUMBERLESS,
     PARTS,
@@ -37,13 +36,11 @@ from optsched.traces.sacct import (
     gpus_of,
     trace_of_records,
 )
+from optsched.traces.tables import parsed_csv
 from optsched.traces.trace import UNKNOWN, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MOST = 2**34
-"""Most bytes of a file, which is read as a whole: 16 GiB."""
 
 JOBS = ("JobID", "JobIDRaw")
 """Fields that identify a job, one of which is required."""
@@ -295,36 +292,19 @@ def _with_single_signs(data: bytes, delimiter: str, path: Path) -> bytes:
 def _parsed(data: bytes, names: dict[str, str], separator: str, path: Path) -> pa.Table:
     """Return the known columns, as texts."""
     import pyarrow as pa
-    import pyarrow.csv as pc
 
-    wrong: list[Any] = []
-
-    def refuse(row: Any) -> str:
-        wrong.append(row)
-        return "error"
+    def wrong_row(row: Any) -> InputError:
+        mistake = (
+            f"{row.actual_columns} fields; expected {row.expected_columns}, as in line 1; "
+            f"perhaps a value holds {separator!r}, or a line break"
+        )
+        return InputError(mistake, file=path, line=row.number)
 
     known = {text: name for text, name in names.items() if name in _KNOWN}
-    try:
-        table = pc.read_csv(
-            BytesIO(data),
-            # one thread, so that a wrong row has a number
-            pc.ReadOptions(use_threads=False),
-            pc.ParseOptions(delimiter=separator, quote_char=False, invalid_row_handler=refuse),
-            pc.ConvertOptions(
-                column_types=dict.fromkeys(known, pa.string()), include_columns=[*known]
-            ),
-        )
-        return table.rename_columns([*known.values()])
-    except pa.ArrowInvalid as error:
-        if wrong:
-            row = wrong[0]
-            mistake = (
-                f"{row.actual_columns} fields; expected {row.expected_columns}, as in line 1; "
-                f"perhaps a value holds {separator!r}, or a line break"
-            )
-            raise InputError(mistake, file=path, line=row.number) from None
-        reason = str(error).splitlines()[0][:120]
-        raise InputError(f"not what sacct -P writes: {reason}", file=path) from None
+    parse = {"delimiter": separator, "quote_char": False}
+    convert = {"column_types": dict.fromkeys(known, pa.string()), "include_columns": [*known]}
+    table = parsed_csv(data, "what sacct -P writes", path, wrong_row, parse, convert)
+    return table.rename_columns([*known.values()])
 
 
 def _of(parse: Callable[[str], Any], value: str) -> Any:

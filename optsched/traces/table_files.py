@@ -17,6 +17,7 @@ from optsched.errors import InputError
 from optsched.registry import readers
 from optsched.traces.formats import (
     BYTE_ORDER_MARK,
+    MOST,
     TableFormat,
     check_utf8,
     say_left_out,
@@ -24,7 +25,7 @@ from optsched.traces.formats import (
     stem,
 )
 from optsched.traces.requests import TEXTS
-from optsched.traces.tables import DURATIONS, shortened, table_of, trace_of
+from optsched.traces.tables import DURATIONS, parsed_csv, table_of, trace_of
 from optsched.traces.trace import COLUMNS, Header, Trace
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 
 MAGIC = b"PAR1"
-
-MOST = 2**34
-"""Most bytes of a file, which is read as a whole: 16 GiB."""
 
 MOST_JOBS = 2**26
 """Most jobs of a file: some kilobytes can stand for any number of equal ones."""
@@ -180,7 +178,6 @@ class CsvTrace(TableFormat):
 def _table(data: bytes, columns: Mapping[str, str], path: Path) -> pa.Table:
     """Return the table of a text, with the types that its values have."""
     import pyarrow as pa
-    import pyarrow.csv as pc
 
     first = data.split(b"\n", 1)[0]
     if not first.strip():
@@ -199,30 +196,16 @@ def _table(data: bytes, columns: Mapping[str, str], path: Path) -> pa.Table:
     targets = dict(zip(names, names)) | {source: target for target, source in columns.items()}
     texts = [name for name in names if targets[name] in (*TEXTS, "label")]
     durations = [name for name in names if targets[name] in DURATIONS]
-    wrong: list[Any] = []
 
-    def refuse(row: Any) -> str:
-        wrong.append(row)
-        return "error"
+    def wrong_row(row: Any) -> InputError:
+        mistake = f"{row.actual_columns} columns; expected {row.expected_columns}, as in line 1"
+        return InputError(mistake, file=path, field=f"row {row.number - 1}")
 
     def read(texts: list[str]) -> pa.Table:
-        return pc.read_csv(
-            BytesIO(data),
-            # one thread, so that a wrong row has a number
-            pc.ReadOptions(use_threads=False),
-            pc.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-            pc.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
-        )
+        types = {"column_types": dict.fromkeys(texts, pa.string())}
+        return parsed_csv(data, "CSV", path, wrong_row, {"newlines_in_values": True}, types)
 
-    try:
-        table = read(texts)
-        # of HH:MM:SS alone, which was read as times of day
-        clocks = [one for one in durations if pa.types.is_time(table.schema.field(one).type)]
-        return read([*texts, *clocks]) if clocks else table
-    except pa.ArrowInvalid as error:
-        if wrong:
-            row = wrong[0]
-            mistake = f"{row.actual_columns} columns; expected {row.expected_columns}, as in line 1"
-            raise InputError(mistake, file=path, field=f"row {row.number - 1}") from None
-        reason = shortened(str(error).splitlines()[0], 120)
-        raise InputError(f"not CSV: {reason}", file=path) from None
+    table = read(texts)
+    # of HH:MM:SS alone, which was read as times of day
+    clocks = [one for one in durations if pa.types.is_time(table.schema.field(one).type)]
+    return read([*texts, *clocks]) if clocks else table

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -453,6 +454,39 @@ def waits(submit: NDArray[Any], start: NDArray[Any]) -> tuple[NDArray[Any], int]
     known = (submit != UNKNOWN) & (start != UNKNOWN)
     early = known & (start < submit)
     return np.where(known & ~early, start - submit, UNKNOWN), int(early.sum())
+
+
+def parsed_csv(
+    data: bytes,
+    form: str,  # what the text should be, for messages
+    path: Path,
+    # Returns the error of a row of another number of values than the first one
+    wrong_row: Callable[[Any], InputError],
+    parse: Mapping[str, Any],  # options of `pyarrow.csv.ParseOptions`
+    convert: Mapping[str, Any],  # options of `pyarrow.csv.ConvertOptions`
+) -> pa.Table:
+    """Return the table of a text whose first line has the names of the columns."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    wrong: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        wrong.append(row)
+        return "error"
+
+    try:
+        return pc.read_csv(
+            BytesIO(data),
+            pc.ReadOptions(use_threads=False),  # one thread, so that a wrong row has a number
+            pc.ParseOptions(invalid_row_handler=refuse, **parse),
+            pc.ConvertOptions(**convert),
+        )
+    except pa.ArrowInvalid as error:
+        if wrong:
+            raise wrong_row(wrong[0]) from None
+        reason = shortened(str(error).splitlines()[0], 120)
+        raise InputError(f"not {form}: {reason}", file=path) from None
 
 
 def _is_text(kind: pa.DataType) -> bool:
