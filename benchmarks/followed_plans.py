@@ -37,7 +37,7 @@ from real_slurm import CYCLES, GPUS, HAVE, SETTINGS, Job, drawn, table
 from results import Times, circumstances, keep
 from scipy.stats import t
 
-from optsched.sites.slurm_lines import printed_lines
+from optsched.sites.slurm_files import printed_lines
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from slurm.real_slurm import CORES, RealSlurm, why_not

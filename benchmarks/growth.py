@@ -28,9 +28,9 @@ import optsched
 from optsched.registry import policies
 from optsched.report.style import STROKES, applied, new_figure, save_as
 from optsched.simulator.policy import by_kernel
-from optsched.traces.annotations import drawn
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import drawn
 
 PROCESSORS = 256
 MACHINES = {

@@ -41,8 +41,8 @@ from results import Times, circumstances, keep, shown
 import optsched
 from optsched.sites.loading import load_site
 from optsched.sites.requests import Requests
-from optsched.sites.slurm_amounts import tres
-from optsched.sites.slurm_lines import printed_lines
+from optsched.sites.slurm_files import printed_lines
+from optsched.sites.slurm_notation import tres
 from optsched.slurm.capture import capture
 from optsched.traces.requests import TEXTS
 from optsched.traces.trace import UNKNOWN

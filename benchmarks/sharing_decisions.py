@@ -28,8 +28,8 @@ from optsched.content import bundled
 from optsched.models.snapshot_file import read_snapshot
 from optsched.models.threshold_allocation import ThresholdAllocation
 from optsched.solvers.result import Budget, Result, Status
-from optsched.traces.annotations import drawn
 from optsched.traces.reading import read_trace
+from optsched.traces.transformations import drawn
 
 SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
 MET_BY = {"less-consume": 0.0, "less-consume-threshold": 1.15}

@@ -68,9 +68,9 @@ if TYPE_CHECKING:
     from optsched.sweeps.sweep_folder import read_sweep as read_sweep
     from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
-    from optsched.traces.scaling import scale_trace as scale_trace
     from optsched.traces.tables import trace_from_frame as trace_from_frame
     from optsched.traces.trace import Trace as Trace
+    from optsched.traces.transformations import scale_trace as scale_trace
     from optsched.workloads.spec_file import generate_workload as generate_workload
     from optsched.workloads.trace_fit import fit_workload as fit_workload
 
@@ -94,7 +94,7 @@ _HOME = {
     "rule": "optsched.models.node_placement.rules",
     "save": "optsched.report.saved",
     "save_snapshot": "optsched.models.snapshot_file",
-    "scale_trace": "optsched.traces.scaling",
+    "scale_trace": "optsched.traces.transformations",
     "simulate": "optsched.simulator.simulate",
     "solve": "optsched.solvers.solving",
     "study": "optsched.studies.running",

@@ -35,4 +35,4 @@ def test_a_page_imports_nothing_else(page):
     imported = set(re.findall(r"^(?:from|import) (optsched[\w.]*)", text, re.MULTILINE))
     assert "optsched.extend" in imported
     allowed = {"optsched", "optsched.extend", "optsched.models", "optsched.testing"}
-    assert imported - allowed - {"optsched.testing.points"} == set()
+    assert imported - allowed - {"optsched.testing.contract"} == set()

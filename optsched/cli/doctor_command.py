@@ -112,8 +112,8 @@ def _simulate(policy: str, kind: str) -> None:
 
 
 def _trace(kind: str) -> Trace:
-    from optsched.traces.annotations import drawn
     from optsched.traces.reading import read_trace
+    from optsched.traces.transformations import drawn
 
     trace = read_trace(bundled("traces") / "samples" / SAMPLES[kind][1])
     none = np.zeros(len(trace), dtype=np.int64)

@@ -41,8 +41,8 @@ from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import counted, percent, short
-from optsched.sites.host_lists import host_list
-from optsched.sites.slurm_json import captured_folder
+from optsched.sites.slurm_files import captured_folder
+from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.order import age

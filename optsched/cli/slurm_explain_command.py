@@ -31,8 +31,8 @@ from optsched.models.hold import Hold
 from optsched.models.hold.room import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted, moment, short
-from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
+from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import captured
 from optsched.slurm.explain import DEFAULT, Explanation
 from optsched.slurm.explain import explain as explained

@@ -32,7 +32,7 @@ from optsched.cli.slurm_command import (
 from optsched.cli.terminal import print_line, say, say_error, say_note
 from optsched.errors import InputError
 from optsched.numbers import counted, moment
-from optsched.sites.slurm_json import captured_folder
+from optsched.sites.slurm_files import captured_folder
 from optsched.slurm.pins import Update, clearing, lowering, pinned
 from optsched.slurm.plan import Ask, Plan, carry_out, current_queue
 from optsched.slurm.queue import Queue, read_queue

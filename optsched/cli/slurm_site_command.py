@@ -11,7 +11,7 @@ from optsched.cli.terminal import print_lines, say_note
 from optsched.errors import InputError
 from optsched.files import check_output, write_text
 from optsched.sites.site_file import write_site_file
-from optsched.sites.slurm_json import captured_folder
+from optsched.sites.slurm_files import captured_folder
 from optsched.slurm.capture import captured
 from optsched.slurm.run_times import read_history
 from optsched.slurm.running import read_captured

@@ -14,8 +14,7 @@ from optsched.cli.sweep_command import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.studies import evaluation
-from optsched.studies.folder import StudyFolder, find_study
+from optsched.studies.folder import StudyFolder, check_page, evaluate, find_study
 from optsched.studies.running import Cases, Running
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.sweeping import Sweep
@@ -70,7 +69,7 @@ def command(
         if not write:
             expected = "expected -o DIR to run it, or --check or --write of its results"
             raise InputError(f"missing; {expected}", field="--output")
-        print_lines([("page", evaluation.evaluate(found, found.path).page)])
+        print_lines([("page", evaluate(found, found.path).page)])
         return 0
     if write and trace is not None:
         expected = "expected no --trace, since a study's results are those of its own logs"
@@ -87,7 +86,7 @@ def command(
 
 def _check(study: StudyFolder) -> int:
     """Print the mistakes of a page, and return the exit code."""
-    mistakes, names = evaluation.check(study)
+    mistakes, names = check_page(study)
     for one in mistakes:
         print_line(one)
     if not mistakes:

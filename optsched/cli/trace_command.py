@@ -90,10 +90,10 @@ def files(
     output
         The file to write, .rackham or .rackham.gz.
     """
-    from optsched.traces.annotations import infer_files, split_jobs
     from optsched.traces.facts import annotation_lines, facts, file_facts
     from optsched.traces.formats import without_gz
     from optsched.traces.rackham import RackhamWorkload
+    from optsched.traces.transformations import infer_files, split_jobs
 
     days = None if evaluate is None else _days(evaluate)
     if without_gz(output).suffix not in RackhamWorkload.suffixes:
@@ -141,8 +141,8 @@ def bandwidth(
         The file to write; the suffix states the format, .gz compresses. The demands are written to
         a second file beside it.
     """
-    from optsched.traces.annotations import drawn
     from optsched.traces.facts import annotation_lines, facts
+    from optsched.traces.transformations import drawn
 
     shares, amounts = _shares(mix), _amounts(levels)
     read = read_to_write(trace, output)
@@ -173,8 +173,8 @@ def _amounts(text: str) -> dict[str, int]:
 
 
 def _evaluated(trace: Trace, first: int, last: int) -> Trace:
-    from optsched.traces.annotations import evaluate
     from optsched.traces.trace import SECONDS_PER_DAY
+    from optsched.traces.transformations import evaluate
 
     begins = trace.submit.min()
     return evaluate(trace, begins + (first - 1) * SECONDS_PER_DAY, begins + last * SECONDS_PER_DAY)
@@ -297,7 +297,7 @@ def scale(
         Divisor of the interarrival times, and so about the factor of the offered load.
     """
     from optsched.traces.facts import facts
-    from optsched.traces.scaling import scale_trace
+    from optsched.traces.transformations import scale_trace
 
     read = read_to_write(trace, output, clean=False)
     scaled = scale_trace(read, to, processors=processors, unit=unit, load=load)

@@ -23,7 +23,7 @@ from optsched.simulator._core import CHANGED, NOW, STARTED, Core
 from optsched.simulator.compiled_decisions import CompiledRun
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.system import System
-from optsched.traces.annotations import check_annotations
+from optsched.traces.rackham import check_annotations
 from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
 

@@ -18,7 +18,7 @@ from optsched.numbers import parse_integer
 from optsched.text_files import read_toml
 
 if TYPE_CHECKING:
-    from optsched.sites.queues import LastStart
+    from optsched.sites.requests import LastStart
 
 Allocation = Any
 """Allocation of a job, in a form that depends on the machine."""

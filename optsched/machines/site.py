@@ -17,9 +17,8 @@ from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.registry import machines
 from optsched.sites.loading import find_site, load_site
-from optsched.sites.queues import LastStart, Queues, last_starts
-from optsched.sites.requests import Chunks, Requests
-from optsched.sites.reservations import untimely
+from optsched.sites.parts import untimely
+from optsched.sites.requests import Chunks, LastStart, Queues, Requests, last_starts
 from optsched.sites.site import Site
 from optsched.sites.site_file import site_of_table
 

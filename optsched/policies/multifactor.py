@@ -22,8 +22,8 @@ from optsched.simulator.actions import Action, Start
 from optsched.simulator.system import System
 from optsched.sites.requests import known_partitions
 from optsched.sites.site import Site
-from optsched.sites.slurm_amounts import seconds
-from optsched.sites.slurm_lines import Line, configuration_lines
+from optsched.sites.slurm_files import Line, configuration_lines
+from optsched.sites.slurm_notation import seconds
 
 Names: TypeAlias = Sequence[str] | NDArray[np.object_]
 

@@ -21,9 +21,9 @@ from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
+from optsched.sites.parts import Torus, Tree
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
-from optsched.sites.topology import Torus, Tree
 
 Flags = NDArray[np.bool_]
 

@@ -28,8 +28,8 @@ from optsched.simulator.problem_solver import Ties
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import as_budget, checked_seed
 from optsched.traces.cleaning import Days, Span, span_of
-from optsched.traces.scaling import check_load, check_shake
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import check_load, check_shake
 
 
 class Option(NamedTuple):

@@ -30,9 +30,9 @@ from optsched.simulator.user_code import execution_report, explaining, policy_re
 from optsched.solvers.solving import as_budget
 from optsched.traces.cleaning import numbers_in, span_of
 from optsched.traces.reading import read_trace
-from optsched.traces.scaling import shaken, stretched, submitted
 from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import shaken, stretched, submitted
 from optsched.workloads.spec_file import generate_workload
 
 if TYPE_CHECKING:

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from optsched.content import bundled_sites
 from optsched.errors import InputError, no_such_file
-from optsched.files import check_name, read_head
-from optsched.sites.host_lists import hosts_of, number_of_hosts, read_together
-from optsched.sites.records import Notes
-from optsched.sites.reservations import Reservation, read_reservations
+from optsched.files import check_name, read_bytes, read_head
+from optsched.numbers import whole_number
+from optsched.sites.parts import ADMITS, FLOATS, Reservation, Topology, repeated
 from optsched.sites.site import NODE_NAME, Node, Partition, Site
 from optsched.sites.site_file import read_site_file
-from optsched.sites.slurm_amounts import INFINITE, licences, whole_amount
-from optsched.sites.slurm_json import (
+from optsched.sites.slurm_files import (
     UNSET,
+    Line,
+    Notes,
     RecordFields,
     captured_file,
     captured_time,
-    is_json,
-    read_dump,
-)
-from optsched.sites.slurm_lines import (
-    Line,
     check_keys,
     configuration_lines,
+    is_json,
     printed_lines,
+    read_dump,
     read_text,
+)
+from optsched.sites.slurm_notation import (
+    INFINITE,
+    hosts,
+    hosts_of,
+    licences,
+    number_of_hosts,
+    read_together,
+    whole_amount,
 )
 from optsched.sites.slurm_partitions import (
     Access,
+    NodesOf,
     accesses_of,
     left_out,
     partition_of,
@@ -47,7 +57,6 @@ from optsched.sites.slurm_site import (
     state_of,
 )
 from optsched.sites.slurm_topology import read_first_topologies
-from optsched.sites.topology import Topology
 from optsched.text_files import lines_of
 
 PARTITIONS = ("partitions.txt", "partitions.json")
@@ -160,8 +169,7 @@ def _licences(
     keys = ("licensename", "total", "free", "reserved")
     sources: Iterable[Line | RecordFields] = printed_lines(path)
     if is_json(path):
-        dump = read_dump(path, "licenses")
-        sources = (RecordFields(dump, place) for place in range(len(dump.records)))
+        sources = read_dump(path, "licenses").fields
         keys = ("LicenseName", "Total", "Free", "Reserved")
     total, left, reserved = {}, {}, {}
     for source in sources:
@@ -172,6 +180,79 @@ def _licences(
         left[name] = min(source.count(keys[2]), total[name])
         reserved[name] = source.count(keys[3])
     return total, left, reserved
+
+
+_RESERVATION = re.compile(r"ReservationName=(\S+) StartTime=")
+_RESERVED_NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
+_RESERVED_LICENCES = re.compile(r" Licenses=(\S+) State=")
+_PAIRS = re.compile(r" ([A-Za-z]+)=(\S*)")
+
+
+@read_together()
+def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
+    """Return the reservations in a file.
+
+    `path`: what ``scontrol show reservations`` wrote with ``--json``, or with ``--oneliner`` where
+    a version has no JSON; plain or gzip. The text has local times, so these are not known, and the
+    nodes count as reserved at all times.
+    """
+    path = Path(path)
+    data, _ = read_bytes(path)
+    if data.lstrip().startswith(b"{"):
+        found = tuple(map(_from_record, read_dump(path, "reservations").fields))
+    else:
+        found = _from_text(data.decode("utf-8", errors="replace"), path)
+    if (twice := repeated(each.name for each in found)) is not None:
+        raise InputError(f"{twice}: is there twice; expected different names", file=path)
+    return found
+
+
+def _from_record(record: RecordFields) -> Reservation:
+    name, nodes = record.text("name"), record.parsed("node_list", hosts)
+    begin, kept = record.instant("start_time") or -math.inf, record.parsed("licenses", licences)
+    now, flags = record.dump.time, record.words("flags")
+    listed = {key: _admitted(",".join(record.words(key))) for key in ADMITS}
+    admits = {key: names for key, names in listed.items() if names}
+    has_parts = bool(record.value("core_specializations")) or "gres/" in record.text("tres")
+    rest = flags, admits, record.count("core_count"), has_parts
+    if name and FLOATS in flags and now is not None and now <= begin:
+        return Reservation(name, nodes, -math.inf, math.inf, kept, begin - now, *rest)
+    fields = name, nodes, begin, record.instant("end_time") or math.inf, kept
+    try:
+        return Reservation(*fields, None, *rest)
+    except InputError as error:
+        if error.field == "name":
+            raise record.wrong("name", "a name") from None
+        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:4])
+        message = f"{record.dump.name(record.place)}: {end}; expected a time after {start}"
+        raise InputError(message, file=record.dump.path, field="end_time") from None
+
+
+def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
+    found = []
+    for place, line in lines_of(text, path):
+        if not line.strip() or line.startswith("No reservations"):
+            continue
+        name, nodes = _RESERVATION.match(line), _RESERVED_NODES.search(line)
+        if name is None or nodes is None:
+            expected = "expected a line of a reservation, as --oneliner writes it"
+            raise InputError(expected, file=path, line=place)
+        has = _RESERVED_LICENCES.search(line)
+        said = dict(reversed(_PAIRS.findall(line)))
+        said |= {"Nodes": nodes[1], "Licenses": "" if has is None else has[1]}
+        pairs = Line("ReservationName", said, path, place)
+        listed = {key: _admitted(said.get(shown, "")) for key, shown in ADMITS.items()}
+        admits = {key: names for key, names in listed.items() if names}
+        cores = whole_number(said.get("CoreCnt", "")) or 0
+        has_parts = "CoreIDs" in said or "gres/" in said.get("TRES", "")
+        rest = _admitted(said.get("Flags", "")), admits, cores, has_parts
+        there, kept = pairs.parsed("Nodes", hosts), pairs.parsed("Licenses", licences)
+        found.append(Reservation(name[1], there, -math.inf, math.inf, kept, None, *rest))
+    return tuple(found)
+
+
+def _admitted(text: str) -> tuple[str, ...]:
+    return () if text in UNSET else tuple(word for word in text.split(",") if word)
 
 
 TABLES = ("nodename", "partitionname", "downnodes", "nodeset")
@@ -185,8 +266,7 @@ NOT_YET = ("", "UNKNOWN")
 def read_configuration(path: str | Path) -> SlurmSite:
     """Return the site that slurm.conf describes, with all its resources free.
 
-    `path`: slurm.conf, or the folder that it is in. The files that it includes are read too, and
-    topology.yaml or topology.conf, and gres.conf, if they are beside it.
+    The files that it includes are read too, and those of topologies and gres.conf beside it.
     """
     path = Path(path)
     path = path / "slurm.conf" if path.is_dir() else path
@@ -208,9 +288,9 @@ def read_configuration(path: str | Path) -> SlurmSite:
     if not nodes:
         raise InputError("no nodes; expected lines with NodeName=", file=path)
     index = {each.node.name: place for place, each in enumerate(nodes)}
-    sets = _Sets(tables["nodeset"], nodes, index)
+    nodes_of = _nodes_of(tables["nodeset"], nodes, index)
     lines = list(_with_defaults(tables["partitionname"]))
-    partitions = [partition_of(line, sets.nodes_of, index, settings, notes) for line in lines]
+    partitions = [partition_of(line, nodes_of, index, settings, notes) for line in lines]
     names = ("topology.yaml", "topology.conf")
     topologies = read_first_topologies(path.parent, names, index, notes)
     access, counts = accesses_of(lines), (total, total, dict[str, int]())
@@ -336,35 +416,33 @@ def _typed(
     return amounts
 
 
-class _Sets:
-    """Sets of nodes by name, for the nodes of partitions."""
+def _nodes_of(
+    lines: Iterable[Line], nodes: Iterable[SlurmNode], index: Mapping[str, int]
+) -> NodesOf:
+    """Return the reader of host lists in which names of sets and ALL stand for their nodes."""
+    sets: dict[str, list[str]] = {}
 
-    def __init__(
-        self, lines: Iterable[Line], nodes: Iterable[SlurmNode], index: Mapping[str, int]
-    ) -> None:
-        self._index = index
-        self._sets: dict[str, list[str]] = {}
-        for line in _with_defaults(lines):
-            wanted = set(filter(None, line.text("feature").split(",")))
-            listed = line.parsed("nodes", self.nodes_of)
-            having = [each.node.name for each in nodes if not wanted.isdisjoint(each.node.features)]
-            for name in line.text("nodeset").split(","):
-                self._sets[name] = [*listed, *having]
-
-    def nodes_of(self, text: str) -> list[str]:
-        """Return the nodes of a host list, in which names of sets and ALL stand for theirs."""
+    def nodes_of(text: str) -> list[str]:
         found: list[str] = []
         for name in hosts_of(text):
-            if name in self._sets:
-                found += self._sets[name]
+            if name in sets:
+                found += sets[name]
             elif name.upper() == "ALL":
-                found += self._index
-            elif name in self._index:
+                found += index
+            elif name in index:
                 found.append(name)
             else:
                 expected = "expected a node or a set of nodes"
                 raise InputError(f"{name}; {expected} of this file")
         return found
+
+    for line in _with_defaults(lines):
+        wanted = set(filter(None, line.text("feature").split(",")))
+        listed = line.parsed("nodes", nodes_of)
+        having = [each.node.name for each in nodes if not wanted.isdisjoint(each.node.features)]
+        for name in line.text("nodeset").split(","):
+            sets[name] = [*listed, *having]
+    return nodes_of
 
 
 def find_site(path_or_name: str | Path) -> Path:

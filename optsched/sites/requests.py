@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,16 +76,6 @@ def _shares(totals: Sequence[int], chunks: int) -> tuple[int, ...]:
 
 CORES, MEMORY = "cores", "memory"
 
-NUMBERS = (
-    *("processors", "nodes", "tasks", "cores_per_task", "tasks_per_node"),
-    *("memory_per_node", "memory_per_core"),
-    *("gpus", "gpus_per_node", "gpus_per_task", "exclusive", "allocated_nodes"),
-)
-"""Columns of numbers that are read, where a trace has them; -1 is unknown."""
-
-TEXTS = ("partition_name", "gpu_type", "features", "licences", "reservation")
-"""Columns of texts that are read, where a trace has them; the empty text is unknown."""
-
 BEYOND_RESERVATION = "it cannot end within its reservation"
 
 Flags = NDArray[np.bool_]
@@ -141,9 +131,11 @@ class Requests:
         limits = sorted({each.max_time for each in site.partitions})
         classes = np.searchsorted(limits, jobs["requested_time"])
         too_late = self._too_late(jobs)
-        columns: list[list[Any]]
-        columns = [_whole(jobs.get(name), len(classes)) for name in NUMBERS]
-        columns += [_texts(jobs.get(name), len(classes)) for name in TEXTS]
+        columns: list[list[Any]] = [
+            jobs[name].tolist() if name in jobs else [unknown] * len(classes)
+            for names, unknown in ((NUMBERS, -1), (TEXTS, ""))
+            for name in names
+        ]
         known: dict[tuple[Any, ...], int] = {}
         self._known: dict[tuple[Chunks, ...] | str, int] = {}
         # Number of the request of each job. It is negative for one that can never start.
@@ -183,13 +175,11 @@ class Requests:
         """Return which jobs are in a reservation that ends before they could."""
         if not self._reservations or "reservation" not in jobs:
             return [False] * len(jobs["processors"])
-        ends = {name: each.end for name, each in self._reservations.items()}
-        last = np.array([ends.get(name, math.inf) for name in jobs["reservation"].tolist()])
-        starts = {name: each.start for name, each in self._reservations.items()}
-        first = np.array([starts.get(name, -math.inf) for name in jobs["reservation"].tolist()])
-        late: list[bool] = (
-            np.maximum(jobs["unix_time"], first) + jobs["requested_time"] > last
-        ).tolist()
+        spans = {name: (each.start, each.end) for name, each in self._reservations.items()}
+        own = [spans.get(name, (-math.inf, math.inf)) for name in jobs["reservation"].tolist()]
+        first, last = np.array(own).reshape(-1, 2).T
+        ends = np.maximum(jobs["unix_time"], first) + jobs["requested_time"]
+        late: list[bool] = (ends > last).tolist()
         return late
 
     def _request(self, asked: _Asked, limit: float) -> tuple[Chunks, ...] | str:
@@ -254,7 +244,7 @@ class Requests:
         if asked.features and not (features & self.site.is_usable)[partition.nodes].any():
             raise NeverStartsError("no node that it may use has its features")
         allowed = self._allowed_nodes(partition, features, asked.reservation)
-        of_chunk = _Amounts(asked, self.site, partition)
+        of_chunk = partial(_amounts, asked, self.site, partition)
         tasks, gpus = totals = asked.all_tasks, max(asked.gpus, 0)
         most_nodes = max(partition.max_nodes, least)
         division = divided(
@@ -295,15 +285,10 @@ class Requests:
 
     def _kept(self, reservation: str) -> Flags:
         """Return the nodes of a reservation, or those that none keeps at all times."""
-        own = self._reservations.get(reservation)
-        nodes = np.full(len(self.site.nodes), own is None)
-        if own is not None:
-            nodes[self.site.places(own.nodes)] = True
-            return nodes
-        for each in self._reservations.values():
-            if each.start == -math.inf and each.end == math.inf:
-                nodes[self.site.places(each.nodes)] = False
-        return nodes
+        if reservation in self._reservations:
+            return self.site.mask(self._reservations[reservation].nodes)
+        others = (each for each in self._reservations.values() if not each.finite)
+        return ~self.site.mask(name for each in others for name in each.nodes)
 
     def _set(self, allowed: Flags) -> int:
         key = allowed.tobytes()
@@ -329,7 +314,7 @@ class _Allowed(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What jobs ask for, in the columns `NUMBERS` and `TEXTS`, and whether that is too late."""
+    """What jobs ask for, in columns of numbers and of texts, and whether that is too late."""
 
     processors: int
     nodes: int
@@ -386,34 +371,30 @@ class _Asked(NamedTuple):
         return least
 
 
-class _Amounts:
-    """What chunks of a job need of each resource of a site."""
+_FIRST_TEXT = _Asked._fields.index("partition_name")
 
-    def __init__(self, asked: _Asked, site: Site, partition: Partition) -> None:
-        self.asked = asked
-        self.resources = site.resources
-        self.memory_per_core = asked.memory_per_core
-        if asked.memory_per_core < 0 and asked.memory_per_node < 0:
-            self.memory_per_core = partition.memory_per_core
-        self.gpu_names = ["gpu"]
-        if asked.gpu_type:
-            self.gpu_names.append(f"gpu:{asked.gpu_type}")
+NUMBERS, TEXTS = _Asked._fields[:_FIRST_TEXT], _Asked._fields[_FIRST_TEXT:-1]
+"""Columns of numbers and of texts that are read, where a trace has them; -1 and "" are unknown."""
 
-    def __call__(self, shares: Sequence[int], *, on_nodes: bool) -> list[int]:
-        """Return the amounts for a number of tasks, and a share of the GPUs of the job."""
-        asked = self.asked
-        tasks, gpus = shares
-        # GPUs that are asked in several ways are the same ones
-        gpus = max(gpus, tasks * asked.gpus_per_task, asked.gpus_per_node if on_nodes else 0)
-        cores = tasks * asked.cores_of_task
-        memory = max(asked.memory_per_node, 0) or max(self.memory_per_core, 0) * cores
-        demand = {CORES: cores, MEMORY: memory}
-        if gpus:
-            demand |= dict.fromkeys(self.gpu_names, gpus)
-        if not demand.keys() <= {*self.resources}:
-            raise NeverStartsError("it asks for GPUs that no node has")
-        # no node has more than the limit, and products of such amounts do not overflow
-        return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in self.resources]
+
+def _amounts(
+    asked: _Asked, site: Site, partition: Partition, shares: Sequence[int], *, on_nodes: bool
+) -> list[int]:
+    """Return what a chunk with a number of tasks and a share of the GPUs needs of each resource."""
+    tasks, gpus = shares
+    # GPUs that are asked in several ways are the same ones
+    gpus = max(gpus, tasks * asked.gpus_per_task, asked.gpus_per_node if on_nodes else 0)
+    cores, per_core = tasks * asked.cores_of_task, asked.memory_per_core
+    if per_core < 0 and asked.memory_per_node < 0:
+        per_core = partition.memory_per_core
+    memory = max(asked.memory_per_node, 0) or max(per_core, 0) * cores
+    demand = {CORES: cores, MEMORY: memory}
+    if gpus:
+        demand |= {"gpu": gpus} | ({f"gpu:{asked.gpu_type}": gpus} if asked.gpu_type else {})
+    if not demand.keys() <= {*site.resources}:
+        raise NeverStartsError("it asks for GPUs that no node has")
+    # no node has more than the limit, and products of such amounts do not overflow
+    return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in site.resources]
 
 
 def _fits(allowed: _Allowed, demand: Sequence[int], chunks: int, most: int) -> bool:
@@ -424,11 +405,7 @@ def _fits(allowed: _Allowed, demand: Sequence[int], chunks: int, most: int) -> b
 
 
 def known_partitions(names: str, site: Site) -> list[Partition]:
-    """Return the partitions of a job: those that it names, or the default one, or all nodes.
-
-    `names`: names with commas between them; empty if the job names none. `site`: the site. Names
-    that it does not have are left out.
-    """
+    """Return the partitions of a job: those that it names, or the default one, or all nodes."""
     if names:
         there = {each.name: each for each in site.partitions}
         return [there[name] for name in names.split(",") if name in there]
@@ -480,9 +457,160 @@ def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(found[name] for name in there)
 
 
-def _whole(column: NDArray[Any] | None, jobs: int) -> list[int]:
-    return [-1] * jobs if column is None else [int(number) for number in column.tolist()]
+class Windows(NamedTuple):
+    """Times at which nodes are closed to jobs; in seconds, in order of the ends."""
+
+    # The nodes are closed from `start` to before `end`, shape (windows,)
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    # Whether only starts are ruled out then, as by a drain; jobs that run go on, shape (windows,)
+    of_starts: Flags
+    closed: Flags  # whether each node is closed, shape (windows, nodes)
 
 
-def _texts(column: NDArray[np.object_] | None, jobs: int) -> list[str]:
-    return [""] * jobs if column is None else column.tolist()
+class Queues:
+    """The queues of the jobs of a trace.
+
+    Jobs of a reservation are a queue. All others are in the queue of the nodes of their partitions;
+    a *cell* is a node, or a reservation, and two queues that share a cell stop each other.
+
+    `jobs`: columns of a trace by name: ``partition_name`` and ``reservation``, where it has them,
+    and ``unix_time``, the submission in seconds since 1970, shape (jobs,).
+    """
+
+    def __init__(self, site: Site, jobs: Mapping[str, NDArray[Any]]) -> None:
+        self.site = site
+        times = jobs.get("unix_time", np.empty(0))
+        # The first submission, in seconds since 1970
+        self.first = float(times[0]) if len(times) else -math.inf
+        # Those that have not ended before the first submission
+        self.reservations = [each for each in site.reservations if each.end > self.first]
+        number = {each.name: place for place, each in enumerate(self.reservations)}
+        known = {each.name for each in site.reservations}
+        count = len(jobs["processors"])
+        partitions = jobs.get("partition_name", np.full(count, "")).tolist()
+        reserved = jobs.get("reservation", np.full(count, "")).tolist()
+        # Number of jobs in reservations that the site does not have; they count as in none
+        self.unknown = sum(bool(name) and name not in known for name in reserved)
+        # Number of the queue of each job; -1 for one whose partitions the site does not have
+        self.of_job: list[int] = []
+        # Tier of each job, the highest of its partitions. Jobs of a higher tier are
+        # before others.
+        self.tier: list[int] = []
+        # For each queue the number of its reservation in `reservations`; -1 for one of
+        # partitions
+        self.reservation: list[int] = []
+        cells: list[Flags] = []
+        seen: dict[tuple[str, int], tuple[int, int]] = {}
+        numbers: dict[bytes, int] = {}
+        for names, name in zip(partitions, reserved):
+            key = names, number.get(name, -1)
+            if key not in seen and not (found := known_partitions(names, site)):
+                seen[key] = -1, 0
+            if key not in seen:
+                own = np.zeros(len(site.nodes) + len(number), dtype=bool)
+                if key[1] >= 0:
+                    own[len(site.nodes) + key[1]] = True
+                else:
+                    for each in found:
+                        own[each.nodes] = True
+                queue = numbers.setdefault(own.tobytes(), len(cells))
+                if queue == len(cells):
+                    cells.append(own)
+                    self.reservation.append(key[1])
+                seen[key] = queue, max(each.priority_tier for each in found)
+            queue, tier = seen[key]
+            self.of_job.append(queue)
+            self.tier.append(tier)
+        kinds = {kind for kind in seen.values() if kind[0] >= 0}
+        self._several = len(kinds) > 1
+        self.has_tiers = len({tier for _, tier in kinds}) > 1  # whether jobs are of different tiers
+        # The cells of each queue: the nodes, then the reservations, shape (queues, cells)
+        self.cells = np.array(cells, dtype=bool).reshape(-1, len(site.nodes) + len(number))
+
+    @property
+    def is_one(self) -> bool:
+        """Whether all jobs are in one queue, of one tier, and no reservation counts."""
+        return not (self._several or self.reservations)
+
+    def windows(self, reservation: int, origin: float) -> Windows:
+        """Return when nodes are closed to the jobs of a reservation, or of none (-1).
+
+        Times count from `origin`, in seconds since 1970.
+        """
+        site = self.site
+        others = [each for place, each in enumerate(self.reservations) if place != reservation]
+        spans = [(each.start, each.end, site.mask(each.nodes)) for each in others]
+        if reservation >= 0:
+            own = self.reservations[reservation]
+            everywhere = np.ones(len(site.nodes), dtype=bool)
+            spans += [(-math.inf, own.start, everywhere), (own.end, math.inf, everywhere)]
+        spans.sort(key=lambda span: span[1])
+        return Windows(
+            np.array([start - origin for start, _, _ in spans], dtype=np.float64),
+            np.array([end - origin for _, end, _ in spans], dtype=np.float64),
+            np.zeros(len(spans), dtype=bool),
+            np.array([nodes for _, _, nodes in spans], dtype=bool).reshape(-1, len(site.nodes)),
+        )
+
+
+RESERVED = "its nodes are reserved without end before it could end"
+
+
+class LastStart(NamedTuple):
+    """The last time at which a job can start, in seconds, and why it cannot start later."""
+
+    at: float
+    reason: str
+
+
+def last_starts(
+    requests: Requests, queues: Queues, submit: Sequence[float], requested: Sequence[float]
+) -> dict[int, LastStart]:
+    """Return until when jobs can start, by their rows in the trace.
+
+    That is because the reservation of the job ends, or because others keep so many nodes without
+    end that the job does not fit on the rest. Jobs that can start at any time are not included.
+
+    `requests`: requests of the jobs; `submit` and `requested`: submission and requested time of
+    each job in seconds, shape (jobs,); the times returned have the same origin.
+    """
+    if not queues.reservations:
+        return {}
+    origin = queues.first - submit[0]
+    ends: dict[tuple[int, int], tuple[float, str]] = {}
+    found = {}
+    for job, (number, queue) in enumerate(zip(requests.numbers, queues.of_job)):
+        if number < 0:
+            continue
+        key = number, queues.reservation[queue]
+        if key not in ends:
+            ends[key] = _last_end(requests, queues, *key, origin)
+        end, reason = ends[key]
+        if end < math.inf:
+            found[job] = LastStart(end - requested[job], reason)
+    return found
+
+
+def _last_end(
+    requests: Requests, queues: Queues, number: int, reservation: int, origin: float
+) -> tuple[float, str]:
+    """Return until when jobs of a request can run, and why no longer."""
+    windows = queues.windows(reservation, origin)
+    closed = np.zeros(len(queues.site.nodes), dtype=bool)
+    for place in np.argsort(windows.start, kind="stable").tolist():
+        if windows.end[place] < math.inf or windows.of_starts[place]:
+            continue
+        closed |= windows.closed[place]
+        if not any(_fit_on(requests, one, ~closed) for one in requests.of(number)):
+            is_own = reservation >= 0 and closed.all()
+            return float(windows.start[place]), BEYOND_RESERVATION if is_own else RESERVED
+    return math.inf, ""
+
+
+def _fit_on(requests: Requests, one: Chunks, nodes: Flags) -> bool:
+    demand = np.array(one.demand)
+    asked = demand > 0
+    capacity = requests.site.capacity[requests.nodes[one.nodes] & nodes]
+    room = (capacity[:, asked] // demand[asked]).min(axis=1, initial=one.most_per_node)
+    return int(room.sum()) >= one.chunks

@@ -20,10 +20,17 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LONGEST, MOST_CAPACITY
-from optsched.sites.host_lists import host_list
-from optsched.sites.records import Ints, Record, repeated, whole_numbers
-from optsched.sites.reservations import Reservation
-from optsched.sites.topology import MOST_NODES, Topology, Torus
+from optsched.sites.parts import (
+    MOST_NODES,
+    Ints,
+    Record,
+    Reservation,
+    Topology,
+    Torus,
+    repeated,
+    whole_numbers,
+)
+from optsched.sites.slurm_notation import host_list
 
 DEEPEST = 20
 """Most parentheses within each other."""
@@ -177,13 +184,10 @@ class Partition(Record):
 
 
 class Node(NamedTuple):
-    """Description of a node, as readers of files collect it.
-
-    `amounts` has ``cores`` and ``memory``, and further resources by name.
-    """
+    """Description of a node, as readers of files collect it."""
 
     name: str
-    amounts: Mapping[str, int]
+    amounts: Mapping[str, int]  # ``cores`` and ``memory``, and further resources by name
     features: tuple[str, ...] = ()
     state: str = "up"
     reason: str = ""
@@ -282,6 +286,18 @@ class Site(Record):
         except KeyError as error:
             raise UnknownNameError("node", error.args[0], self.nodes) from None
 
+    def mask(self, names: Iterable[str]) -> NDArray[np.bool_]:
+        """Return which nodes have these names, shape (nodes,)."""
+        nodes = np.zeros(len(self.nodes), dtype=bool)
+        nodes[self.places(names)] = True
+        return nodes
+
+    @property
+    def unpartitioned(self) -> list[str]:
+        """Nodes in no partition; Slurm allows them, but starts no job there."""
+        placed = {place for each in self.partitions for place in each.nodes.tolist()}
+        return [name for place, name in enumerate(self.nodes) if place not in placed]
+
     def partition(self, name: str) -> Partition:
         """Return a partition by its name."""
         for partition in self.partitions:
@@ -343,9 +359,7 @@ class Site(Record):
 
         The node is up, or reserved by a reservation that is known.
         """
-        kept = np.zeros(len(self.nodes), dtype=bool)
-        for each in self.reservations:
-            kept[self.places(each.nodes)] = True
+        kept = self.mask(name for each in self.reservations for name in each.nodes)
         reserved = np.array([state == "reserved" for state in self.states], dtype=bool)
         usable: NDArray[np.bool_] = self.is_up | (reserved & kept)
         usable.flags.writeable = False

@@ -17,11 +17,26 @@ from optsched.errors import InputError, UnknownNameError
 from optsched.fields import REQUIRED, Kind, Of, Parsed, Table, flag
 from optsched.files import write_bytes
 from optsched.numbers import LARGEST, MOST_CAPACITY
-from optsched.sites.host_lists import host_list_in_order, hosts_of, read_together
-from optsched.sites.reservations import Reservation, overlapping
+from optsched.sites.parts import (
+    Blocks,
+    Places,
+    Reservation,
+    Topology,
+    Torus,
+    Tree,
+    blocks_of,
+    overlapping,
+    tree_of,
+)
 from optsched.sites.site import STATES, Node, Partition, Site, described, some, typed
-from optsched.sites.slurm_amounts import megabytes, seconds, time_text
-from optsched.sites.topology import Blocks, Places, Topology, Torus, Tree, blocks_of, tree_of
+from optsched.sites.slurm_notation import (
+    host_list_in_order,
+    hosts_of,
+    megabytes,
+    read_together,
+    seconds,
+    time_text,
+)
 from optsched.text_files import read_toml
 
 KEYS = (
@@ -300,8 +315,8 @@ def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
 
 def _check_members(table: _Table, site: Site) -> None:
     """Note nodes in no partition or not in the topology of their jobs, unless the file says so."""
-    alone = set(_without_partition(site)) - set(table.hosts("unpartitioned", []))
-    if alone:
+    alone = set(site.unpartitioned) - set(table.hosts("unpartitioned", []))
+    if alone and site.partitions:
         expected = "expected them in one, or under unpartitioned"
         table.note("partitions", f"{some(sorted(alone))} in no partition; {expected}")
     for part, name in zip(_topology_tables(table), site.topologies):
@@ -311,14 +326,6 @@ def _check_members(table: _Table, site: Site) -> None:
             where = {"tree": "on no switch", "blocks": "in no block", "torus": "at no position"}
             message = f"{some(sorted(alone))} {where[kind]}; expected it, or them under unconnected"
             part.note(KINDS[kind][-1], message)
-
-
-def _without_partition(site: Site) -> list[str]:
-    """Return the nodes in no partition; none if there are no partitions."""
-    placed = np.full(len(site.nodes), not site.partitions)
-    for partition in site.partitions:
-        placed[partition.nodes] = True
-    return [site.nodes[place] for place in np.flatnonzero(~placed)]
 
 
 def _unconnected(site: Site, name: str) -> list[str]:
@@ -405,15 +412,11 @@ def _torus(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topolo
     return Torus(tuple(dims), np.array(at, dtype=np.int64), tuple(found))
 
 
-def _flat(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topology:
-    return tree_of([], index, strange)
-
-
 _MAKERS: Mapping[str, Callable[[_Table, Mapping[str, int], list[str]], Topology]] = {
     "tree": _tree,
     "blocks": _blocks,
     "torus": _torus,
-    "flat": _flat,
+    "flat": lambda part, index, strange: tree_of([], index, strange),
 }
 
 
@@ -428,9 +431,9 @@ def _known_nodes(part: _Table, key: str, names: Sequence[str], index: Mapping[st
 
 
 def _lines(site: Site) -> Iterator[str]:
-    yield f"name = {_quoted(site.name)}"
-    if alone := _without_partition(site):
-        yield f"unpartitioned = {_hosts_text(alone)}"
+    yield f"name = {_value(site.name)}"
+    if site.partitions and site.unpartitioned:
+        yield f"unpartitioned = {_hosts_text(site.unpartitioned)}"
     yield from _node_lines(site)
     for partition in site.partitions:
         yield from _partition_lines(site, partition)
@@ -441,7 +444,7 @@ def _lines(site: Site) -> Iterator[str]:
         yield from ("", "[topology]" if len(site.topologies) == 1 else "[[topology]]")
         yield from _topology_lines(site, name)
     for place, reservation in enumerate(site.reservations):
-        yield from ("", "[[reservations]]", f"name = {_quoted(reservation.name)}")
+        yield from ("", "[[reservations]]", f"name = {_value(reservation.name)}")
         yield f"nodes = {_hosts_text(reservation.nodes)}"
         for key, at in (("start", reservation.start), ("end", reservation.end)):
             if math.isfinite(at):
@@ -457,7 +460,7 @@ def _node_lines(site: Site) -> Iterator[str]:
     for number, (alike_here, group) in enumerate(groupby(zip(alike, site.nodes), lambda p: p[0])):
         row, features, state, reason = alike_here
         yield from ("", "[[nodes]]")
-        yield f"names = {_quoted(host_list_in_order(node for _, node in group))}"
+        yield f"names = {_hosts_text([node for _, node in group])}"
         yield f"cores = {row[0]}"
         yield f"memory = {row[1]}"
         amounts = {
@@ -466,12 +469,9 @@ def _node_lines(site: Site) -> Iterator[str]:
             if amount or (nowhere and number == 0)
         }
         yield from _resource_lines(amounts)
-        if features:
-            yield f"features = [{', '.join(map(_quoted, features))}]"
-        if state != "up":
-            yield f"state = {_quoted(state)}"
-        if reason:
-            yield f"reason = {_quoted(reason)}"
+        for key, value in (("features", features), ("state", state), ("reason", reason)):
+            if value != _NODE[key][1]:
+                yield f"{key} = {_value(value)}"
 
 
 def _resource_lines(amounts: dict[str, int]) -> Iterator[str]:
@@ -480,38 +480,22 @@ def _resource_lines(amounts: dict[str, int]) -> Iterator[str]:
     if "gpu" in amounts and (not types or sum(types.values()) == amounts["gpu"]):
         gpus = _table(types) if types else str(amounts["gpu"])
         yield f"gpus = {gpus}"
-        amounts = {name: many for name, many in amounts.items() if not _is_gpu(name)}
+        amounts = {name: amounts[name] for name in amounts if name.partition(":")[0] != "gpu"}
     if amounts:
         yield f"resources = {_table(amounts)}"
 
 
-def _is_gpu(name: str) -> bool:
-    return name.partition(":")[0] == "gpu"
-
-
 def _partition_lines(site: Site, partition: Partition) -> Iterator[str]:
     yield from ("", "[[partitions]]")
-    yield f"name = {_quoted(partition.name)}"
+    yield f"name = {_value(partition.name)}"
     everything = len(partition.nodes) == len(site.nodes)
     names = [site.nodes[place] for place in partition.nodes.tolist()]
-    yield f"nodes = {_quoted('ALL') if everything else _hosts_text(names)}"
-    if partition.default:
-        yield "default = true"
-    if partition.max_time < math.inf:
-        yield f"max_time = {_quoted(time_text(partition.max_time))}"
-    if partition.max_nodes < math.inf:
-        yield f"max_nodes = {int(partition.max_nodes)}"
-    if partition.exclusive:
-        yield "exclusive = true"
-    if partition.exclusive_user:
-        yield "exclusive_user = true"
-    if not partition.up:
-        yield "up = false"
-    for name, usual in (("priority_tier", 1), ("priority_factor", 1), ("memory_per_core", 0)):
-        if (value := getattr(partition, name)) != usual:
-            yield f"{name} = {value}"
-    if partition.topology:
-        yield f"topology = {_quoted(partition.topology)}"
+    yield f"nodes = {_value('ALL') if everything else _hosts_text(names)}"
+    for key, (_, usual) in (*_PARTITION.items(), ("topology", (_NAME, ""))):
+        value = getattr(partition, key)
+        if value != usual and usual is not REQUIRED:
+            value = time_text(value) if key == "max_time" else value
+            yield f"{key} = {_value(int(value) if key == 'max_nodes' else value)}"
 
 
 def _topology_lines(site: Site, name: str) -> Iterator[str]:
@@ -519,27 +503,26 @@ def _topology_lines(site: Site, name: str) -> Iterator[str]:
     kind = {Tree: "tree", Blocks: "blocks", Torus: "torus"}[type(topology)]
     if isinstance(topology, Tree) and not topology.switches:
         kind = "flat"
-    yield f"kind = {_quoted(kind)}"
+    yield f"kind = {_value(kind)}"
     if name != kind:
-        yield f"name = {_quoted(name)}"
+        yield f"name = {_value(name)}"
     if alone := _unconnected(site, name):
         yield f"unconnected = {_hosts_text(alone)}"
     if isinstance(topology, Torus):
-        yield f"dims = [{', '.join(map(str, topology.dims))}]"
+        yield f"dims = {_value(topology.dims)}"
         names = [site.nodes[place] if place >= 0 else "" for place in topology.nodes.tolist()]
-        listed = f"[{', '.join(map(_quoted, names))}]"
-        yield f"nodes = {_hosts_text(names) if all(names) else listed}"
+        yield f"nodes = {_hosts_text(names) if all(names) else _value(names)}"
         for places in topology.places:
             yield "[[topology.places]]"
             for key, numbers in zip(places._fields, places):
-                yield f"{key} = [{', '.join(map(str, numbers))}]"
+                yield f"{key} = {_value(numbers)}"
         return
     members: dict[int, list[str]] = {}
     for node, group in zip(site.nodes, topology.group.tolist()):
         members.setdefault(group, []).append(node)
     if isinstance(topology, Blocks):
         if topology.sizes:
-            yield f"sizes = [{', '.join(map(str, topology.sizes))}]"
+            yield f"sizes = {_value(topology.sizes)}"
         yield "[topology.blocks]"
         for number, block in enumerate(topology.names):
             yield f"{_key(block)} = {_hosts_text(members.get(number, []))}"
@@ -549,14 +532,13 @@ def _topology_lines(site: Site, name: str) -> Iterator[str]:
         for switch, parent in zip(topology.switches, topology.parent.tolist()):
             lower.setdefault(parent, []).append(switch)
         for number, switch in enumerate(topology.switches):
-            inner = ", ".join(map(_quoted, lower.get(number, [])))
             nodes = _hosts_text(members.get(number, []))
-            yield f"{_key(switch)} = {f'[{inner}]' if inner else nodes}"
+            yield f"{_key(switch)} = {_value(lower[number]) if number in lower else nodes}"
 
 
-def _quoted(text: str) -> str:
-    # a JSON text is a TOML one, but for DEL, which TOML has escaped
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _value(value: Any) -> str:
+    # what JSON writes but for objects is TOML, if DEL is escaped
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _instant_text(at: float) -> str:
@@ -567,7 +549,7 @@ def _instant_text(at: float) -> str:
 
 
 def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _quoted(name)
+    return name if _BARE.fullmatch(name) else _value(name)
 
 
 def _table(amounts: Mapping[str, int]) -> str:
@@ -575,4 +557,4 @@ def _table(amounts: Mapping[str, int]) -> str:
 
 
 def _hosts_text(names: Sequence[str]) -> str:
-    return _quoted(host_list_in_order(names))
+    return _value(host_list_in_order(names))

@@ -15,12 +15,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.sites.host_lists import hosts_of
-from optsched.sites.records import Notes, repeated
+from optsched.sites.parts import repeated
 from optsched.sites.site import Partition
-from optsched.sites.slurm_amounts import INFINITE, megabytes, seconds, time_text
-from optsched.sites.slurm_json import is_json, number, read_dump
-from optsched.sites.slurm_lines import Line, printed_lines, read_text
+from optsched.sites.slurm_files import (
+    Line,
+    Notes,
+    is_json,
+    number,
+    printed_lines,
+    read_dump,
+    read_text,
+)
+from optsched.sites.slurm_notation import INFINITE, hosts_of, megabytes, seconds, time_text
 from optsched.text_files import lines_of
 
 USUAL: Mapping[str, tuple[str, ...]] = {
@@ -101,7 +107,7 @@ def access_of(line: Line) -> Access:
             return 0
         return line.parsed(key, megabytes) if "mem" in key else line.count(key)
 
-    shared = (line.text("oversubscribe") or line.text("shared")).upper()
+    shared = _sharing(line)
     return Access(
         accounts=names("allowaccounts"),
         denied_accounts=names("denyaccounts"),
@@ -116,7 +122,7 @@ def access_of(line: Line) -> Access:
         memory_per_core=most("maxmempercpu"),
         cores_per_gpu=of_gpu(line.text("jobdefaults"), "DefCpuPerGPU"),
         memory_per_gpu=of_gpu(line.text("jobdefaults"), "DefMemPerGPU"),
-        default_time=line.parsed("defaulttime", _default_limit),
+        default_time=line.parsed("defaulttime", lambda t: _limit("" if t.upper() == "NONE" else t)),
         own_qos=line.text("qos"),
         preempted=line.text("preemptmode").upper() != "OFF",
         shares=shared if shared.startswith(("YES", "FORCE")) and shared[-2:] != ":1" else "",
@@ -184,9 +190,7 @@ def shown_partitions(
 ) -> tuple[list[Partition], dict[str, Access]]:
     """Return the partitions that ``scontrol show partitions`` wrote, as ``-o`` text or JSON.
 
-    `index`: index of each node of the site; `settings`: settings of slurm.conf, by names in small
-    letters: ``defmempercpu`` holds for partitions that state nothing else. The second result is the
-    rules that a site does not have, by name of the partition.
+    The second result is the rules that a site does not have, by name of the partition.
     """
     lines = list(_of_dump(path, notes)) if is_json(path) else _of_text(path)
     partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
@@ -214,7 +218,7 @@ def partition_of(
     strange = [node for node in names if node not in index]
     if strange:  # Slurm does not show nodes that are in the state FUTURE
         notes.count(strange, f"left out of partition {name}, not among the nodes")
-    state = line.text("state").upper() or "UP"
+    state, exclusive = line.text("state").upper() or "UP", line.text("exclusive").upper()
     try:
         return Partition(
             name,
@@ -222,8 +226,8 @@ def partition_of(
             default=line.text("default").upper() == "YES",
             max_time=line.parsed("maxtime", _limit),
             max_nodes=float(line.count("maxnodes")) if _limited(line, "maxnodes") else math.inf,
-            exclusive=_exclusive(line),
-            exclusive_user=_exclusive_user(line),
+            exclusive=_sharing(line) == "EXCLUSIVE" or exclusive == "NODE",
+            exclusive_user=line.text("exclusiveuser").upper() == "YES" or exclusive == "USER",
             up=state in UP,
             priority_tier=_priority(line, "prioritytier"),
             priority_factor=_priority(line, "priorityjobfactor"),
@@ -250,8 +254,8 @@ def _limit(text: str) -> float:
     return seconds(text) if text else math.inf
 
 
-def _default_limit(text: str) -> float:
-    return _limit("" if text.upper() == "NONE" else text)
+def _sharing(line: Line) -> str:
+    return (line.text("oversubscribe") or line.text("shared")).upper()
 
 
 def _limited(line: Line, key: str) -> bool:
@@ -271,16 +275,6 @@ def _memory_per_core(line: Line, settings: Mapping[str, str]) -> int:
     if _limited(line, "defmempernode") or not whole.isdecimal() or len(whole) > 15:
         return 0
     return int(whole)
-
-
-def _exclusive(line: Line) -> bool:
-    shared = (line.text("oversubscribe") or line.text("shared")).upper()
-    return shared == "EXCLUSIVE" or line.text("exclusive").upper() == "NODE"
-
-
-def _exclusive_user(line: Line) -> bool:
-    given = line.text("exclusiveuser").upper(), line.text("exclusive").upper()
-    return given[0] == "YES" or given[1] == "USER"
 
 
 def _of_text(path: Path) -> list[Line]:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,14 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.sites.records import Ints, Notes, whole_numbers
-from optsched.sites.reservations import Reservation, overlapping
+from optsched.sites.parts import Ints, Reservation, Topology, overlapping, whole_numbers
 from optsched.sites.site import NODE_NAME, Node, Partition, Site, described, typed
-from optsched.sites.slurm_amounts import SHARED, Shares, gres, shares_in_use, tres
-from optsched.sites.slurm_json import UNSET, RecordFields, is_json, read_dump
-from optsched.sites.slurm_lines import Line, printed_lines
+from optsched.sites.slurm_files import (
+    UNSET,
+    Line,
+    Notes,
+    RecordFields,
+    is_json,
+    printed_lines,
+    read_dump,
+)
+from optsched.sites.slurm_notation import SHARED, Shares, gres, shares_in_use, tres
 from optsched.sites.slurm_partitions import Access
-from optsched.sites.topology import Topology
 
 DOWN = frozenset(
     (
@@ -71,43 +77,16 @@ _BY_WHOM = re.compile(r"\[[^\[\]]*@[0-9T:.-]+\]$")
 _NOT_CONSUMED = re.compile(r"(?:^|,)[^,(]*:no_consume\b[^,(]*(?:\([^)]*\))?")
 
 
-class _Keys(NamedTuple):
-    """Names of the fields."""
-
-    name: str
-    effective: str
-    cores: str
-    memory: str
-    system_memory: str
-    used_cores: str
-    used_memory: str
-    gres: str
-    used_gres: str
-    drained_gres: str
-    used_tres: str
-    active: str
-    features: str
-    threads: str
-    partitions: str
-    reason: str
-    configured: str
-    owner: str
-    label: str
-    weight: str
+_IN_TEXT = {"name": "nodename", "cpus": "cputot", "effective_cpus": "cpuefctv"}
+_IN_TEXT |= {"alloc_cpus": "cpualloc", "real_memory": "realmemory", "alloc_memory": "allocmem"}
+_IN_TEXT |= {"specialized_memory": "memspeclimit", "gres_used": "gresused", "tres": "cfgtres"}
+_IN_TEXT |= {"gres_drained": "gresdrain", "tres_used": "alloctres", "threads": "threadspercore"}
+_IN_TEXT |= {"active_features": "activefeatures", "features": "availablefeatures"}
+"""Keys of the text where they are not those of JSON."""
 
 
-_JSON = _Keys(
-    *("name", "effective_cpus", "cpus", "real_memory", "specialized_memory"),
-    *("alloc_cpus", "alloc_memory", "gres", "gres_used", "gres_drained", "tres_used"),
-    *("active_features", "features", "threads", "partitions", "reason"),
-    *("tres", "owner", "mcs_label", "weight"),
-)
-_TEXT = _Keys(
-    *("nodename", "cpuefctv", "cputot", "realmemory", "memspeclimit"),
-    *("cpualloc", "allocmem", "gres", "gresused", "gresdrain", "alloctres"),
-    *("activefeatures", "availablefeatures", "threadspercore", "partitions", "reason"),
-    *("cfgtres", "owner", "mcs_label", "weight"),
-)
+def _key(name: str, source: Line | RecordFields) -> str:
+    return name if isinstance(source, RecordFields) else _IN_TEXT.get(name, name)
 
 
 def read_nodes(
@@ -120,29 +99,20 @@ def read_nodes(
     nodes -o`` wrote at the same time, for the cores and the memory that are kept for the system
     where the JSON does not state them, as that of Slurm 22.05.
     """
-    time = None
-    sources: Iterator[Line | RecordFields]
-    if is_json(path):
-        dump = read_dump(path, "nodes")
-        time, keys = dump.time, _JSON
-        sources = (RecordFields(dump, place) for place in range(len(dump.records)))
-    else:
-        keys = _TEXT
-        sources = printed_lines(path)
+    dump = read_dump(path, "nodes") if is_json(path) else None
+    sources: Iterable[Line | RecordFields] = printed_lines(path) if dump is None else dump.fields
     nodes: list[SlurmNode] = []
     seen: set[str] = set()
-    texts = (
-        {} if beside is None else {each.text(_TEXT.name): each for each in printed_lines(beside)}
-    )
+    texts = {each.text("nodename"): each for each in printed_lines(beside)} if beside else {}
     for source in sources:
-        shown = _node(source, keys, notes, texts)
+        shown = _node(source, notes, texts)
         if shown.node.name in seen:
-            raise source.wrong(keys.name, "every node once")
+            raise source.wrong(_key("name", source), "every node once")
         seen.add(shown.node.name)
         nodes.append(shown)
     if not nodes:
         raise InputError("no nodes; expected what scontrol show nodes writes", file=path)
-    return nodes, time
+    return nodes, dump and dump.time
 
 
 def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -180,12 +150,11 @@ def consumed(text: str) -> dict[str, int]:
     return {} if text in UNSET else gres(_NOT_CONSUMED.sub("", text))
 
 
-def _node(
-    source: Line | RecordFields, keys: _Keys, notes: Notes, texts: Mapping[str, Line]
-) -> SlurmNode:
-    name = source.text(keys.name)
+def _node(source: Line | RecordFields, notes: Notes, texts: Mapping[str, Line]) -> SlurmNode:
+    key = partial(_key, source=source)
+    name = source.text(key("name"))
     if not NODE_NAME.fullmatch(name):
-        raise source.wrong(keys.name, "the name of a node")
+        raise source.wrong(key("name"), "the name of a node")
     words = _state_words(source)
     said = _said(words)
     state, unknown = state_of(words)
@@ -195,48 +164,44 @@ def _node(
         notes.count([name], "booting; taken as up, as Slurm starts jobs there once it responds")
     elif state == "up" and ASLEEP in said:
         notes.count([name], "powered down; taken as up, as Slurm wakes it up for a job")
-    if ":no_consume" in source.text(keys.gres):
+    if ":no_consume" in source.text("gres"):
         notes.count([name], "left out what jobs do not use up (no_consume)")
-    have = source.parsed(keys.gres, consumed)
-    memory = source.count(keys.memory)
-    cores, system = _for_jobs(source, keys, texts.get(name))
+    have = source.parsed("gres", consumed)
+    memory = source.count(key("real_memory"))
+    cores, system = _for_jobs(source, texts.get(name))
     if not cores:
-        raise source.wrong(keys.cores, "a whole number from 1")
+        raise source.wrong(key("cpus"), "a whole number from 1")
     if not memory:
-        raise source.wrong(keys.memory, "MB, a whole number from 1")
+        raise source.wrong(key("real_memory"), "MB, a whole number from 1")
     if system > memory:
-        raise source.wrong(keys.system_memory, f"at most the memory of {memory}")
+        raise source.wrong(key("specialized_memory"), f"at most the memory of {memory}")
     amounts = {"cores": cores, "memory": memory - system}
-    used = {"cores": source.count(keys.used_cores), "memory": source.count(keys.used_memory)}
+    used = {"cores": source.count(key("alloc_cpus")), "memory": source.count(key("alloc_memory"))}
     if not said.isdisjoint(ALLOCATED):
         used["cores"] = max(cores, used["cores"])
-    features = _words(source, keys.active) or _words(source, keys.features)
+    features = _words(source, key("active_features")) or _words(source, key("features"))
+    reason = _BY_WHOM.sub("", source.text("reason")).rstrip()
     return SlurmNode(
-        Node(
-            name,
-            amounts | have,
-            features,
-            state,
-            _BY_WHOM.sub("", source.text(keys.reason)).rstrip(),
-        ),
-        source.count(keys.threads) or 1,
-        used | (_used_gres(source, keys, name, have, used["cores"], notes) if have else {}),
-        _words(source, keys.partitions),
-        _NUMBERED.sub("", source.text(keys.owner)),
-        source.text(keys.label),
-        source.count(keys.weight),
+        Node(name, amounts | have, features, state, reason),
+        source.count(key("threads")) or 1,
+        used | (_used_gres(source, name, have, used["cores"], notes) if have else {}),
+        _words(source, "partitions"),
+        _NUMBERED.sub("", source.text("owner")),
+        source.text("mcs_label"),
+        source.count("weight"),
         COMPLETING in said,
     )
 
 
-def _for_jobs(source: Line | RecordFields, keys: _Keys, text: Line | None) -> tuple[int, int]:
+def _for_jobs(source: Line | RecordFields, text: Line | None) -> tuple[int, int]:
     """Return the cores that jobs may have, and the memory in MB that they may not."""
-    effective, system = source.count(keys.effective), source.count(keys.system_memory)
+    key = partial(_key, source=source)
+    effective, system = source.count(key("effective_cpus")), source.count(key("specialized_memory"))
     if text is not None:
-        effective = effective or text.count(_TEXT.effective)
-        system = system or text.count(_TEXT.system_memory)
-    effective = effective or source.parsed(keys.configured, tres).get("cpu", 0)
-    return effective or source.count(keys.cores), system
+        effective = effective or text.count("cpuefctv")
+        system = system or text.count("memspeclimit")
+    effective = effective or source.parsed(key("tres"), tres).get("cpu", 0)
+    return effective or source.count(key("cpus")), system
 
 
 def _state_words(source: Line | RecordFields) -> tuple[str, ...]:
@@ -249,25 +214,21 @@ def _state_words(source: Line | RecordFields) -> tuple[str, ...]:
 
 
 def _used_gres(
-    source: Line | RecordFields,
-    keys: _Keys,
-    name: str,
-    have: Mapping[str, int],
-    cores: int,
-    notes: Notes,
+    source: Line | RecordFields, name: str, have: Mapping[str, int], cores: int, notes: Notes
 ) -> dict[str, int]:
     """Return the generic resources that jobs have or that are drained."""
-    used = dict(source.parsed(keys.used_gres, consumed))
-    shares = source.parsed(keys.used_gres, shares_in_use)
-    if not source.text(keys.used_gres):  # the text has it with --details only
-        counted = source.parsed(keys.used_tres, tres)
-        used = {key[5:]: many for key, many in counted.items() if key.startswith("gres/")}
-        shares = [Shares("", used[key], None) for key in SHARED if used.get(key)]
+    key = partial(_key, source=source)
+    used = dict(source.parsed(key("gres_used"), consumed))
+    shares = source.parsed(key("gres_used"), shares_in_use)
+    if not source.text(key("gres_used")):  # the text has it with --details only
+        counted = source.parsed(key("tres_used"), tres)
+        used = {kind[5:]: many for kind, many in counted.items() if kind.startswith("gres/")}
+        shares = [Shares("", used[kind], None) for kind in SHARED if used.get(kind)]
         if cores and not used:
             notes.count([name], "no word on GPUs and the like in use; taken as free")
-    drained = {key: n for key, n in source.parsed(keys.drained_gres, consumed).items() if n}
-    for key, many in drained.items():
-        used[key] = used.get(key, 0) + many
+    drained = {kind: n for kind, n in source.parsed(key("gres_drained"), consumed).items() if n}
+    for kind, many in drained.items():
+        used[kind] = used.get(kind, 0) + many
     if drained:
         notes.count([name], f"{', '.join(drained)} drained")
     if _of_any_type(used, have):
@@ -410,7 +371,7 @@ def slurm_site(
         )
     except InputError as error:
         raise error.within(file) from None
-    _note_unpartitioned(site, notes)
+    notes.count(site.unpartitioned, "in no partition, so no job starts there")
     return SlurmSite(
         site,
         _free(site, nodes, units, notes),
@@ -536,15 +497,6 @@ def _in_units(node: Node, units: Mapping[str, int]) -> Node:
 def unit_of(resource: str, units: Mapping[str, int]) -> int:
     """Return the unit in which amounts of a resource, with or without a type, are counted."""
     return units.get(resource.partition(":")[0], 1)
-
-
-def _note_unpartitioned(site: Site, notes: Notes) -> None:
-    """Note the nodes that are in no partition: Slurm allows them, but starts no job there."""
-    alone = np.ones(len(site.nodes), dtype=bool)
-    for each in site.partitions:
-        alone[each.nodes] = False
-    names = [site.nodes[place] for place in np.flatnonzero(alone).tolist()]
-    notes.count(names, "in no partition, so no job starts there")
 
 
 def _free(site: Site, nodes: Sequence[SlurmNode], units: Mapping[str, int], notes: Notes) -> Ints:

@@ -16,21 +16,23 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.fields import REQUIRED, Kind, Parsed, Table
-from optsched.sites.host_lists import hosts_of
-from optsched.sites.records import Notes
-from optsched.sites.site import some
-from optsched.sites.slurm_json import captured_file
-from optsched.sites.slurm_lines import Line, configuration_lines, printed_lines, read_text
-from optsched.sites.topology import (
+from optsched.sites.parts import (
     MOST_NODES,
-    Blocks,
     Places,
     Topology,
     Torus,
-    Tree,
     blocks_of,
     tree_of,
 )
+from optsched.sites.site import some
+from optsched.sites.slurm_files import (
+    Notes,
+    captured_file,
+    configuration_lines,
+    printed_lines,
+    read_text,
+)
+from optsched.sites.slurm_notation import hosts_of
 
 DEEPEST, MOST_VALUES = 50, 100_000
 """Most values of a YAML document within each other, and most in all."""
@@ -40,23 +42,32 @@ _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 KINDS = ("tree", "block", "ring", "torus3d", "flat")
 
-_NAMES: Mapping[type[Topology], str] = {Tree: "tree", Blocks: "blocks", Torus: "torus"}
+
+def read_first_topologies(
+    folder: Path, names: Iterable[str], index: Mapping[str, int], notes: Notes
+) -> dict[str, Topology]:
+    """Return the topologies in the first of these files that has any, the default one first."""
+    for path in filter(None, (captured_file(folder, name) for name in names)):
+        if found := read_topologies(path, index, notes):
+            return found
+    return {}
 
 
-def read_topology_conf(path: Path, index: Mapping[str, int], notes: list[str]) -> Topology:
-    """Return the topology of topology.conf: a tree of switches, or blocks."""
-    return _of_lines(path, configuration_lines(path), index, notes)
+def read_topologies(path: Path, index: Mapping[str, int], notes: Notes) -> dict[str, Topology]:
+    """Return the topologies of a file, the default one first; none if Slurm has shown none.
 
-
-def read_shown_topology(path: Path, index: Mapping[str, int], notes: list[str]) -> Topology | None:
-    """Return the topology that ``scontrol show topology`` printed; None if it has none."""
-    lines = list(printed_lines(path))
-    return _of_lines(path, lines, index, notes) if lines else None
-
-
-def read_topologies(path: Path, index: Mapping[str, int], notes: list[str]) -> dict[str, Topology]:
-    """Return the topologies of topology.yaml or ``scontrol show topoconf``, the default first."""
+    `path`: topology.yaml, topology.conf, or what ``scontrol show topoconf`` wrote as topoconf.txt
+    and ``scontrol show topology`` as topology.txt; `index`: index of each node of the site.
+    """
     strange: list[str] = []
+    of_file = _of_yaml if path.name.startswith(("topology.yaml", "topoconf.txt")) else _of_lines
+    found = of_file(path, index, strange)
+    if strange:
+        notes.add(f"{path.name}: left out {some(strange)}, not in the site")
+    return found
+
+
+def _of_yaml(path: Path, index: Mapping[str, int], strange: list[str]) -> dict[str, Topology]:
     found: dict[str, Topology] = {}
     default = None
     try:
@@ -77,40 +88,16 @@ def read_topologies(path: Path, index: Mapping[str, int], notes: list[str]) -> d
             found[name] = _MAKERS[given[0]](inner, index, strange)
     except InputError as error:
         raise error.within(path) from None
-    _note_strange(strange, path, notes)
     first = [default] if default else []
     return {name: found[name] for name in (*first, *found)}
 
 
-def read_first_topologies(
-    folder: Path, names: Iterable[str], index: Mapping[str, int], notes: Notes
-) -> dict[str, Topology]:
-    """Return the topologies in the first of these files that has any, the default one first.
-
-    `names`: names of files: topology.yaml, topology.conf, or what scontrol showed, topoconf.txt and
-    topology.txt; `index`: index of each node of the site.
-    """
-    found: dict[str, Topology] = {}
-    texts: list[str] = []
-    for path in filter(None, (captured_file(folder, name) for name in names)):
-        if path.name.startswith(("topology.yaml", "topoconf.txt")):
-            found = read_topologies(path, index, texts)
-        else:
-            reader = read_topology_conf if "conf" in path.name else read_shown_topology
-            topology = reader(path, index, texts)
-            found = {} if topology is None else {_NAMES[type(topology)]: topology}
-        if found:
-            break
-    for text in texts:
-        notes.add(text)
-    return found
-
-
-def _of_lines(
-    path: Path, lines: Iterable[Line], index: Mapping[str, int], notes: list[str]
-) -> Topology:
+def _of_lines(path: Path, index: Mapping[str, int], strange: list[str]) -> dict[str, Topology]:
+    """Return the tree of switches, or the blocks, of lines; nothing if nothing is shown."""
     switches, blocks = [], []
     sizes: set[int] = set()
+    is_conf = "conf" in path.name
+    lines = list(configuration_lines(path) if is_conf else printed_lines(path))
     for line in lines:
         try:
             nodes = hosts_of(line.values.get("nodes", ""))
@@ -126,19 +113,14 @@ def _of_lines(
             sizes |= _sizes(line.values.get("blocksizes", line.values.get("blocksize", "")))
         except InputError as error:
             raise line.error(error.field or line.first, error.mistakes[0]) from None
-    strange: list[str] = []
     try:
         if blocks and switches:
             raise InputError("has switches and blocks; expected either")
-        topology: Topology = (
-            blocks_of(blocks, sorted(sizes), index, strange)
-            if blocks
-            else tree_of(switches, index, strange)
-        )
+        if blocks:
+            return {"blocks": blocks_of(blocks, sorted(sizes), index, strange)}
+        return {"tree": tree_of(switches, index, strange)} if lines or is_conf else {}
     except InputError as error:
         raise error.within(path) from None
-    _note_strange(strange, path, notes)
-    return topology
 
 
 def _sizes(text: str) -> set[int]:
@@ -146,11 +128,6 @@ def _sizes(text: str) -> set[int]:
     if not all(size.isdecimal() and len(size) < 10 for size in found):
         raise InputError(f"{text!r}; expected numbers of nodes", field="blocksizes")
     return set(map(int, found))
-
-
-def _note_strange(strange: Sequence[str], path: Path, notes: list[str]) -> None:
-    if strange:
-        notes.append(f"{path.name}: left out {some(strange)}, not in the site")
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
@@ -276,10 +253,6 @@ def _job_places(torus: _Part) -> tuple[Places, ...]:
     return tuple(found)
 
 
-def _flat(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    return tree_of([], index, strange)
-
-
 def _only_one(part: _Part, key: str, *keys: str) -> _Part:
     found = part.rows(key, *keys)
     if len(found) != 1:
@@ -295,13 +268,12 @@ def _places(
     return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 
 
-_Maker = Callable[[_Part, Mapping[str, int], list[str]], Topology]
-_MAKERS: Mapping[str, _Maker] = {
+_MAKERS: Mapping[str, Callable[[_Part, Mapping[str, int], list[str]], Topology]] = {
     "tree": _tree,
     "block": _block,
     "ring": _ring,
     "torus3d": _torus,
-    "flat": _flat,
+    "flat": lambda part, index, strange: tree_of([], index, strange),
 }
 
 

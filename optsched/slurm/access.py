@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from optsched.numbers import counted, short, whole_number
-from optsched.sites.reservations import FLEX, Reservation
+from optsched.sites.parts import FLEX, Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_partitions import Access, of_gpu
 from optsched.slurm.limits import Limits

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.numbers import whole_number
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 from optsched.slurm.queue import QueuedJob
 
 TASKS = "bf_max_job_array_resv"

@@ -20,7 +20,7 @@ import numpy as np
 from optsched.models.integer_program import IntegerProgram
 from optsched.models.program import UNBOUNDED, Program
 from optsched.models.stated import Symbols
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 from optsched.slurm.access import NO_RULES
 from optsched.slurm.hold_problem import is_stoppable
 from optsched.slurm.limits import Limits

@@ -28,12 +28,11 @@ import numpy as np
 
 from optsched.models.node_placement.fields import Limit
 from optsched.numbers import MOST_CAPACITY
-from optsched.sites.host_lists import host_list
-from optsched.sites.records import Ints
+from optsched.sites.parts import Blocks, Ints, Places, Torus, Tree
 from optsched.sites.requests import divided, spread
 from optsched.sites.site import Partition
+from optsched.sites.slurm_notation import host_list
 from optsched.sites.slurm_site import unit_of
-from optsched.sites.topology import Blocks, Places, Torus, Tree
 from optsched.slurm.queue import LeftToSlurmError, QueuedJob
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
 

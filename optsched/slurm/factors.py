@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 from optsched.errors import InputError
 from optsched.numbers import whole_number
-from optsched.sites.slurm_json import captured_file
-from optsched.sites.slurm_lines import read_text
+from optsched.sites.slurm_files import captured_file, read_text
 from optsched.slurm.queue import QueuedJob
 
 FACTORS = {

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from optsched.numbers import whole_number
 from optsched.policies.multifactor import WEEK, used_after
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 from optsched.slurm.limits import Limits
 from optsched.slurm.order import time_of
 from optsched.slurm.queue import QueuedJob

@@ -18,9 +18,8 @@ from optsched.policies.site import _limited
 from optsched.simulator.engine import Engine
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems
-from optsched.sites.records import Ints
+from optsched.sites.parts import FLEX, Ints, Reservation
 from optsched.sites.requests import Chunks
-from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Site
 from optsched.slurm.access import open_partitions, own_qos_of
 from optsched.slurm.backfill import HEEDED, UNHEEDED, Backfill, backfill, stated

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, shares_with_own

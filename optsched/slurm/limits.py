@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from optsched.errors import InputError
 from optsched.numbers import whole_number
-from optsched.sites.slurm_lines import read_text
+from optsched.sites.slurm_files import read_text
 from optsched.slurm.queue import QueuedJob
 
 KINDS = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 
 
 def on_lighter_nodes(problem: NodePlacement, placements: Placements, weights: Ints) -> Placements:

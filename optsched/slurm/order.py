@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.numbers import whole_number
-from optsched.sites.slurm_amounts import seconds
+from optsched.sites.slurm_notation import seconds
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import blocked_by_rule

@@ -25,8 +25,8 @@ from optsched.report.page import (
     share,
 )
 from optsched.simulator.provenance import versions
-from optsched.sites.host_lists import host_list
 from optsched.sites.site import some
+from optsched.sites.slurm_notation import host_list
 from optsched.slurm.defragmentation import Defragmentation
 from optsched.slurm.state import (
     WEEK,

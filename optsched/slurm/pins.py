@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from optsched.models.node_placement.problem import Placements
-from optsched.sites.host_lists import host_list
+from optsched.sites.slurm_notation import host_list
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.snapshot import Row, SlurmSnapshot
 

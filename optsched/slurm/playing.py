@@ -17,9 +17,8 @@ from optsched.policies.site import _limited, _reservations
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.system import System
-from optsched.sites.queues import Queues, Windows
-from optsched.sites.records import Ints
-from optsched.sites.requests import Chunks, Requests
+from optsched.sites.parts import Ints
+from optsched.sites.requests import Chunks, Queues, Requests, Windows
 from optsched.sites.site import Site
 from optsched.slurm.backfill import Backfill
 from optsched.slurm.fair_share import Usage

@@ -13,15 +13,22 @@ from pathlib import Path
 from optsched.errors import InputError
 from optsched.files import MOST, read_bytes
 from optsched.numbers import counted
-from optsched.sites.host_lists import hosts, read_together
-from optsched.sites.slurm_amounts import Shares, gres, seconds, shares_in_use, tres
-from optsched.sites.slurm_json import (
+from optsched.sites.slurm_files import (
     NO_VALUE,
     RecordFields,
     captured_file,
     captured_time,
     on_several_lines,
     read_dump,
+)
+from optsched.sites.slurm_notation import (
+    Shares,
+    gres,
+    hosts,
+    read_together,
+    seconds,
+    shares_in_use,
+    tres,
 )
 from optsched.text_files import lines_of
 

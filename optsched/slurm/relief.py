@@ -9,7 +9,7 @@ from functools import cached_property
 from optsched.models.hold import Release
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.numbers import counted
-from optsched.sites.host_lists import host_list
+from optsched.sites.slurm_notation import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
 from optsched.slurm.node_weights import on_lighter_nodes

@@ -20,12 +20,10 @@ from optsched.errors import InputError
 from optsched.models.fields import read_only
 from optsched.models.node_placement.fields import most_chunks
 from optsched.numbers import counted, short
-from optsched.sites.records import Ints
+from optsched.sites.parts import FLEX, Blocks, Ints, Reservation, Torus, Tree
 from optsched.sites.requests import licences_asked
-from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Partition
-from optsched.sites.slurm_amounts import SHARED
-from optsched.sites.topology import Blocks, Torus, Tree
+from optsched.sites.slurm_notation import SHARED
 from optsched.slurm.access import (
     admits,
     affordable,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optsched.models.node_placement.problem import NodePlacement
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 from optsched.slurm.access import partitions_of
 from optsched.slurm.order import rank
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import NoJobsError
-from optsched.sites.slurm_json import captured_file
+from optsched.sites.slurm_files import captured_file
 from optsched.slurm.queue import QueuedJob
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace

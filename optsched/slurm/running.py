@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.numbers import counted
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 from optsched.sites.site import some
-from optsched.sites.slurm_amounts import SHARED
-from optsched.sites.slurm_json import captured_folder
+from optsched.sites.slurm_files import captured_folder
+from optsched.sites.slurm_notation import SHARED
 from optsched.sites.slurm_site import unit_of
 from optsched.slurm.access import with_started
 from optsched.slurm.factors import read_factors, set_by_operator

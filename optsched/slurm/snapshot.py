@@ -12,7 +12,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 from optsched.sites.site import typed
 from optsched.slurm.access import exceeded_limit, open_partitions, with_started
 from optsched.slurm.division import GroupLimit

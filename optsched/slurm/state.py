@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 from optsched.slurm.access import open_partitions
 from optsched.slurm.defragmentation import Defragmentation, defragment
 from optsched.slurm.order import age

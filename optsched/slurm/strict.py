@@ -15,7 +15,7 @@ import numpy as np
 
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.node_placement.rules import RuledPlacement, with_rules
-from optsched.sites.records import Ints
+from optsched.sites.parts import Ints
 from optsched.slurm.order import rank
 from optsched.slurm.snapshot import SlurmSnapshot
 from optsched.slurm.supply import Supply

@@ -14,14 +14,11 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.numbers import parse_number
 from optsched.sites.loading import PARTITIONS, RESERVATIONS, read_shown_site
-from optsched.sites.records import Ints, whole_numbers
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Blocks, Ints, Reservation, Tree, whole_numbers
 from optsched.sites.site import Site
-from optsched.sites.slurm_json import captured_file
-from optsched.sites.slurm_lines import read_text
+from optsched.sites.slurm_files import captured_file, read_text
 from optsched.sites.slurm_partitions import Access
 from optsched.sites.slurm_site import MOST_THREADS
-from optsched.sites.topology import Blocks, Tree
 from optsched.slurm.limits import Limits, read_limits
 
 CORES, MEMORY = "cores", "memory"

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from optsched.numbers import counted, short
-from optsched.sites.host_lists import host_list
+from optsched.sites.parts import MAGNETIC
 from optsched.sites.requests import licences_asked
-from optsched.sites.reservations import MAGNETIC
+from optsched.sites.slurm_notation import host_list
 from optsched.slurm.access import (
     NO_RULES,
     admits,

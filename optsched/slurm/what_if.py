@@ -31,12 +31,10 @@ import numpy as np
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import short
-from optsched.sites.host_lists import hosts
-from optsched.sites.records import Ints
-from optsched.sites.slurm_amounts import gres, megabytes
-from optsched.sites.slurm_amounts import seconds as seconds_of
-from optsched.sites.slurm_lines import read_text
-from optsched.sites.topology import Blocks, Tree
+from optsched.sites.parts import Blocks, Ints, Tree
+from optsched.sites.slurm_files import read_text
+from optsched.sites.slurm_notation import gres, hosts, megabytes
+from optsched.sites.slurm_notation import seconds as seconds_of
 from optsched.slurm.access import NO_RULES
 from optsched.slurm.explain import pending_job
 from optsched.slurm.forecast import SUBMITTED, named

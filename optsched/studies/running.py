@@ -32,19 +32,22 @@ from optsched.files import (
 from optsched.folders import Expected, read_object
 from optsched.numbers import counted
 from optsched.simulator.provenance import versions as installed
-from optsched.studies.evaluation import (
+from optsched.studies.folder import (
     FRAME,
+    PAGE,
+    PLAN,
+    RESULTS,
     Evaluation,
+    StudyFolder,
     evaluate,
+    find_study,
     read_about,
     read_results,
     write_results,
 )
-from optsched.studies.folder import PAGE, PLAN, RESULTS, StudyFolder, find_study
 from optsched.sweeps.engines import LocalProcesses, check_engine, start_engine
-from optsched.sweeps.merging import versions_used, with_parts
 from optsched.sweeps.sweep_file import KEYS, read_sweep
-from optsched.sweeps.sweeping import Sweep
+from optsched.sweeps.sweeping import Sweep, versions_used, with_parts
 from optsched.text_files import merged
 from optsched.traces.catalogue import find_log, folders
 from optsched.traces.reading import write_trace

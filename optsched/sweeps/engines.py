@@ -1,4 +1,7 @@
-"""Execution of the runs of a sweep: in local processes, or on the workers of a Dask cluster.
+"""Execution of the runs of a sweep, in local processes or on the workers of a Dask cluster.
+
+A folder of a run gets its name when it is complete and on the disk. Later damage, such as an
+interrupted copy, leaves files that are missing, empty or truncated, which `fault` finds.
 
 A worker process imports this module before its number of threads is set, so the module does not
 import numpy or numba.
@@ -37,6 +40,14 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
+from typing import TYPE_CHECKING
+
+from optsched.text_files import parse_json
+
+if TYPE_CHECKING:
+    from optsched.folders import Keep
+
+
 TRACES_KEPT = 4
 """Number of traces that a process keeps in memory for later runs."""
 
@@ -69,8 +80,6 @@ class Task:
 
     def write(self) -> dict[str, Any]:
         """Simulate the run and write its folder, unless it is finished; return its metrics."""
-        from optsched.sweeps.merging import is_finished
-
         folder = Path(self.folder)
         if not is_finished(folder, self.keep):
             _simulate(self, folder)
@@ -147,6 +156,88 @@ def _generated(spec: TraceFile, jobs: int, seed: int) -> Trace:
     if sha256_of(Path(spec.path)) != spec.sha256:
         raise InputError("was changed after the sweep began", file=spec.path)
     return trace
+
+
+SUMMARY = "summary.json"
+TABLES = ("jobs.parquet", "decisions.parquet")
+NEEDED: dict[Keep, tuple[str, ...]] = {
+    "summary": ("run.json", SUMMARY, "timing.json"),
+    "jobs": ("run.json", SUMMARY, "timing.json", *TABLES),
+    "all": ("run.json", SUMMARY, "timing.json", *TABLES, "jobs.csv"),
+}
+"""Files of a finished run, by the value of ``keep``."""
+
+DRAWN = (".svg", ".png", ".html")
+"""Files that are never empty."""
+
+PARQUET = b"PAR1"
+"""Magic number at the beginning and the end of a Parquet file."""
+
+
+def fault(folder: Path, keep: Keep) -> str | None:
+    """Return the first fault of an existing folder of a run, None if the run is finished."""
+    try:
+        found = set(os.listdir(folder))
+        for name in NEEDED[keep]:
+            if name not in found:
+                return f"{folder / name} is missing"
+        if damage := _damaged_record(folder):
+            return damage
+        for name in sorted(found):
+            if not _is_complete(folder / name):
+                return f"{folder / name} is damaged"
+    except OSError as error:
+        return f"{error.filename or folder} cannot be read"
+    return None
+
+
+def is_finished(folder: Path, keep: Keep) -> bool:
+    """Return whether a folder holds a run with at least the files of `keep`."""
+    return folder.is_dir() and fault(folder, keep) is None
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """Return the JSON object of a file, None if the file is damaged."""
+    try:
+        read = parse_json(path.read_bytes())
+    except InputError:
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _damaged_record(folder: Path) -> str | None:
+    """Return a message if the config or the summary of a run is damaged, None otherwise."""
+    from optsched.folders import read_config, read_summary
+
+    try:
+        read_config(folder)
+        read_summary(folder)
+    except InputError as error:
+        return f"{error.file} is damaged"
+    return None
+
+
+def _is_complete(path: Path) -> bool:
+    """Return whether a file passes a quick check for truncation."""
+    if path.suffix == ".json":
+        return read_object(path) is not None
+    if path.suffix == ".parquet":
+        return _has_its_footer(path)
+    if path.suffix == ".csv":
+        summary = read_object(path.with_name(SUMMARY)) or {}
+        return bool(path.read_bytes().count(b"\n") > summary.get("jobs", 0))
+    return path.suffix not in DRAWN or path.stat().st_size > 0
+
+
+def _has_its_footer(path: Path) -> bool:
+    with path.open("rb") as file:
+        begins = file.read(4)
+        size = file.seek(0, os.SEEK_END)
+        if size < 12:
+            return False
+        file.seek(-8, os.SEEK_END)
+        length, ends = int.from_bytes(file.read(4), "little"), file.read(4)
+    return begins == ends == PARQUET and length <= size - 12
 
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -381,8 +472,6 @@ def _outcome(future: Any, task: Task) -> Outcome:
 
 def _await_folder(task: Task) -> None:
     """Wait until the folder that a worker wrote appears here, for `VISIBLE_SECONDS` at most."""
-    from optsched.sweeps.merging import is_finished
-
     folder = Path(task.folder)
     deadline = time.monotonic() + VISIBLE_SECONDS
     while not is_finished(folder, task.keep):

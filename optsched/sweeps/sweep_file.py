@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 from optsched import registry
 from optsched.errors import InputError, UnknownNameError
 from optsched.files import sha256_of
-from optsched.folders import Keep
+from optsched.folders import Keep, varying
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
 from optsched.numbers import LARGEST, check_seed
@@ -41,7 +41,7 @@ from optsched.text_files import read_toml
 from optsched.traces.cleaning import Days, Span, span_of
 from optsched.traces.reading import find_trace
 from optsched.traces.requests import demands_file
-from optsched.traces.scaling import check_load, check_shake
+from optsched.traces.transformations import check_load, check_shake
 from optsched.workloads.spec_file import find_workload, read_workload
 
 DIGITS = 12
@@ -355,19 +355,13 @@ class SweepPlan:
     @property
     def varying(self) -> list[str]:
         """The columns that differ between runs."""
-        rows = [run.columns for run in self.runs]
-        return [
-            name
-            for name in self.columns
-            if any(row.get(name) != rows[0].get(name, row) for row in rows)
-        ]
+        return varying(run.columns for run in self.runs)
 
 
 def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None) -> SweepPlan:
     """Read a sweep from a TOML file, or from a mapping of the same form.
 
-    `source`: the TOML file or the mapping; `base`: the folder that relative paths start from; by
-    default that of the file, or the current one for a mapping.
+    Relative paths start from `base`, by default the folder of the file, or else the current one.
     """
     if isinstance(source, Mapping):
         table, file = _plain(source), None

@@ -13,8 +13,7 @@ another package is::
 
 from typing import TYPE_CHECKING, Any
 
-from optsched.testing.contract import check_answer, check_problem, check_solver
-from optsched.testing.points import brute_force
+from optsched.testing.contract import brute_force, check_answer, check_problem, check_solver
 
 if TYPE_CHECKING:
     from optsched.testing.strategies import (

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid
 from optsched.models.box_placement import BoxPlacement
@@ -107,11 +108,9 @@ def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> N
     ]
     return NodePlacement(
         ["cores", "memory"][:resources],
-        np.array(
-            draw(_lists(_lists(st.integers(0, 9) | st.integers(4, 9), resources), nodes))
-        ).reshape(nodes, resources),
+        _table(draw, st.integers(0, 9) | st.integers(4, 9), nodes, resources),
         chunks,
-        np.array(draw(_lists(_lists(st.integers(0, 2), resources), jobs))).reshape(jobs, resources),
+        _table(draw, st.integers(0, 2), jobs, resources),
         weights=draw(st.none() | _lists(st.integers(0, 9), jobs)),
         then=draw(st.lists(st.sampled_from(measures), unique=True)),
         most_per_node=draw(st.none() | _lists(st.integers(0, 2), jobs)),
@@ -125,14 +124,10 @@ def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> N
         exclusive=draw(st.lists(st.integers(0, jobs - 1), unique=True)) if jobs else (),
         busy=draw(st.lists(st.integers(0, nodes - 1), unique=True)) if nodes else (),
         licences=draw(_lists(st.integers(0, 3), licences)),
-        licences_of=np.array(draw(_lists(_lists(st.integers(0, 2), licences), jobs))).reshape(
-            jobs, licences
-        ),
+        licences_of=_table(draw, st.integers(0, 2), jobs, licences),
         levels=["racks", "rows"][:levels],
         groups=draw(_lists(_lists(names, nodes), levels)),
-        most_groups=np.array(draw(_lists(_lists(st.integers(0, 2), levels), jobs))).reshape(
-            jobs, levels
-        ),
+        most_groups=_table(draw, st.integers(0, 2), jobs, levels),
         segments=np.array(segments, dtype=np.int64).reshape(jobs, levels),
         nodes=draw(st.none() | _lists(LABELS, nodes)),
         jobs=draw(st.none() | _lists(LABELS, jobs)),
@@ -169,7 +164,7 @@ def holds(
     kind_sets = st.none() | st.lists(kind, unique=True) if kinds else st.none()
     return Hold(
         ["cores", "memory"][:resources],
-        np.array(draw(_lists(amounts, nodes)), dtype=np.int64).reshape(nodes, resources),
+        _table(draw, st.integers(0, 4), nodes, resources),
         draw(st.integers(1, 3)),
         draw(_lists(st.integers(0, 4), resources)),
         draw(_lists(st.integers(0, 9), claims)),
@@ -184,9 +179,7 @@ def holds(
         busy=draw(st.lists(st.integers(0, nodes - 1), unique=True, max_size=1)) if nodes else (),
         licences=draw(_lists(st.integers(0, 2), licences)),
         licences_of=draw(_lists(st.integers(0, 3), licences)),
-        held_licences=np.array(
-            draw(_lists(_lists(st.integers(0, 2), licences), claims)), dtype=np.int64
-        ).reshape(claims, licences),
+        held_licences=_table(draw, st.integers(0, 2), claims, licences),
         pending=pending,
         fixed=draw(st.just([]) | numbers),
         drain_costs=draw(_lists(st.integers(0, 9), nodes))
@@ -195,7 +188,7 @@ def holds(
         moved=moved if any(moved) else None,
         move_costs=draw(st.none() | _lists(st.integers(0, 9), claims)),
         moved_to=draw(_lists(kind_sets, claims)) if any(moved) else None,
-        free_before=np.array(draw(_lists(amounts, nodes)), dtype=np.int64).reshape(nodes, resources)
+        free_before=_table(draw, st.integers(0, 4), nodes, resources)
         if any(moved) and draw(st.booleans())
         else None,
         nodes=draw(st.none() | _lists(LABELS, nodes)),
@@ -408,6 +401,13 @@ def threshold_allocations(
 
 def _lists(elements: st.SearchStrategy[T], count: int) -> st.SearchStrategy[list[T]]:
     return st.lists(elements, min_size=count, max_size=count)
+
+
+def _table(
+    draw: st.DrawFn, elements: st.SearchStrategy[int], rows: int, columns: int
+) -> NDArray[np.int64]:
+    drawn = draw(_lists(_lists(elements, columns), rows))
+    return np.array(drawn, dtype=np.int64).reshape(rows, columns)
 
 
 def _grids(max_side: int) -> st.SearchStrategy[Grid]:

@@ -37,13 +37,7 @@ _NUMBERED = re.compile(r"(?:(?P<workload>[^!]*)!)?(?P<number>[0-9]{1,18})")
 
 
 def read_batsim(path: str | Path) -> Trace:
-    """Read a raw trace from a Batsim workload, plain or gzipped.
-
-    The run time of a job is the delay of its profile. Job ids that are numbers (as integers, as
-    text, or after the name of one workload: ``w0!12``) become job numbers. If any id is not a
-    number, the jobs are numbered from 1 in the order of the file, and all ids are kept as
-    `Trace.label`.
-    """
+    """Read a raw trace from a Batsim workload, plain or gzipped."""
     path = Path(path)
     data, sha256 = read_bytes(path)
     try:
@@ -65,12 +59,7 @@ def read_batsim(path: str | Path) -> Trace:
 
 
 def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> None:
-    """Write a trace as a Batsim workload, with one delay profile per run time.
-
-    The file is gzipped if its name ends in ``.gz``. The profile names are those of the given major
-    version of Batsim. Columns and header lines that the format cannot hold are left out, and named
-    in the log.
-    """
+    """Write a workload for a major version of Batsim; gzipped if the name ends in ``.gz``."""
     write_bytes(path, _encode(trace, Path(path), version))
 
 

@@ -63,7 +63,7 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
     work = trace.runtime.astype(np.float64) * trace.processors
     span = float(trace.submit.max() - trace.submit.min())
     capacity = machine_size * span if machine_size else 0.0
-    category = trace.annotations.get("category")
+    category, waited = trace.annotations.get("category"), trace.wait != UNKNOWN
     return {
         "name": trace.name,
         "path": None if trace.path is None else str(trace.path),
@@ -79,7 +79,10 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
         "sizes": _sizes(trace.processors, work, machine_size),
         "run_time": _distribution(trace.runtime),
         "requested_time": _requests(trace),
-        "logged_wait": _waits(trace),
+        "logged_wait": {
+            "known_share": float(waited.mean()),
+            "known": _distribution(trace.wait[waited]),
+        },
         "interarrival": _distribution(np.diff(trace.submit)),
         "users": _distinct(trace.user),
         "groups": _distinct(trace.group),
@@ -142,12 +145,6 @@ def _requests(trace: Trace) -> dict[str, Any]:
         "overrun_share": float((accuracy > 1).mean()) if len(accuracy) else None,
         "exact_share": float((accuracy == 1).mean()) if len(accuracy) else None,
     }
-
-
-def _waits(trace: Trace) -> dict[str, Any]:
-    """Return the waits that the file states, with the share of the jobs that have one."""
-    known = trace.wait != UNKNOWN
-    return {"known_share": float(known.mean()), "known": _distribution(trace.wait[known])}
 
 
 def _distinct(column: NDArray[np.int64]) -> int | None:

@@ -20,10 +20,10 @@ from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
 
 
 class Encoder(Protocol):
-    """Function that encodes a trace in a format."""
+    """Function that returns the content of a file of a trace, before compression."""
 
     def __call__(self, trace: Trace, path: Path) -> bytes:
-        """Return the content of a file of `trace`; `path` is the file, for messages."""
+        """Return the content; the path is for messages."""
 
 
 class TraceFormat(ABC):
@@ -39,9 +39,7 @@ class TraceFormat(ABC):
     annotations: ClassVar[frozenset[str]] = frozenset()
     # Whether a file can state annotations and texts of all names, and so demands too
     any_annotation: ClassVar[bool] = False
-    # Function that returns the content of a file, before compression; None for a format that
-    # is only read
-    encode: ClassVar[Encoder | None] = None
+    encode: ClassVar[Encoder | None] = None  # None for a format that is only read
 
     @staticmethod
     @abstractmethod
@@ -126,6 +124,9 @@ def without_gz(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == ".gz" else path
 
 
+MOST = 2**34
+"""Most bytes of a file that is read as a whole: 16 GiB."""
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 SHOWN = 30
@@ -172,8 +173,9 @@ def check_utf8(data: bytes, path: Path, expected: str) -> None:
         raise InputError(f"not UTF-8; expected {expected}", file=path, line=line) from None
 
 
-def shown(word: bytes, encoding: str = "utf-8") -> str:
+def shown(word: bytes | str, encoding: str = "utf-8") -> str:
     """Return a word for a message, shortened to `SHOWN` characters."""
+    word = word.encode(errors="replace") if isinstance(word, str) else word
     text = word.decode(encoding, errors="replace")
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
 

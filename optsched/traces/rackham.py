@@ -10,7 +10,7 @@ M. Gonthier et al., "Data-driven locality-aware batch scheduling", APDCM 2024, s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.files import read_bytes, write_bytes
+from optsched.files import read_bytes
 from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, refuse_word, say_left_out, stem
+from optsched.traces.reading import mistake_in
+from optsched.traces.requests import DIGITS, numbered
 from optsched.traces.trace import UNKNOWN, Trace
-
-DIGITS = 15
-"""Most digits of a number, so that it is below 2^53."""
 
 LAST_FILE = 10**12
 
@@ -93,15 +92,7 @@ _WORDS = 2 + 2 * len(FIELDS)
 
 
 def read_rackham(path: str | Path) -> Trace:
-    """Read a raw trace in the format of Gonthier et al., plain or gzipped.
-
-    The annotations are ``file`` (number of the input file, -1 for none), ``file_size`` (MB),
-    ``category`` (-2 running at the start, -1 waiting at the start, 0 before the evaluated jobs, 1
-    evaluated, 2 after them) and, if any job has them, ``history_start`` (s) and ``history_node``
-    (from 0), -1 for none. The simulation starts when the first job of category 0 is submitted. The
-    run time and the requested time of a job that is running at that time are the remaining ones,
-    at least 1 s. Unless all user names are numbers, users are numbered from 1 as they appear.
-    """
+    """Read a raw trace in the format of Gonthier et al., plain or gzipped."""
     path = Path(path)
     data, sha256 = read_bytes(path)
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -109,12 +100,10 @@ def read_rackham(path: str | Path) -> Trace:
     if not rows:
         raise InputError("no jobs; expected one on each line", file=path)
     words = dict(zip((field.keyword for field in FIELDS), zip(*rows)))
-    columns = {
-        keyword: _megabytes(column) if keyword == "data_size" else np.array([*map(int, column)])
-        for keyword, column in words.items()
-        if keyword != USER
-    }
-    columns[USER] = _users(words[USER])
+    users, sizes = _users(words.pop(USER)), words.pop("data_size")
+    columns = {keyword: np.array([*map(int, column)]) for keyword, column in words.items()}
+    columns["data_size"] = np.array([round(float(size) * MB_PER_GB) for size in sizes])
+    columns[USER] = users
     if mistake := _first_mistake(columns):
         row, keyword, text = mistake
         filled = (number for number, line in enumerate(BytesIO(data), start=1) if line.strip())
@@ -147,16 +136,6 @@ def read_rackham(path: str | Path) -> Trace:
         annotations=annotations,
         limits_hold=True,
     )
-
-
-def write_rackham(trace: Trace, path: str | Path) -> None:
-    """Write a trace in the format of Gonthier et al.; gzipped if the name ends in ``.gz``.
-
-    The time that a running job has run before the start is added to its run time and requested
-    time. Without categories every job counts as evaluated. Columns that the format cannot hold are
-    left out, and named in the log.
-    """
-    write_bytes(path, _encode(trace, Path(path)))
 
 
 def _encode(trace: Trace, path: Path) -> bytes:
@@ -236,16 +215,11 @@ def _refuse(words: Sequence[bytes], path: Path, line: int) -> NoReturn:
     refuse_word(checks, path, line)
 
 
-def _megabytes(words: Sequence[bytes]) -> NDArray[np.int64]:
-    return np.array([round(float(word) * MB_PER_GB) for word in words])
-
-
 def _users(words: Sequence[bytes]) -> NDArray[np.int64]:
     """Return the users as numbers: their names if all are numbers, else in order of appearance."""
     if all(re.fullmatch(rb"-1|\d{1,%d}" % DIGITS, word) for word in set(words)):
         return np.array([*map(int, words)])
-    numbers = {word: number for number, word in enumerate(dict.fromkeys(words), start=1)}
-    return np.array([numbers[word] for word in words])
+    return numbered(np.array(words, dtype=object))
 
 
 def _start(columns: Mapping[str, NDArray[np.int64]]) -> int:
@@ -351,3 +325,57 @@ def _stated(trace: Trace, path: Path) -> Columns:
         elapsed = np.maximum(_elapsed(whole), 0)
         whole["delay"], whole["walltime"] = whole["delay"] + elapsed, whole["walltime"] + elapsed
     return whole
+
+
+Check = tuple[str, NDArray[np.bool_], str]
+
+HISTORY = ("history_start", "history_node")
+
+
+def check_annotations(trace: Trace) -> None:
+    """Check files, file sizes, categories, and the history of the jobs that run at the start.
+
+    The trace has the annotation ``file``.
+    """
+    if "file_size" not in trace.annotations:
+        _missing(trace, "file_size", "its files have no sizes; expected MB for each job")
+    for name in ("file", "file_size", "category", *HISTORY):
+        column = trace.annotations.get(name)
+        if column is not None and column.dtype != np.int64:
+            raise InputError("expected whole numbers", file=trace.path, field=name)
+    for name, wrong, expected in _checks(trace):
+        if wrong.any():
+            job = int(np.flatnonzero(wrong)[0])
+            column = trace.submit if name == "submit" else trace.annotations[name]
+            raise mistake_in(trace, job, name, column[job], expected)
+
+
+def _checks(trace: Trace) -> Iterator[Check]:
+    """Yield the name of each column, a mask of the jobs with a wrong value, and what is allowed."""
+    given = trace.annotations
+    file, size = given["file"], given["file_size"]
+    outside = (file < UNKNOWN) | (file > LAST_FILE)
+    yield "file", outside, f"expected a number from 0 to {LAST_FILE:,}, or -1 for none"
+    yield "file_size", size < 0, "expected MB from 0"
+    yield "file_size", (file == UNKNOWN) & (size > 0), "expected 0 where there is no file"
+    yield "file_size", differs(file, size), "expected the size that the file has in other jobs"
+    if "category" not in given:
+        return
+    category = given["category"]
+    wrong = (category < RUNNING) | (category > AFTER)
+    yield "category", wrong, f"expected a whole number from {RUNNING} to {AFTER}"
+    running, before = category == RUNNING, category == BEFORE
+    if not running.any() or not before.any():
+        return
+    for name in HISTORY:
+        if name not in given:
+            expected = "expected for the jobs of category -2, which run at the start"
+            _missing(trace, name, f"missing; {expected}")
+        yield name, running & (given[name] < 0), "expected 0 or more for a job of category -2"
+    opening = trace.submit[before].min()
+    expected = f"expected a time before {opening} for a job of category -2, the start"
+    yield "submit", running & (trace.submit >= opening), expected
+
+
+def _missing(trace: Trace, name: str, text: str) -> None:
+    raise InputError(f"trace {trace.name!r}: {text}", file=trace.path, field=name)

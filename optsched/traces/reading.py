@@ -11,7 +11,7 @@ from pathlib import Path
 from optsched.errors import InputError, UnknownNameError, no_such_file, path_of
 from optsched.files import check_output, in_memory, read_head, write_bytes, written_bytes
 from optsched.registry import readers
-from optsched.sites.slurm_json import near_miss, with_commas
+from optsched.sites.slurm_files import near_miss, with_commas
 from optsched.traces import catalogue, cleaning
 from optsched.traces.catalogue import samples
 from optsched.traces.formats import TableFormat, TraceFormat, without_gz
@@ -83,7 +83,7 @@ def _read(path: Path, columns: Mapping[str, str] | None, unknown_negative: bool)
         return kind.read(path)
     if issubclass(kind, TableFormat):
         return kind.read(path, columns)
-    tables = ", ".join(one.name for one in _formats() if issubclass(one, TableFormat))
+    tables = ", ".join(one.name for one in readers.values() if issubclass(one, TableFormat))
     raise InputError(
         f"{kind.name} has fixed columns; expected {tables}", file=path, field="columns"
     )
@@ -132,7 +132,7 @@ def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
     The result is the files: the trace, and its demands file if there is one.
     """
     path = Path(path)
-    written = [kind for kind in _formats() if kind.encode is not None]
+    written = [kind for kind in readers.values() if kind.encode is not None]
     kind = next((kind for kind in written if _has_suffix(path, kind)), None)
     if kind is None:
         suffixes = ", ".join(suffix for kind in written for suffix in kind.suffixes)
@@ -153,7 +153,7 @@ def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
 
 def format_of(path: Path) -> type[TraceFormat]:
     """Return the format of a file, by its first bytes and, in doubt, its suffix."""
-    formats = _formats()
+    formats: list[type[TraceFormat]] = readers.values()
     first_bytes = read_head(path)
     said = near_miss(first_bytes)
     if said and first_bytes.strip():
@@ -178,10 +178,6 @@ def mistake_in(trace: Trace, job: int, field: str, value: object, expected: str)
     return InputError(
         f"{value} in job {job_id}; {expected}", file=trace.path, line=line, field=field
     )
-
-
-def _formats() -> list[type[TraceFormat]]:
-    return [readers[name] for name in readers]
 
 
 def _has_suffix(path: Path, trace_format: type[TraceFormat]) -> bool:

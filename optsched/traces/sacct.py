@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ from optsched.errors import InputError, NoJobsError
 from optsched.files import sha256_of
 from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.sites.slurm_amounts import SHARED
-from optsched.sites.slurm_json import RecordFields, read_dump, text
+from optsched.sites.slurm_files import RecordFields, read_dump, text
+from optsched.sites.slurm_notation import SHARED
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.requests import QUANTITIES, TEXT_OF, numbered
 from optsched.traces.swf import unusual
@@ -77,7 +77,9 @@ def trace_of_records(
         named = ", ".join(sorted(clusters)[:3])
         raise InputError(f"jobs of clusters {named}; expected those of one", file=path)
     oddities = dict(oddities)
-    rows = _last_records(ids, numbers["submit"])
+    # Slurm tells the runs of a requeued job, and jobs of one number, by the time of submission
+    last = {key: row for row, key in enumerate(zip(ids, numbers["submit"].tolist()))}
+    rows = sorted(last.values())
     oddities["records of a job with a later record of the same submission, left out"] = len(
         ids
     ) - len(rows)
@@ -85,7 +87,10 @@ def trace_of_records(
     found: dict[str, Any] = {name: column[rows] for name, column in numbers.items()}
     _add_times(found, oddities)
     _add_memory(found, oddities)
-    found["requested_time"] = _requested(limits[rows], oddities)
+    endless = np.isinf(limits[rows])
+    found["requested_time"] = np.where(endless, UNKNOWN, limits[rows]).astype(np.int64)
+    what = "jobs without a limit of their own (UNLIMITED, Partition_Limit)"
+    oddities[what] = int(endless.sum())
     kept = {name: shared_texts([column[row] for row in rows]) for name, column in texts.items()}
     if "state" in kept:
         found["status"] = np.array([STATUS.get(state, UNKNOWN) for state in kept["state"].tolist()])
@@ -141,15 +146,6 @@ def asks_shares(resources: Mapping[str, int]) -> bool:
     return any(name.split(":")[0].removeprefix("gres/") in SHARED for name in resources)
 
 
-def _last_records(ids: Sequence[str], submit: Column) -> list[int]:
-    """Return the rows of the last record of each submission, in order.
-
-    Slurm tells the runs of a requeued job, and jobs of one number, by the time of submission.
-    """
-    last = {key: row for row, key in enumerate(zip(ids, submit.tolist()))}
-    return sorted(last.values())
-
-
 def _add_times(found: dict[str, Column], oddities: dict[str, int]) -> None:
     """Replace the times of a record by wait and run time, and count those that are unknown."""
     start, end = found.pop("start"), found.pop("end")
@@ -188,45 +184,24 @@ def _add_memory(found: dict[str, Column], oddities: dict[str, int]) -> None:
     oddities[what] = int(divided.sum())
 
 
-def _requested(limits: NDArray[np.float64], oddities: dict[str, int]) -> Column:
-    endless = np.isinf(limits)
-    what = "jobs without a limit of their own (UNLIMITED, Partition_Limit)"
-    oddities[what] = int(endless.sum())
-    return np.where(endless, UNKNOWN, limits).astype(np.int64)
-
-
 LICENCE = "license/"
 """Start of the names of licences among trackable resources."""
 
 _EXCLUSIVE = {"NODE": 1, "TOPO": 1, "NO": 0, "USER": 0, "MCS": 0}
 
 
-class _Job(NamedTuple):
-    """A record: `numbers`, limit and `texts` as for `trace_of_records`."""
-
-    numbers: dict[str, int]
-    limit: float
-    texts: dict[str, str]
-    several_tasks: bool
-    part: bool
-
-
 def read_sacct_json(path: str | Path) -> Trace:
-    """Read a raw trace from what ``sacct --json`` wrote, plain or gzipped.
-
-    Steps of jobs are left out, and counted.
-    """
+    """Read a raw trace from what ``sacct --json`` wrote, plain or gzipped."""
     path = Path(path)
     dump = read_dump(path, "jobs", written_by="sacct")
-    every = [RecordFields(dump, place) for place in range(len(dump.records))]
+    every = dump.fields
     records = [record for record in every if record.count("job_id")]
-    jobs = [_job(record) for record in records]
-    names = jobs[0] if jobs else _Job({}, 0, {}, False, False)
+    numbers, limits, texts = [*zip(*map(_job, records))] or ((), (), ())
     return trace_of_records(
         [str(record.count("job_id")) for record in records],
-        {name: np.array([job.numbers[name] for job in jobs]) for name in names.numbers},
-        np.array([job.limit for job in jobs]),
-        {name: [job.texts[name] for job in jobs] for name in names.texts},
+        {name: np.array([job[name] for job in numbers]) for name in (*numbers, {})[0]},
+        np.array(limits),
+        {name: [job[name] for job in texts] for name in (*texts, {})[0]},
         clusters={record.text("cluster") for record in records} - {""},
         path=path,
         sha256=sha256_of(path),
@@ -234,8 +209,8 @@ def read_sacct_json(path: str | Path) -> Trace:
             f"errors that Slurm reports beside the records ({dump.errors})": bool(dump.errors),
             NUMBERLESS: len(every) - len(records),
             STEPS: sum(_steps(record) for record in records),
-            SEVERAL_TASKS: sum(job.several_tasks for job in jobs),
-            PARTS: sum(job.part for job in jobs),
+            SEVERAL_TASKS: sum(bool(record.text("array.task")) for record in records),
+            PARTS: sum(record.count("het.job_id") > 0 for record in records),
             SHARES: sum(asks_shares(_resources(each, "tres.requested")) for each in records),
         },
     )
@@ -256,7 +231,8 @@ class SacctJson(TraceFormat):
         )
 
 
-def _job(record: RecordFields) -> _Job:
+def _job(record: RecordFields) -> tuple[dict[str, int], float, dict[str, str]]:
+    """Return numbers, limit and texts of a record, as `trace_of_records` takes them."""
     got, asked = _resources(record, "tres.allocated"), _resources(record, "tres.requested")
     gpus, gpu_type = gpus_of(asked)
     array, task = record.count("array.job_id"), record.number("array.task_id")
@@ -301,14 +277,7 @@ def _job(record: RecordFields) -> _Job:
         "state": (record.words("state.current") or ("",))[0],
         "node_list": record.text("nodes"),
     }
-    several_tasks = bool(record.text("array.task"))
-    return _Job(
-        numbers,
-        UNKNOWN if limit is None else 60 * limit,
-        texts,
-        several_tasks,
-        record.count("het.job_id") > 0,
-    )
+    return numbers, UNKNOWN if limit is None else 60 * limit, texts
 
 
 def _steps(record: RecordFields) -> int:

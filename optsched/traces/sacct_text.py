@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,11 +20,11 @@ from optsched.errors import InputError
 from optsched.files import read_bytes
 from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.sites.records import repeated
-from optsched.sites.slurm_amounts import megabytes, seconds, tres
-from optsched.sites.slurm_json import NO_VALUE, UNSET, text
+from optsched.sites.parts import repeated
+from optsched.sites.slurm_files import NO_VALUE, UNSET, text
+from optsched.sites.slurm_notation import megabytes, seconds, tres
 from optsched.text_files import LONGEST_LINE, too_long
-from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, check_utf8, shown
+from optsched.traces.formats import BYTE_ORDER_MARK, MOST, TraceFormat, check_utf8, shown
 from optsched.traces.sacct import (
     NUMBERLESS,
     PARTS,
@@ -37,13 +36,11 @@ from optsched.traces.sacct import (
     gpus_of,
     trace_of_records,
 )
+from optsched.traces.tables import parsed_csv
 from optsched.traces.trace import UNKNOWN, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MOST = 2**34
-"""Most bytes of a file, which is read as a whole: 16 GiB."""
 
 JOBS = ("JobID", "JobIDRaw")
 """Fields that identify a job, one of which is required."""
@@ -108,12 +105,7 @@ class _Memory(NamedTuple):
 
 
 def read_sacct_text(path: str | Path) -> Trace:
-    """Read a raw trace from what ``sacct -P`` wrote, plain or gzipped.
-
-    The fields may be in any order. Required are ``JobID`` or ``JobIDRaw``, ``Submit``, ``Start``,
-    ``End``, and one of `SIZES`. Times without a zone count as UTC. Steps and further lines of names
-    are left out, and counted.
-    """
+    """Read a raw trace from what ``sacct -P`` wrote, plain or gzipped."""
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -300,36 +292,19 @@ def _with_single_signs(data: bytes, delimiter: str, path: Path) -> bytes:
 def _parsed(data: bytes, names: dict[str, str], separator: str, path: Path) -> pa.Table:
     """Return the known columns, as texts."""
     import pyarrow as pa
-    import pyarrow.csv as pc
 
-    wrong: list[Any] = []
-
-    def refuse(row: Any) -> str:
-        wrong.append(row)
-        return "error"
+    def wrong_row(row: Any) -> InputError:
+        mistake = (
+            f"{row.actual_columns} fields; expected {row.expected_columns}, as in line 1; "
+            f"perhaps a value holds {separator!r}, or a line break"
+        )
+        return InputError(mistake, file=path, line=row.number)
 
     known = {text: name for text, name in names.items() if name in _KNOWN}
-    try:
-        table = pc.read_csv(
-            BytesIO(data),
-            # one thread, so that a wrong row has a number
-            pc.ReadOptions(use_threads=False),
-            pc.ParseOptions(delimiter=separator, quote_char=False, invalid_row_handler=refuse),
-            pc.ConvertOptions(
-                column_types=dict.fromkeys(known, pa.string()), include_columns=[*known]
-            ),
-        )
-        return table.rename_columns([*known.values()])
-    except pa.ArrowInvalid as error:
-        if wrong:
-            row = wrong[0]
-            mistake = (
-                f"{row.actual_columns} fields; expected {row.expected_columns}, as in line 1; "
-                f"perhaps a value holds {separator!r}, or a line break"
-            )
-            raise InputError(mistake, file=path, line=row.number) from None
-        reason = str(error).splitlines()[0][:120]
-        raise InputError(f"not what sacct -P writes: {reason}", file=path) from None
+    parse = {"delimiter": separator, "quote_char": False}
+    convert = {"column_types": dict.fromkeys(known, pa.string()), "include_columns": [*known]}
+    table = parsed_csv(data, "what sacct -P writes", path, wrong_row, parse, convert)
+    return table.rename_columns([*known.values()])
 
 
 def _of(parse: Callable[[str], Any], value: str) -> Any:
@@ -352,7 +327,7 @@ def _amounts(resources: list[dict[str, int]], name: str) -> Column:
 def _job(value: str) -> _Job:
     found = _JOB.fullmatch(value)
     if found is None:
-        raise InputError(f"{_shown(value)}; expected a job such as 26, 26_3 or 26_[4-9]")
+        raise InputError(f"{shown(value)}; expected a job such as 26, 26_3 or 26_[4-9]")
     number, task, several, part = found.groups()
     array = UNKNOWN if task is None and several is None else int(number)
     return _Job(array, UNKNOWN if task is None else int(task), several is not None, bool(part))
@@ -360,7 +335,7 @@ def _job(value: str) -> _Job:
 
 def _count(value: str) -> int:
     if not _WHOLE.fullmatch(value):
-        raise InputError(f"{_shown(value)}; expected a whole number from 0")
+        raise InputError(f"{shown(value)}; expected a whole number from 0")
     return int(value)
 
 
@@ -376,7 +351,7 @@ def _instant(value: str) -> int:
         moment = datetime.fromisoformat(value)
     except ValueError:
         expected = "expected seconds since 1970, or a time such as 2026-01-31T08:00:00"
-        raise InputError(f"{_shown(value)}; {expected}") from None
+        raise InputError(f"{shown(value)}; {expected}") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return max(int(moment.timestamp()), UNKNOWN)
@@ -387,7 +362,7 @@ def _resources(value: str) -> dict[str, int]:
     # the energy, for instance, may be a number of 20 digits
     found = tres(",".join(part for part in value.split(",") if _READ.match(part)))
     if max(found.values(), default=0) > LARGEST:
-        raise InputError(f"{_shown(value)}; expected numbers of at most 2^53")
+        raise InputError(f"{shown(value)}; expected numbers of at most 2^53")
     return found
 
 
@@ -397,12 +372,8 @@ def _memory(value: str) -> _Memory:
         return _Memory()
     amount = megabytes(value.rstrip("cn"))
     if amount > LARGEST:
-        raise InputError(f"{_shown(value)}; expected at most 2^53 MB")
+        raise InputError(f"{shown(value)}; expected at most 2^53 MB")
     if value.endswith("c"):
         return _Memory(per_core=amount)
     # 0 on each node is all memory of the nodes, which is not known here
     return _Memory(per_node=amount or UNKNOWN) if value.endswith("n") else _Memory(total=amount)
-
-
-def _shown(value: str) -> str:
-    return shown(value.encode(errors="replace"))

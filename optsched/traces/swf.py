@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.errors import InputError
-from optsched.files import opened, write_bytes
+from optsched.files import opened
 from optsched.numbers import LARGEST
 from optsched.registry import readers
 from optsched.traces.formats import (
@@ -259,11 +259,7 @@ _WORD = re.compile(rb"[^ \t\r\n]+")
 
 
 def read_swf(path: str | Path, *, unknown_negative: bool = False) -> Trace:
-    """Read a raw trace in the Standard Workload Format, plain or gzipped.
-
-    With `unknown_negative`, negative times and amounts with decimals count as unknown; they are
-    counted.
-    """
+    """Read a raw trace, plain or gzipped; `unknown_negative` as in `read_trace`."""
     path = Path(path)
     with opened(path) as content:
         jobs = _Jobs(path, unknown_negative)
@@ -280,14 +276,6 @@ def read_swf(path: str | Path, *, unknown_negative: bool = False) -> Trace:
             | jobs.negative
             | {"comment lines between jobs": jobs.comments_between},
         )
-
-
-def write_swf(trace: Trace, path: str | Path) -> None:
-    """Write a trace in the Standard Workload Format; gzipped if the name ends in ``.gz``.
-
-    The header is kept; a ``Note`` line records the cleaning of a cleaned trace.
-    """
-    write_bytes(path, _encode(trace, Path(path)))
 
 
 def _encode(trace: Trace, path: Path) -> bytes:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
-from optsched.files import read_bytes, write_bytes
+from optsched.files import read_bytes
 from optsched.registry import readers
 from optsched.traces.formats import (
     BYTE_ORDER_MARK,
+    MOST,
     TableFormat,
     check_utf8,
     say_left_out,
@@ -24,7 +25,7 @@ from optsched.traces.formats import (
     stem,
 )
 from optsched.traces.requests import TEXTS
-from optsched.traces.tables import DURATIONS, shortened, table_of, trace_of
+from optsched.traces.tables import DURATIONS, parsed_csv, table_of, trace_of
 from optsched.traces.trace import COLUMNS, Header, Trace
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"PAR1"
 
-MOST = 2**34
-"""Most bytes of a file, which is read as a whole: 16 GiB."""
-
 MOST_JOBS = 2**26
 """Most jobs of a file: some kilobytes can stand for any number of equal ones."""
 
@@ -43,14 +41,7 @@ _TRUTHS = {b"true": True, b"false": False}
 
 
 def read_parquet(path: str | Path, columns: Mapping[str, str] | None = None) -> Trace:
-    """Read a raw trace from a Parquet file, plain or gzipped.
-
-    Columns have the names of those of `Trace.frame`; ``submit``, ``runtime`` (or ``start`` and
-    ``end``) and ``processors`` are required. Further columns of numbers become annotations, and
-    further ones of texts `Trace.texts`. A missing value is unknown.
-
-    `columns`: name in the file of each column that has another name there.
-    """
+    """Read a raw trace from a Parquet file, plain or gzipped; `columns` as in `read_trace`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -76,15 +67,6 @@ def read_parquet(path: str | Path, columns: Mapping[str, str] | None = None) -> 
         header=_header(metadata, path),
         limits_hold=_limits_hold(metadata, path),
     )
-
-
-def write_parquet(trace: Trace, path: str | Path) -> None:
-    """Write a trace as Parquet, with annotations and texts; gzipped if the name ends in ``.gz``.
-
-    Columns that are unknown for all jobs are left out. A further line of the header records the
-    cleaning of a cleaned trace.
-    """
-    write_bytes(path, _encode_parquet(trace, Path(path)))
 
 
 def _encode_parquet(trace: Trace, path: Path) -> bytes:
@@ -152,14 +134,7 @@ def _limits_hold(metadata: Mapping[bytes, bytes], path: Path) -> bool:
 
 
 def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Trace:
-    """Read a raw trace from a CSV file, plain or gzipped.
-
-    Columns are those of a Parquet file, see `read_parquet`. An empty value is unknown.
-    Dates such as ``2026-01-31 08:00:00`` count as UTC unless they state a zone, and without a time
-    as midnight.
-
-    `columns`: name in the file of each column that has another name there.
-    """
+    """Read a raw trace from a CSV file, plain or gzipped; `columns` as in `read_trace`."""
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -168,14 +143,6 @@ def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Trac
     return trace_of(
         table.schema, table.column, columns or {}, name=stem(path), path=path, sha256=sha256
     )
-
-
-def write_csv(trace: Trace, path: str | Path) -> None:
-    """Write a trace as CSV, with all annotations and texts; gzipped if the name ends in ``.gz``.
-
-    The header of the trace is left out, and its lines are counted in the log.
-    """
-    write_bytes(path, _encode_csv(trace, Path(path)))
 
 
 def _encode_csv(trace: Trace, path: Path) -> bytes:
@@ -211,7 +178,6 @@ class CsvTrace(TableFormat):
 def _table(data: bytes, columns: Mapping[str, str], path: Path) -> pa.Table:
     """Return the table of a text, with the types that its values have."""
     import pyarrow as pa
-    import pyarrow.csv as pc
 
     first = data.split(b"\n", 1)[0]
     if not first.strip():
@@ -230,30 +196,16 @@ def _table(data: bytes, columns: Mapping[str, str], path: Path) -> pa.Table:
     targets = dict(zip(names, names)) | {source: target for target, source in columns.items()}
     texts = [name for name in names if targets[name] in (*TEXTS, "label")]
     durations = [name for name in names if targets[name] in DURATIONS]
-    wrong: list[Any] = []
 
-    def refuse(row: Any) -> str:
-        wrong.append(row)
-        return "error"
+    def wrong_row(row: Any) -> InputError:
+        mistake = f"{row.actual_columns} columns; expected {row.expected_columns}, as in line 1"
+        return InputError(mistake, file=path, field=f"row {row.number - 1}")
 
     def read(texts: list[str]) -> pa.Table:
-        return pc.read_csv(
-            BytesIO(data),
-            # one thread, so that a wrong row has a number
-            pc.ReadOptions(use_threads=False),
-            pc.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-            pc.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
-        )
+        types = {"column_types": dict.fromkeys(texts, pa.string())}
+        return parsed_csv(data, "CSV", path, wrong_row, {"newlines_in_values": True}, types)
 
-    try:
-        table = read(texts)
-        # of HH:MM:SS alone, which was read as times of day
-        clocks = [one for one in durations if pa.types.is_time(table.schema.field(one).type)]
-        return read([*texts, *clocks]) if clocks else table
-    except pa.ArrowInvalid as error:
-        if wrong:
-            row = wrong[0]
-            mistake = f"{row.actual_columns} columns; expected {row.expected_columns}, as in line 1"
-            raise InputError(mistake, file=path, field=f"row {row.number - 1}") from None
-        reason = shortened(str(error).splitlines()[0], 120)
-        raise InputError(f"not CSV: {reason}", file=path) from None
+    table = read(texts)
+    # of HH:MM:SS alone, which was read as times of day
+    clocks = [one for one in durations if pa.types.is_time(table.schema.field(one).type)]
+    return read([*texts, *clocks]) if clocks else table

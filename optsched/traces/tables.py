@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -67,7 +68,7 @@ def read_durations(
         try:
             found[row] = parse_number(text)
         except ValueError:
-            raise _mistake(text, f"{expected}{CLOCKS}", name, row, path) from None
+            raise _wrong(text, f"{expected}{CLOCKS}", name, row, path) from None
     if plain:
         raise InputError(f"type {column.type}; expected numbers", file=path, field=name)
     return _chunked(found, missing)
@@ -97,14 +98,14 @@ def read_dates(
         try:
             found[row], dated[row] = _since_1970(text.strip()), True
         except ValueError:
-            raise _mistake(text, EXPECTED_DATE, name, row, path) from None
+            raise _wrong(text, EXPECTED_DATE, name, row, path) from None
     numbers = ~dated & ~missing
     if numbers.any() and dated.any():
         most, few = (dated, numbers) if dated.sum() >= numbers.sum() else (numbers, dated)
         kind = "a date" if most is dated else "seconds"
         row = int(few.argmax())
         text = texts[row].as_py()
-        raise _mistake(text, f"{kind}, as in row {most.argmax() + 1}", name, row, path)
+        raise _wrong(text, f"{kind}, as in row {most.argmax() + 1}", name, row, path)
     if numbers.any():
         raise InputError(f"type {column.type}; expected numbers or dates", file=path, field=name)
     return _chunked(found, missing), bool(dated.any())
@@ -124,8 +125,8 @@ def _chunked(found: NDArray[np.float64], missing: NDArray[np.bool_]) -> pa.Chunk
     return pa.chunked_array([pa.array(filled.astype(np.int64) if whole else filled, mask=missing)])
 
 
-def _mistake(text: str, expected: str, name: str, row: int, path: Path | None) -> InputError:
-    found = shown(text.encode(errors="replace"))
+def _wrong(value: object, expected: str, name: str, row: int, path: Path | None) -> InputError:
+    found = shown(value) if isinstance(value, str) else value
     return InputError(f"{found}; expected {expected}", file=path, field=f"{name}, row {row + 1}")
 
 
@@ -414,14 +415,11 @@ class _Table:
         if name in DURATIONS:
             expected = f"{expected}{CLOCKS}"
         values = known_texts(column) if _is_text(column.type) else column
-        for row, value in enumerate(values.to_pylist(), start=1):
+        for row, value in enumerate(values.to_pylist()):
             try:
                 parse_number("0" if value is None else str(value))
             except ValueError:
-                found = shown(str(value).encode(errors="replace"))
-                raise InputError(
-                    f"{found}; expected {expected}", file=self._path, field=f"{name}, row {row}"
-                ) from None
+                raise _wrong(str(value), expected, name, row, self._path) from None
 
 
 def shortened(name: str, most: int = 40) -> str:
@@ -443,9 +441,7 @@ def _add_times(found: dict[str, NDArray[Any]], path: Path | None) -> dict[str, i
         wrong = known & (end < start)
         if wrong.any():
             row = int(wrong.argmax())
-            expected = "expected an end at the start or later"
-            field = f"end, row {row + 1}"
-            raise InputError(f"{end[row]}; {expected}", file=path, field=field)
+            raise _wrong(end[row], "an end at the start or later", "end", row, path)
         found["runtime"] = np.where(known, end - start, UNKNOWN)
     if start is not None and wait is None:
         found["wait"], early = waits(found["submit"], found.pop("start"))
@@ -458,6 +454,39 @@ def waits(submit: NDArray[Any], start: NDArray[Any]) -> tuple[NDArray[Any], int]
     known = (submit != UNKNOWN) & (start != UNKNOWN)
     early = known & (start < submit)
     return np.where(known & ~early, start - submit, UNKNOWN), int(early.sum())
+
+
+def parsed_csv(
+    data: bytes,
+    form: str,  # what the text should be, for messages
+    path: Path,
+    # Returns the error of a row of another number of values than the first one
+    wrong_row: Callable[[Any], InputError],
+    parse: Mapping[str, Any],  # options of `pyarrow.csv.ParseOptions`
+    convert: Mapping[str, Any],  # options of `pyarrow.csv.ConvertOptions`
+) -> pa.Table:
+    """Return the table of a text whose first line has the names of the columns."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    wrong: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        wrong.append(row)
+        return "error"
+
+    try:
+        return pc.read_csv(
+            BytesIO(data),
+            pc.ReadOptions(use_threads=False),  # one thread, so that a wrong row has a number
+            pc.ParseOptions(invalid_row_handler=refuse, **parse),
+            pc.ConvertOptions(**convert),
+        )
+    except pa.ArrowInvalid as error:
+        if wrong:
+            raise wrong_row(wrong[0]) from None
+        reason = shortened(str(error).splitlines()[0], 120)
+        raise InputError(f"not {form}: {reason}", file=path) from None
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -527,8 +556,7 @@ def _whole(
         wrong &= ~missing
     if wrong.any():
         row = int(wrong.argmax())
-        expected = f"expected {_FIELDS[name].expected}"
-        raise InputError(f"{numbers[row]}; {expected}", file=path, field=f"{name}, row {row + 1}")
+        raise _wrong(numbers[row], _FIELDS[name].expected, name, row, path)
     return numbers.astype(np.int64)
 
 

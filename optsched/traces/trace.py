@@ -139,25 +139,20 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class CleaningReport:
-    """Number of jobs read, and of those that cleaning dropped or changed, by reason.
+    """Number of jobs read, and of those that cleaning dropped or changed, see `REASONS`.
 
     A job is dropped for the first reason that applies; the other counts are over the jobs that
-    were kept.
+    were kept. Parts of a checkpointed job have the status 2 to 4, a whole one 0, 1 or 5.
     """
 
-    jobs_read: int  # jobs in the raw trace
-    dropped_runtime: int  # jobs dropped because the run time is unknown or less than 1 s
-    # Jobs dropped because fewer than 1 processor is allocated and requested
+    jobs_read: int
+    dropped_runtime: int
     dropped_processors: int
-    dropped_submit: int  # jobs dropped because the submit time is unknown
-    # Jobs that count with their requested processors, because no allocated ones are stated
+    dropped_submit: int
     processors_from_request: int
-    requested_time_missing: int  # jobs without a requested time, which was set to the run time
-    # Jobs whose requested time was shorter than the run time, and was raised to it
+    requested_time_missing: int
     requested_time_raised: int
-    reordered: int  # jobs moved by ordering by submit time and job number
-    # Lines dropped because they are parts of a checkpointed job (status 2 to 4) of which
-    # another line is the whole (status 0, 1 or 5)
+    reordered: int
     dropped_parts: int = 0
 
     @property

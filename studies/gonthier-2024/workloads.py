@@ -14,12 +14,11 @@ from optsched.errors import InputError
 from optsched.machines.cluster import BANDWIDTH
 from optsched.metrics.stretch import window_sessions
 from optsched.text_files import read_toml
-from optsched.traces.annotations import Sharing, evaluate, infer_files, split_jobs
 from optsched.traces.catalogue import find_log
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
-from optsched.traces.scaling import submitted
 from optsched.traces.trace import SECONDS_PER_DAY, Trace
+from optsched.traces.transformations import Sharing, evaluate, infer_files, split_jobs, submitted
 
 TABLE = read_toml(Path(__file__).with_name("plan.toml"))["own"]
 LOW, HIGH = LOADS = TABLE["loads"]

@@ -18,10 +18,10 @@ from optsched.studies.claims import Claim, NotRunError
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, mean_of, noise_floor
 from optsched.text_files import read_toml
-from optsched.traces.annotations import drawn
 from optsched.traces.catalogue import find_log
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import drawn
 
 NAMES = (
     "bounded_slowdown",

@@ -24,8 +24,8 @@ from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor, re
 from optsched.traces.catalogue import find_log
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
-from optsched.traces.scaling import scale_trace
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import scale_trace
 from optsched.workloads.capability_mix import CapabilityMix
 from optsched.workloads.spec_file import read_workload
 

@@ -21,12 +21,11 @@ from optsched.schedule import State
 from optsched.simulator.simulate import prepare_trace
 from optsched.studies.claims import NotRunError, with_interval, without_noise
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
-from optsched.traces.annotations import drawn, infer_files, split_jobs
 from optsched.traces.catalogue import find_log
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
-from optsched.traces.scaling import shaken, submitted
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import drawn, infer_files, shaken, split_jobs, submitted
 
 SHAKEN_PIECES = "{}-shaken-{}"
 """How the name of a trace of pieces is changed by a seed."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.explain import pending_job
 from optsched.slurm.queue import read_queue
 

@@ -16,7 +16,7 @@ from optsched.cli import doctor_command
 from optsched.content import bundled
 from optsched.solvers.result import Result, Status
 from optsched.solvers.solver import Solver
-from optsched.testing.points import is_small
+from optsched.testing.contract import is_small
 
 EXACT = [
     name

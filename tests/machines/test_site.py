@@ -11,8 +11,8 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.machines.site import Held, SiteMachine
+from optsched.sites.parts import Tree
 from optsched.sites.site import Site
-from optsched.sites.topology import Tree
 
 SAMPLE = bundled("sites") / "sample-site.toml"
 

@@ -12,8 +12,8 @@ from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.traces.annotations import drawn
 from optsched.traces.reading import read_trace
+from optsched.traces.transformations import drawn
 
 SAMPLES = bundled("traces") / "samples"
 LOG, FILES = (str(SAMPLES / name) for name in ("sample-256.swf", "sample-8x20.rackham"))

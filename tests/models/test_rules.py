@@ -15,7 +15,7 @@ from optsched.models.node_placement import Placements
 from optsched.models.node_placement.rules import rule, with_rules
 from optsched.solvers.conflict import conflict
 from optsched.testing import node_placements
-from optsched.testing.points import is_small, points
+from optsched.testing.contract import is_small, points
 
 
 @rule

@@ -17,10 +17,9 @@ from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
 from optsched.policies.easy import Easy
 from optsched.simulator.system import columns_of
+from optsched.sites.parts import Reservation, Tree
 from optsched.sites.requests import TEXTS, Requests
-from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
-from optsched.sites.topology import Tree
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Header, Trace

@@ -18,9 +18,9 @@ from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.machines.site import SiteMachine
 from optsched.sites.site_file import read_site_file
-from optsched.traces.annotations import drawn
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import drawn
 
 SAMPLES = {"locality": "sample-8x20.rackham"}
 """Of policies whose jobs need more than the log says."""

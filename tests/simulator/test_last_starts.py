@@ -8,7 +8,7 @@ import pytest
 
 from optsched import simulate
 from optsched.machines.site import SiteMachine
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Reservation
 from optsched.sites.site import Site
 from optsched.traces.trace import Header, Trace
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.sites.host_lists import (
+from optsched.sites.slurm_notation import (
     LONGEST_NAME,
     MOST_CHARACTERS,
     host_list,

@@ -6,7 +6,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.sites.loading import load_site
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Reservation
 from optsched.sites.site_file import read_site_file, write_site_file
 
 NODES = {

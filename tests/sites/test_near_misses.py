@@ -8,8 +8,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.sites.loading import load_site
-from optsched.sites.slurm_json import near_miss
-from optsched.sites.slurm_lines import printed_lines
+from optsched.sites.slurm_files import near_miss, printed_lines
 from optsched.slurm.queue import read_queue
 
 META = {"meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}}}

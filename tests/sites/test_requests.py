@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from optsched.sites.parts import Reservation
 from optsched.sites.requests import Requests
-from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
 from optsched.slurm.queue import LeftToSlurmError, QueuedJob
 from optsched.slurm.requests import blocked_by_rule, request_of

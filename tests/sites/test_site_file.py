@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Blocks, Places, Reservation, Torus, Tree
 from optsched.sites.site import Partition, Site
 from optsched.sites.site_file import read_site_file, write_site_file
-from optsched.sites.topology import Blocks, Places, Torus, Tree
 
 DEPARTMENT = """
 name = "department"

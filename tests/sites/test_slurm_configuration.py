@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.sites.loading import load_site, read_configuration, read_shown_site
+from optsched.sites.parts import Torus
 from optsched.sites.site_file import write_site_file
-from optsched.sites.topology import Torus
 
 CONFIGURATION = """
 ClusterName=here

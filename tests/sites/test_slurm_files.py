@@ -8,20 +8,15 @@ import tracemalloc
 import pytest
 
 from optsched.errors import InputError
-from optsched.sites.host_lists import hosts_of
-from optsched.sites.records import Notes
+from optsched.sites.parts import Blocks, Places, Torus, Tree
 from optsched.sites.site import parse_constraint
-from optsched.sites.slurm_amounts import gres, megabytes, seconds, time_text, tres
-from optsched.sites.slurm_json import number, read_dump
-from optsched.sites.slurm_lines import configuration_lines, printed_lines
+from optsched.sites.slurm_files import Notes, configuration_lines, number, printed_lines, read_dump
+from optsched.sites.slurm_notation import gres, hosts_of, megabytes, seconds, time_text, tres
 from optsched.sites.slurm_topology import (
     parse_yaml,
     read_first_topologies,
-    read_shown_topology,
     read_topologies,
-    read_topology_conf,
 )
-from optsched.sites.topology import Blocks, Places, Torus, Tree
 
 NAMES = hosts_of("c[01-40],g[01-16],h[1-4],m[1-4]")
 INDEX = {name: place for place, name in enumerate(NAMES)}
@@ -33,16 +28,16 @@ def captured(shared):
 
 
 def test_the_tree_is_the_same_in_all_files(captured):
-    notes = []
+    notes = Notes()
     trees = [
-        read_topology_conf(captured / "22.05.8" / "topology.conf", INDEX, notes),
-        read_topology_conf(captured / "24.11.5" / "topology.conf", INDEX, notes),
-        read_shown_topology(captured / "22.05.8" / "topology.txt", INDEX, notes),
-        read_shown_topology(captured / "26.05.5" / "topology.txt", INDEX, notes),
+        read_topologies(captured / "22.05.8" / "topology.conf", INDEX, notes)["tree"],
+        read_topologies(captured / "24.11.5" / "topology.conf", INDEX, notes)["tree"],
+        read_topologies(captured / "22.05.8" / "topology.txt", INDEX, notes)["tree"],
+        read_topologies(captured / "26.05.5" / "topology.txt", INDEX, notes)["tree"],
         read_topologies(captured / "26.05.5" / "topology.yaml", INDEX, notes)["fabric"],
         read_topologies(captured / "26.05.5" / "topoconf.txt", INDEX, notes)["fabric"],
     ]
-    assert notes == []
+    assert notes.texts == ()
     for tree in trees:
         assert isinstance(tree, Tree)
         leaf = {name: tree.switches[place] for name, place in zip(NAMES, tree.leaf)}
@@ -57,7 +52,7 @@ def test_the_tree_is_the_same_in_all_files(captured):
 
 def test_blocks_tori_and_flat_networks_of_a_recent_slurm(captured):
     for file in ("topology.yaml", "topoconf.txt"):
-        found = read_topologies(captured / "26.05.5" / file, INDEX, [])
+        found = read_topologies(captured / "26.05.5" / file, INDEX, Notes())
         blocks, cube = found["racks"], found["cube"]
         assert isinstance(blocks, Blocks)
         assert blocks.names[blocks.group[INDEX["g16"]]] == "b4"
@@ -92,7 +87,7 @@ def test_a_wrong_topology_is_named_with_its_file(tmp_path, line, message):
     path = tmp_path / "topology.conf"
     path.write_text(line + "\n")
     with pytest.raises(InputError, match=message) as raised:
-        read_topology_conf(path, INDEX, [])
+        read_topologies(path, INDEX, Notes())
     assert "topology.conf" in str(raised.value)
 
 
@@ -297,7 +292,7 @@ def test_junk_in_yaml_takes_no_more_than_ten_times_its_size(tmp_path, junk):
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=r"topology\.yaml"):
-            read_topologies(path, INDEX, [])
+            read_topologies(path, INDEX, Notes())
         assert tracemalloc.get_traced_memory()[1] < 10 * len(junk) + read_bytes
     finally:
         tracemalloc.stop()

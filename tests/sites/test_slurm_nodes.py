@@ -9,7 +9,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.sites.loading import read_shown_site
-from optsched.sites.records import Notes
+from optsched.sites.slurm_files import Notes
 from optsched.sites.slurm_partitions import shown_partitions
 from optsched.sites.slurm_site import read_nodes, state_of
 

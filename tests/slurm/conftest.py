@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optsched.sites.host_lists import hosts_of
-from optsched.sites.reservations import read_reservations
+from optsched.sites.loading import read_reservations
+from optsched.sites.parts import Blocks, Torus, Tree
 from optsched.sites.site import Partition, Site
-from optsched.sites.slurm_topology import read_topologies, read_topology_conf
-from optsched.sites.topology import Blocks, Torus, Tree
+from optsched.sites.slurm_files import Notes
+from optsched.sites.slurm_notation import hosts_of
+from optsched.sites.slurm_topology import read_topologies
 from optsched.slurm.queue import Allocation, Queue, QueuedJob, read_queue
 from optsched.slurm.running import held_by
 from optsched.slurm.supply import Supply
@@ -61,12 +62,9 @@ def _supply(folder: Path, time: int) -> Supply:
         "down" if "DOWN" in li["State"] else "drained" if "DRAIN" in li["State"] else "up"
         for li in lines
     ]
-    notes: list[str] = []
     shown = folder / "topoconf.txt"
-    if shown.exists():
-        topologies = read_topologies(shown, index, notes)
-    else:
-        topologies = {"tree": read_topology_conf(folder / "topology.conf", index, notes)}
+    shown = shown if shown.exists() else folder / "topology.conf"
+    topologies = read_topologies(shown, index, Notes())
     partitions = []
     for line in map(pairs, text_of(folder / "partitions.txt").splitlines()):
         most = line["MaxNodes"]

@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_notation import hosts_of
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "scontrol", "squeue", "sbatch")
 SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optsched.sites.reservations import Reservation, read_reservations
-from optsched.sites.slurm_lines import printed_lines
+from optsched.sites.loading import read_reservations
+from optsched.sites.parts import Reservation
+from optsched.sites.slurm_files import printed_lines
 from optsched.sites.slurm_partitions import Access, access_of, left_out
 from optsched.slurm.explain import earliest_start, explain
 from optsched.slurm.limits import Limits

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.report.page import render
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Reservation
 from optsched.sites.site import Partition, Site
 from optsched.slurm import defragmentation
 from optsched.slurm.defragmentation import CLOSED, FILLS

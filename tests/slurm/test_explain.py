@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Reservation
 from optsched.slurm.explain import explain, pending_job
 from optsched.slurm.hold_problem import ACTIONS
 from optsched.slurm.own_plan import held_as_planned, planned_to_run

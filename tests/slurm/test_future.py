@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_partitions import Access
 from optsched.slurm.forecast import forecast, shifts

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.sites.host_lists import hosts_of
-from optsched.sites.topology import Blocks, Places, Torus
+from optsched.sites.parts import Blocks, Places, Torus
+from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.division import block_limits, torus_limit
 from optsched.slurm.queue import LeftToSlurmError
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.models.node_placement.problem import Placements
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import Output
 from optsched.slurm.pins import (
     clearing,

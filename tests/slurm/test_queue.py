@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.queue import read_queue
 
 from .conftest import clock, pairs, text_of

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from optsched.models.node_placement.problem import Placements
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.pins import updates_of
 from optsched.slurm.plan import Ask, current_situation
 from optsched.slurm.snapshot import placement_problem

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_notation import hosts_of
 
 from .real_slurm import (
     ASLEEP,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_notation import hosts_of
 
 from .plan_checker import illegal_starts
 from .real_slurm import ASLEEP, AWAKE, SETTINGS, RealSlurm, optsched, why_not

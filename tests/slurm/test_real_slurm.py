@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import run_command
 from optsched.slurm.pins import updates_of
 from optsched.slurm.plan import Ask, Plan, carry_out, current_queue, current_situation

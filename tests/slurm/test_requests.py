@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Blocks, Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_partitions import Access
-from optsched.sites.topology import Blocks
 from optsched.slurm.queue import LeftToSlurmError
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.snapshot import Row, placement_fields

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from optsched.errors import InputError
-from optsched.sites.reservations import Reservation, read_reservations
+from optsched.sites.loading import read_reservations
+from optsched.sites.parts import Reservation
 
 MAINT = ("c01", "c02", "c03", "c04")
 FURTHER = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.own_plan import slurm_plan, started_now
 from optsched.slurm.queue import Allocation, Queue
 from optsched.slurm.requests import request_of

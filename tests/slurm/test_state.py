@@ -11,7 +11,7 @@ import pytest
 
 from optsched.numbers import moment
 from optsched.report.page import render
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Reservation
 from optsched.slurm.page import page
 from optsched.slurm.state import State, idle_while_waiting, weekly_waits
 from optsched.traces.trace import Header, Trace

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optsched.sites.reservations import Reservation
+from optsched.sites.parts import Reservation
 from optsched.sites.slurm_partitions import Access
 from optsched.slurm.explain import explain
 from optsched.slurm.queue import Allocation, LeftToSlurmError, Queue

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.sites.records import Notes
+from optsched.sites.slurm_files import Notes
 from optsched.sites.slurm_partitions import Access, shown_partitions
 from optsched.slurm.explain import explain
 from optsched.slurm.future import Future

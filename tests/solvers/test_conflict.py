@@ -19,7 +19,7 @@ from optsched.solvers.conflict import Conflict, _Trials, conflict
 from optsched.solvers.result import Result, Status
 from optsched.solvers.solver import Solver
 from optsched.testing import migrations
-from optsched.testing.points import points
+from optsched.testing.contract import points
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,7 @@ import pytest
 import optsched
 from optsched.content import bundled
 from optsched.studies.claims import NotRunError
-from optsched.studies.evaluation import read_results
-from optsched.studies.folder import StudyFolder
+from optsched.studies.folder import StudyFolder, read_results
 from optsched.studies.running import looked_at, study_runs
 from optsched.text_files import read_toml
 from optsched.traces.trace import Trace

@@ -11,8 +11,7 @@ import pytest
 from optsched.content import bundled
 from optsched.schedule import State
 from optsched.studies.claims import NotRunError
-from optsched.studies.evaluation import read_results
-from optsched.studies.folder import StudyFolder
+from optsched.studies.folder import StudyFolder, read_results
 from optsched.studies.running import looked_at, study_runs
 
 FOLDER = Path(bundled("studies")) / "guim-2009"

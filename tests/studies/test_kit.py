@@ -14,7 +14,7 @@ import pytest
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.numbers import numbers_in
-from optsched.studies import intervals, page, running
+from optsched.studies import intervals, running
 from optsched.studies.claims import (
     FAILS,
     HOLDS,
@@ -28,9 +28,8 @@ from optsched.studies.claims import (
     without_noise,
 )
 from optsched.studies.effects import average
-from optsched.studies.evaluation import evaluate
 from optsched.studies.figures import Column, claims_panel, specification_curve
-from optsched.studies.folder import StudyFolder
+from optsched.studies.folder import StudyFolder, evaluate, page_mistakes, with_tables
 from optsched.studies.intervals import Interval
 from optsched.studies.running import labelled, looked_at, study_runs
 
@@ -47,7 +46,7 @@ VALUES = {
 
 
 def mistakes(text):
-    return list(page.mistakes(text, VALUES, {"t": "| a |"}))
+    return list(page_mistakes(text, VALUES, {"t": "| a |"}))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_numbers_are_as_precise_as_they_are_written():
 
 def test_tables_are_put_between_their_marks():
     text = "a\n<!-- begin t -->\nold\n<!-- end -->\nb\n<!-- begin u -->\n<!-- end -->"
-    new = page.with_tables(text, {"t": "| a |"})
+    new = with_tables(text, {"t": "| a |"})
     assert new == text.replace("old", "\n| a |\n")
     assert mistakes(new)[0].startswith("8: unknown table")
 

@@ -11,11 +11,10 @@ from scipy import stats
 
 from optsched.content import bundled
 from optsched.studies.claims import NotRunError
-from optsched.studies.evaluation import read_results
-from optsched.studies.folder import StudyFolder
+from optsched.studies.folder import StudyFolder, read_results
 from optsched.studies.running import looked_at, study_runs
-from optsched.sweeps.merging import with_parts
 from optsched.sweeps.sweep_file import read_sweep
+from optsched.sweeps.sweeping import with_parts
 from optsched.traces.reading import write_trace
 
 FOLDER = bundled("studies") / "li-2015"

@@ -17,8 +17,7 @@ from optsched.cli import run as optsched
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
-from optsched.studies.evaluation import Evaluated, read_results
-from optsched.studies.folder import StudyFolder
+from optsched.studies.folder import Evaluated, StudyFolder, read_results
 from optsched.studies.running import looked_at
 from optsched.text_files import read_toml
 

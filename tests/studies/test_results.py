@@ -9,9 +9,18 @@ import pytest
 
 from optsched.cli.pages import verdicts
 from optsched.content import bundled
-from optsched.studies import page
-from optsched.studies.evaluation import Evaluated, check, evaluate, read_results
-from optsched.studies.folder import PLAN, StudyFolder
+from optsched.studies.folder import (
+    BLOCK,
+    FREE,
+    NAME,
+    PLAN,
+    Evaluated,
+    StudyFolder,
+    check_page,
+    evaluate,
+    page_mistakes,
+    read_results,
+)
 
 FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.py"))
 
@@ -19,7 +28,7 @@ FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.p
 @pytest.mark.parametrize("name", FOLDERS)
 def test_the_page_of_a_folder_agrees_with_its_results(name):
     """Otherwise: optsched study NAME --check."""
-    assert check(StudyFolder(bundled("studies") / name))[0] == []
+    assert check_page(StudyFolder(bundled("studies") / name))[0] == []
 
 
 @pytest.mark.long
@@ -41,9 +50,9 @@ def test_every_changed_digit_of_a_page_is_found(name):
     study = StudyFolder(own)
     found = Evaluated(study, read_results(own / "results"))
     text, blocks = (own / "page.md").read_text(), found.blocks()
-    prose = page.BLOCK.sub(lambda block: " " * len(block[0]), page.FREE.sub(_blank, text))
+    prose = BLOCK.sub(lambda block: " " * len(block[0]), FREE.sub(_blank, text))
     changed = 0
-    for name in page.NAME.finditer(prose):
+    for name in NAME.finditer(prose):
         before = prose[: name.start()].rpartition("-->")[2]
         digit = re.search(r"\d(?=[^\d<>]*$)", before)
         if digit is None or name[1] == "fixed":
@@ -51,7 +60,7 @@ def test_every_changed_digit_of_a_page_is_found(name):
         place = name.start() - len(before) + digit.start()
         other = text[:place] + str((int(text[place]) + 2) % 10) + text[place + 1 :]
         changed += 1
-        assert list(page.mistakes(other, found.values, blocks)), name[1]
+        assert list(page_mistakes(other, found.values, blocks)), name[1]
     assert changed > 40
 
 

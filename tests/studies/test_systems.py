@@ -16,8 +16,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.schedule import State
-from optsched.studies.evaluation import Evaluated, read_results
-from optsched.studies.folder import StudyFolder
+from optsched.studies.folder import Evaluated, StudyFolder, read_results
 from optsched.studies.running import Running, looked_at, study_runs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace

@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from optsched.content import bundled
-from optsched.studies.evaluation import Evaluated, read_results
-from optsched.studies.folder import StudyFolder
+from optsched.studies.folder import Evaluated, StudyFolder, read_results
 from optsched.text_files import read_toml
 
 FOLDER = bundled("studies") / "yang-2014"

@@ -23,10 +23,9 @@ from optsched.cli import run as optsched_command
 from optsched.errors import InputError
 from optsched.sweeps import engines
 from optsched.sweeps.engines import LocalProcesses, Task, check_engine, execute, start_engine
-from optsched.sweeps.merging import merge
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweep_folder import report
-from optsched.sweeps.sweeping import Sweep
+from optsched.sweeps.sweeping import Sweep, merge
 
 KEPT = {
     "summary": {"run.json", "summary.json", "timing.json"},

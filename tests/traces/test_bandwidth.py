@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.traces.annotations import LEVELS, MIXES, drawn
 from optsched.traces.facts import facts, lines
 from optsched.traces.swf import read_swf
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import LEVELS, MIXES, drawn
 
 
 def make(jobs):

@@ -14,7 +14,7 @@ from optsched.errors import InputError
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.requests import QUANTITIES, TEXTS, numbered
 from optsched.traces.swf import FIELDS
-from optsched.traces.table_files import read_csv, write_csv
+from optsched.traces.table_files import read_csv
 from optsched.traces.trace import COLUMNS, Trace
 
 EAGLE = (
@@ -269,7 +269,7 @@ def test_csv_says_what_it_does_not_hold(tmp_path, caplog, small_swf):
     assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b"job_id,submit,runtim")
     cut = Trace([1], [0], [9], [5], [1], limits_hold=True)
     with pytest.raises(InputError, match="which CSV cannot say; expected a Parquet file"):
-        write_csv(cut, tmp_path / "b.csv")
+        write_trace(cut, tmp_path / "b.csv")
 
 
 @st.composite

@@ -15,12 +15,11 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.registry import readers
 from optsched.simulator.simulate import simulate
-from optsched.traces.annotations import evaluate, infer_files, split_jobs
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.requests import demands_file, encode_demands, split_demands
-from optsched.traces.scaling import scale_trace
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import evaluate, infer_files, scale_trace, split_jobs
 
 JOBS = "".join(f"{job},{100 * job},{job % 3}\n" for job in (3, 1, 2, 8, 7, 6, 5, 4))
 CSV = "job_id,bandwidth,network\n" + JOBS

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.traces.annotations import evaluate, infer_files, split_jobs
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import evaluate, infer_files, split_jobs
 
 REAL = "traces/rackham/2022-09-10_V10000_anonymous.txt.gz"
 

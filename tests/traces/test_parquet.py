@@ -12,7 +12,7 @@ from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.swf import FIELDS, read_swf
-from optsched.traces.table_files import read_parquet, write_parquet
+from optsched.traces.table_files import read_parquet
 from optsched.traces.trace import COLUMNS, Header, Trace
 
 JOBS = {"job_id": [1, 2, 3], "submit": [0, 5, 9], "runtime": [7, 8, 9], "processors": [1, 2, 4]}
@@ -56,7 +56,7 @@ def test_a_cleaned_trace_keeps_the_stated_times(tmp_path, small_swf):
 
 
 def test_unknown_columns_are_left_out(tmp_path, small_swf):
-    write_parquet(read_swf(small_swf), tmp_path / "a.parquet")
+    write_trace(read_swf(small_swf), tmp_path / "a.parquet")
     names = pq.read_schema(tmp_path / "a.parquet").names
     assert names == [
         *("job_id", "submit", "runtime", "requested_time", "processors", "requested_processors"),
@@ -200,16 +200,16 @@ def test_damaged_files_are_refused(tmp_path):
 def test_numbers_that_the_format_does_not_hold_are_not_written(tmp_path, small_swf):
     trace = read_swf(small_swf).changed(wait=np.array([0, 0, 0, -7, 0, 0, 0, 0]))
     with pytest.raises(InputError, match=r"a.parquet, wait, row 4: -7; expected"):
-        write_parquet(trace, tmp_path / "a.parquet")
+        write_trace(trace, tmp_path / "a.parquet")
     broken = read_swf(small_swf).changed(header=Header((("Note", "a\nb"),)))
     with pytest.raises(InputError, match="line break"):
-        write_parquet(broken, tmp_path / "a.parquet")
+        write_trace(broken, tmp_path / "a.parquet")
     assert not (tmp_path / "a.parquet").exists()
 
 
 def test_the_same_trace_gives_the_same_bytes(tmp_path, small_swf):
     for name in ("a.parquet", "b.parquet"):
-        write_parquet(read_swf(small_swf), tmp_path / name)
+        write_trace(read_swf(small_swf), tmp_path / name)
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
@@ -258,7 +258,7 @@ def traces(draw):
 )
 @given(trace=traces())
 def test_every_trace_survives_a_round_trip(tmp_path, trace):
-    write_parquet(trace, tmp_path / "a.parquet")
+    write_trace(trace, tmp_path / "a.parquet")
     again = read_parquet(tmp_path / "a.parquet")
     for name in COLUMNS:
         column, read = getattr(trace, name), getattr(again, name)
@@ -290,7 +290,7 @@ def test_rows_of_several_groups_are_one_trace(tmp_path):
 
 
 def test_a_file_of_too_many_jobs_is_refused_before_it_is_unpacked(tmp_path, small_swf, monkeypatch):
-    write_parquet(read_swf(small_swf), tmp_path / "a.parquet")
+    write_trace(read_swf(small_swf), tmp_path / "a.parquet")
     monkeypatch.setattr("optsched.traces.table_files.MOST_JOBS", 1)
     with pytest.raises(InputError, match=r"a\.parquet: has more than 1 jobs"):
         read_parquet(tmp_path / "a.parquet")
@@ -300,7 +300,7 @@ def test_unknown_numbers_stay_unknown_beside_texts(tmp_path, small_swf):
     trace = read_swf(small_swf)
     unknown = np.full(len(trace), -1)
     texts = {"qos": np.array(["high"] * len(trace), dtype=object)}
-    write_parquet(trace.changed(queue=unknown, texts=texts), tmp_path / "a.parquet")
+    write_trace(trace.changed(queue=unknown, texts=texts), tmp_path / "a.parquet")
     again = read_parquet(tmp_path / "a.parquet")
     assert again.queue.tolist() == unknown.tolist()
     assert again.texts["qos"].tolist() == texts["qos"].tolist()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
-from optsched.traces.rackham import FIELDS, read_rackham, write_rackham
+from optsched.traces.rackham import FIELDS, read_rackham
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.swf import read_swf
 from optsched.traces.trace import Trace
@@ -167,19 +167,19 @@ def job(rows=1, **annotations):
 def test_what_cannot_be_written_is_refused(tmp_path, trace, message):
     path = tmp_path / "a.rackham"
     if message is None:
-        write_rackham(trace, path)
+        write_trace(trace, path)
         assert read_rackham(path).annotations["file"].tolist() == [-1]
         return
     with pytest.raises(InputError, match=message):
-        write_rackham(trace, path)
+        write_trace(trace, path)
     assert not path.exists()
 
 
 def test_raw_overruns_are_not_written(tmp_path, small_swf):
     raw = read_swf(small_swf).annotated(file=np.arange(1, 9), file_size=np.ones(8, int))
     with pytest.raises(InputError, match="would be cut; expected a cleaned trace"):
-        write_rackham(raw, tmp_path / "a.rackham")
-    write_rackham(clean(raw), tmp_path / "a.rackham.gz")
+        write_trace(raw, tmp_path / "a.rackham")
+    write_trace(clean(raw), tmp_path / "a.rackham.gz")
     read = read_trace(tmp_path / "a.rackham.gz")
     assert read.requested_time.tolist() == [200, 50, 70, 60]
     assert read.annotations["category"].tolist() == [1] * 4
@@ -190,7 +190,7 @@ def test_what_is_left_out_is_said(tmp_path, small_swf, caplog):
         file=np.arange(1, 5), file_size=np.ones(4, int), bandwidth=np.ones(4)
     )
     with caplog.at_level("INFO", logger="optsched"):
-        write_rackham(trace, tmp_path / "a.rackham")
+        write_trace(trace, tmp_path / "a.rackham")
     assert "8 header lines and" in caplog.text
     assert "queue, bandwidth)" in caplog.text
 
@@ -231,7 +231,7 @@ def workloads(draw):
 @given(trace=workloads())
 def test_a_trace_is_read_as_it_was_written(trace, tmp_path_factory):
     path = tmp_path_factory.mktemp("rackham") / "a.rackham"
-    write_rackham(trace, path)
+    write_trace(trace, path)
     again = read_rackham(path)
     for name in ("job_id", "submit", "runtime", "requested_time", "processors", "user"):
         assert getattr(again, name).tolist() == getattr(trace, name).tolist()
@@ -239,7 +239,7 @@ def test_a_trace_is_read_as_it_was_written(trace, tmp_path_factory):
         unknown = np.full(len(trace), -1)
         assert again.annotations.get(name, unknown).tolist() == column.tolist()
     copy = path.with_name("b.rackham")
-    write_rackham(again, copy)
+    write_trace(again, copy)
     assert copy.read_text() == path.read_text()
 
 

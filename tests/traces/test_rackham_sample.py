@@ -9,11 +9,10 @@ import numpy as np
 
 from optsched.content import bundled
 from optsched.simulator.simulate import simulate
-from optsched.traces.annotations import evaluate, infer_files
 from optsched.traces.facts import facts
-from optsched.traces.rackham import write_rackham
-from optsched.traces.reading import read_trace
+from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.trace import Trace
+from optsched.traces.transformations import evaluate, infer_files
 
 SAMPLE = bundled("traces") / "samples" / "sample-8x20.rackham"
 SEED = 20220910
@@ -74,7 +73,7 @@ def generate() -> Trace:
 
 
 def test_the_sample_is_what_its_generator_writes(tmp_path):
-    write_rackham(generate(), tmp_path / SAMPLE.name)
+    write_trace(generate(), tmp_path / SAMPLE.name)
     assert (tmp_path / SAMPLE.name).read_text() == SAMPLE.read_text()
 
 

@@ -15,8 +15,8 @@ from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.facts import facts
 from optsched.traces.reading import read_trace, write_trace
-from optsched.traces.scaling import scale_trace
 from optsched.traces.trace import Header, Trace
+from optsched.traces.transformations import scale_trace
 
 
 def trace_of(sizes, *, runtime=60, header=(("MaxProcs", "64"),), **columns):

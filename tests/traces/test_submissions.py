@@ -9,7 +9,7 @@ import pytest
 
 from optsched import simulate
 from optsched.errors import InputError
-from optsched.traces.scaling import scale_trace, shaken, submitted
+from optsched.traces.transformations import scale_trace, shaken, submitted
 
 
 def of_run(trace, **options):

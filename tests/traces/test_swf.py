@@ -13,8 +13,8 @@ from optsched import files
 from optsched.errors import InputError
 from optsched.text_files import LONGEST_LINE
 from optsched.traces.cleaning import clean
-from optsched.traces.reading import read_trace
-from optsched.traces.swf import FIELDS, StandardWorkloadFormat, read_swf, write_swf
+from optsched.traces.reading import read_trace, write_trace
+from optsched.traces.swf import FIELDS, StandardWorkloadFormat, read_swf
 from optsched.traces.trace import COLUMNS, Header, Trace
 
 NO_LIMIT = np.iinfo(np.int64).min
@@ -194,18 +194,18 @@ def test_what_is_no_swf_is_refused(tmp_path, content, message):
 def test_writing_and_reading_back_gives_the_same_trace(tmp_path, small_swf):
     trace = read_swf(small_swf)
     for name in ("b.swf", "b.swf.gz"):
-        write_swf(trace, tmp_path / name)
+        write_trace(trace, tmp_path / name)
         again = read_swf(tmp_path / name)
         assert again.frame.equals(trace.frame)
         assert again.header == trace.header
         assert again.name == "b"
-    write_swf(trace, tmp_path / "c.swf.gz")
+    write_trace(trace, tmp_path / "c.swf.gz")
     assert (tmp_path / "b.swf.gz").read_bytes() == (tmp_path / "c.swf.gz").read_bytes()
 
 
 def test_a_cleaned_trace_says_so_and_needs_no_cleaning_again(tmp_path, small_swf):
     trace = clean(read_swf(small_swf))
-    write_swf(trace, tmp_path / "clean.swf")
+    write_trace(trace, tmp_path / "clean.swf")
     raw = read_swf(tmp_path / "clean.swf")
     note = raw.header.values("Note")[-1]
     assert note.startswith("cleaned by optsched (8 jobs read; 2 dropped: run time unknown")
@@ -220,20 +220,20 @@ def test_a_cleaned_trace_says_so_and_needs_no_cleaning_again(tmp_path, small_swf
 def test_a_header_cannot_smuggle_in_jobs(tmp_path, small_swf):
     header = Header((("Note", "one\n1 2 3"),))
     with pytest.raises(InputError, match="line break"):
-        write_swf(replace(read_swf(small_swf), header=header), tmp_path / "b.swf")
+        write_trace(replace(read_swf(small_swf), header=header), tmp_path / "b.swf")
 
 
 def test_labels_that_do_not_fit_are_mentioned(tmp_path, small_swf):
     trace = read_swf(small_swf)
-    write_swf(replace(trace, label=np.array(list("abcdefgh"))), tmp_path / "b.swf")
+    write_trace(replace(trace, label=np.array(list("abcdefgh"))), tmp_path / "b.swf")
     assert "names" in read_swf(tmp_path / "b.swf").header.values("Note")[-1]
 
 
 def test_what_the_format_has_no_place_for_is_noted(small_swf, tmp_path):
     raw = replace(read_swf(small_swf), limits_hold=True)
-    write_swf(raw.annotated(file=np.arange(8), load=np.arange(8)), tmp_path / "a.swf")
+    write_trace(raw.annotated(file=np.arange(8), nodes=np.arange(8)), tmp_path / "a.swf")
     lost, limits = read_swf(tmp_path / "a.swf").header.values("Note")[-2:]
-    assert lost == "file, load of the jobs are not part of this format"
+    assert lost == "file, nodes of the jobs are not part of this format"
     assert limits == "jobs end at their requested time, even those with a longer run time"
 
 
@@ -252,7 +252,7 @@ def test_what_the_format_has_no_place_for_is_noted(small_swf, tmp_path):
 def test_what_could_not_be_read_back_is_not_written(tmp_path, small_swf, column, value, message):
     trace = replace(read_swf(small_swf), **{column: np.full(8, value)})
     with pytest.raises(InputError, match=message):
-        write_swf(trace, tmp_path / "b.swf")
+        write_trace(trace, tmp_path / "b.swf")
     assert not (tmp_path / "b.swf").exists()
 
 
@@ -370,7 +370,7 @@ def traces(draw):
 )
 @given(trace=traces())
 def test_every_trace_survives_a_round_trip(tmp_path, trace):
-    write_swf(trace, tmp_path / "a.swf")
+    write_trace(trace, tmp_path / "a.swf")
     again = read_swf(tmp_path / "a.swf")
     for field in FIELDS:
         assert getattr(again, field.column).tolist() == getattr(trace, field.column).tolist()

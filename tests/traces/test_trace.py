@@ -5,8 +5,8 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
-from optsched.traces.scaling import scale_trace
 from optsched.traces.trace import COLUMNS, Header, Trace
+from optsched.traces.transformations import scale_trace
 
 
 def make(jobs=5, **columns):

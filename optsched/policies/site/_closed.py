@@ -11,7 +11,7 @@ from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._site_nodes import Flags, Numbers
 from optsched.simulator._core import NO_JOB, WAKE, News, tell
-from optsched.sites.queues import Queues
+from optsched.sites.requests import Queues
 
 Times = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ Times = NDArray[np.float64]
 class Closed(NamedTuple):
     """When nodes are closed to jobs of none of the reservations, or to those of each.
 
-    See `optsched.sites.queues.Windows`.
+    See `optsched.sites.requests.Windows`.
     """
 
     of_queue: Numbers  # for each queue the number of its reservation, 0 for none

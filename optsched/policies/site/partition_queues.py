@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PartitionQueues(CompiledDecisions):
-    """The queues of a site, see `optsched.sites.queues`, in which the first blocked job waits.
+    """The queues of a site, see `optsched.sites.requests`, in which the first blocked job waits.
 
     Jobs start in order, those of a higher tier first. One that does not fit is the *head* of its
     queue. Without backfilling, no later job gets nodes of the partitions of a head. With it, each

@@ -1,18 +1,68 @@
-"""Topologies of a site: a tree of switches, blocks of nodes, or a torus."""
+"""Parts of a site: its topologies, and reservations of nodes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
-from optsched.sites.records import Ints, Record, repeated, whole_numbers
+from optsched.numbers import counted
+
+Ints: TypeAlias = NDArray[np.int64]
+
+
+class Record:
+    """Base of dataclasses that are equal if all their fields are, arrays included."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
+
+
+def whole_numbers(values: ArrayLike, name: str, low: int, high: int, dimensions: int = 1) -> Ints:
+    """Return a read-only copy of whole numbers from `low` to `high`."""
+    try:
+        array = np.array(values)
+    except (ValueError, OverflowError):  # lists of several lengths
+        array = np.array("")
+    if not array.size and array.ndim == dimensions:
+        array = array.astype(np.int64)
+    if array.ndim != dimensions or array.dtype.kind not in "iu":
+        form = "a table" if dimensions == 2 else "a list"
+        raise InputError(f"expected {form} of whole numbers", field=name)
+    if array.size and not (low <= array.min() and array.max() <= high):
+        value = array[(array < low) | (array > high)].flat[0]
+        raise InputError(f"{value:,}; expected a whole number from {low:,} to {high:,}", field=name)
+    array = array.astype(np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that is there twice, or None."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and np.array_equal(one, other)
+    return bool(one == other)
+
 
 MOST_NODES = 1_000_000
 """Most nodes of a site."""
@@ -139,11 +189,7 @@ Switch: TypeAlias = tuple[str, Sequence[str], Sequence[str]]
 
 
 def tree_of(switches: Sequence[Switch], index: Mapping[str, int], strange: list[str]) -> Tree:
-    """Return the tree of switches that are given by names.
-
-    `switches`: name, nodes and next lower switches of each switch; `index`: position of each node
-    of the site; `strange`: names that are not nodes of the site are appended.
-    """
+    """Return the tree of switches; names that are not in the `index` are appended to `strange`."""
     names = [name for name, _, _ in switches]
     place = {name: number for number, name in enumerate(names)}
     parent = np.full(len(names), -1)
@@ -206,3 +252,95 @@ def _check_names(names: Sequence[str], field: str) -> None:
         raise InputError(f"{twice}: is there twice; expected different names", field=field)
     if "" in names:
         raise InputError("an empty name; expected names", field=field)
+
+
+YEAR = 365 * 86_400
+"""Seconds of the year 1970."""
+
+FLOATS = "TIME_FLOAT"
+"""Flag of a reservation that is always some time ahead."""
+
+FLEX = "FLEX"
+"""Flag of a reservation whose jobs may use other nodes, and start before it begins."""
+
+MAGNETIC = "MAGNETIC"
+"""Flag of a reservation that jobs use without asking for it."""
+
+ADMITS = {
+    "users": "Users",
+    "accounts": "Accounts",
+    "groups": "Groups",
+    "qos": "QOS",
+    "allowed_partitions": "AllowedPartitions",
+}
+"""Fields of JSON that say who may use a reservation, with the keys of the text."""
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Nodes that only the jobs of the reservation may use between two times."""
+
+    name: str
+    # Names of its nodes. One that reserves only some cores of a node is taken to reserve it.
+    nodes: tuple[str, ...]
+    # Times in seconds since 1970; minus infinity and infinity where they are not known
+    start: float = -math.inf
+    end: float = math.inf
+    licences: Mapping[str, int] = field(default_factory=dict)  # licences that only its jobs may use
+    # Seconds from any time to the start, of a reservation whose start floats
+    # (``TIME_FLOAT``): it never holds, but keeps from its nodes the jobs that run for longer
+    ahead: float | None = None
+    flags: tuple[str, ...] = ()  # further properties, such as `FLEX`
+    # By field of `ADMITS`, whom it admits; those with a minus in front it does not
+    admits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cores: int = 0  # physical cores of its nodes that it reserves, 0 if that is not known
+    # Whether it names the cores of its nodes, or reserves generic resources
+    has_parts: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InputError("empty; expected a name", field="name")
+        if not self.start < self.end:
+            raise InputError("expected a time after the start", field="end")
+
+    def at(self, time: float) -> bool:
+        """Return whether the reservation holds at a time."""
+        return self.ahead is None and self.start <= time < self.end
+
+    @property
+    def finite(self) -> list[float]:
+        """The start and the end, where there are any."""
+        return [at for at in (self.start, self.end) if math.isfinite(at)]
+
+    def overlaps(self, first: float, last: float) -> bool:
+        """Return whether the reservation holds at some time from `first` until `last`."""
+        if self.ahead is not None:
+            return first + self.ahead < last
+        return self.start < last and first < self.end
+
+
+def overlapping(
+    one: Reservation, others: Iterable[Reservation]
+) -> Iterator[tuple[Reservation, list[str]]]:
+    """Yield the other reservations of the same nodes at the same time, with these nodes."""
+    for other in others:
+        shared = sorted({*one.nodes} & {*other.nodes})
+        if other is not one and shared and one.overlaps(other.start, other.end):
+            yield other, shared
+
+
+def untimely(reservations: Sequence[Reservation], first: float, last: float) -> str:
+    """Return a note on dates of reservations that have no effect on a trace; empty for none.
+
+    The trace is from `first` to `last`; one from 1970 does not say when it begins.
+    """
+    if first < YEAR:
+        later = [each for each in reservations if max(last, YEAR) < max(each.finite, default=0)]
+        if later:
+            return (
+                f"{counted(len(later), 'reservation')} with dates after the trace, which does not "
+                "say when it begins (UnixStartTime in SWF); it is taken to begin in 1970"
+            )
+    elif reservations and not any(each.overlaps(first, last) for each in reservations):
+        return f"none of {len(reservations):,} holds during the trace"
+    return ""
