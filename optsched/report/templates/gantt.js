@@ -1,6 +1,6 @@
 // Gantt charts to zoom, in place of their picture: explore(figure) makes those of a figure from its
-// data, which are those of optsched.report.pictures.gantt. Charts of one figure show the same time, and
-// a job that is chosen in one is marked in all; it has the color of its number in all of them too.
+// data, which are those of optsched.report.pictures.gantt. Charts of one figure show the same time,
+// and a job that is chosen in one is marked in all; it has the color of its number in all of them.
 const DAY = 86400;
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200]
   .concat([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map((days) => days * DAY));
