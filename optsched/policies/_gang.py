@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
@@ -42,9 +41,12 @@ from optsched.simulator._core import (
     WRONG,
     Core,
     News,
+    Numbers,
+    Times,
     Way,
     advance,
     tell,
+    zeroed,
 )
 from optsched.solvers.gang_packing._fits import NOT_PLACED, Rows, compact, empty_rows, fit
 from optsched.solvers.gang_packing._root_bound import (
@@ -54,9 +56,6 @@ from optsched.solvers.gang_packing._root_bound import (
     root_bound,
     words_of_sums,
 )
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 SHARINGS = ("rows", "fill", "nodes", "turns")
 
@@ -135,31 +134,23 @@ def new_state(processors: Numbers, rule: Rule) -> State:
     rows, words = min(rule.rows, jobs), -(-rule.columns // WORD)
     most = 3 * jobs + 1  # problems: at most one for each submission, each end and each start
 
-    def numbers(length: int) -> Numbers:
-        return np.zeros(length, dtype=np.int64)
-
     def sets(*shape: int) -> Words:
         return np.zeros((*shape, words), dtype=np.uint64)
 
     counts = np.zeros(1, dtype=COUNTS)
     counts["turn"], counts["turn_ends"] = NOT_PLACED, np.inf
-    return State(
-        processors,
+    return zeroed(
+        State,
+        jobs,
+        processors=processors,
         share=np.ones(jobs),
         row=np.full(jobs, NOT_PLACED),
         columns=sets(jobs),
-        running=numbers(jobs),
-        queue=numbers(jobs),
         counts=counts,
         rows=empty_rows(rows, jobs, words),
         levels=sets(rows),
-        problems=Problems(np.zeros(most), *(numbers(most) for _ in Problems._fields[1:])),
-        candidates=numbers(jobs),
-        sizes=numbers(jobs),
-        answer=numbers(jobs),
-        other=numbers(jobs),
-        used=numbers(rows),
-        turns=numbers(jobs),
+        problems=zeroed(Problems, most),
+        used=np.zeros(rows, dtype=np.int64),
         left=sets(),
         fitting=sets(),
         union=sets(rows),

@@ -1,18 +1,23 @@
 """Decisions on a line in an order of the queue, with or without EASY backfilling, compiled.
 
-They only count processors; `optsched.machines._line_nodes` tells which nodes each job held.
+The kernels only count processors; `optsched.machines._line_nodes` tells which nodes each job held.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.by_reference import Record, by_reference, record
-from optsched.compiled import kernel
+from optsched.compiled import Kernel, kernel
+from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines._ascending import delete, enter, insert, is_behind, place_of, position
-from optsched.machines._line_nodes import Log, new_log, note
+from optsched.machines._line_nodes import Log, new_log, nodes_of, note
+from optsched.machines.nodes import Nodes
 from optsched.simulator._core import (
     DECIDE,
     DONE,
@@ -27,7 +32,9 @@ from optsched.simulator._core import (
     Way,
     advance,
     tell,
+    zeroed,
 )
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 NOBODY = -1
 
@@ -75,7 +82,7 @@ class Line(NamedTuple):
     slope: Times  # scores are in the reverse order of this times the wait
     queue: Numbers
     candidates: Numbers
-    waiting: Numbers  # of each block
+    waiting: Numbers  # of each block, as the next four
     narrowest: Numbers
     shortest: Times
     steepest: Times
@@ -90,27 +97,22 @@ class Line(NamedTuple):
 def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -> Line:
     """Return the state before the first event, with scores in order of submission."""
     jobs = len(processors)
-    running, blocks = min(jobs, nodes) + 1, (jobs >> BLOCK) + 1
-    rank = np.arange(jobs)
+    running, rank = min(jobs, nodes) + 1, np.arange(jobs)
     counts = np.zeros(1, dtype=COUNTS)
     counts["free"], counts["head"], counts["promised"] = nodes, NOBODY, NOBODY
-    return Line(
-        processors,
-        requested,
-        submit,
-        rank,
+    return zeroed(
+        Line,
+        jobs,
+        processors=processors,
+        requested=requested,
+        submit=submit,
+        rank=rank,
         score=rank.astype(np.float64),
         unit=np.ones(1),
         weight=np.ones(1),
         slope=np.ones(1),
         queue=np.zeros(2 * jobs, dtype=np.int64),
         candidates=np.zeros(MOST, dtype=np.int64),
-        waiting=np.zeros(blocks, dtype=np.int64),
-        narrowest=np.zeros(blocks, dtype=np.int64),
-        shortest=np.zeros(blocks),
-        steepest=np.zeros(blocks),
-        earliest=np.zeros(blocks),
-        estimated_end=np.zeros(jobs),
         end=np.zeros(running),
         width=np.zeros(running, dtype=np.int64),
         log=new_log(jobs),
@@ -309,10 +311,93 @@ def decide(line: Line, rule: Rule, news: News) -> int:
 
 
 @kernel(allocates=False)
-def run(core: Core, way: Way, news: News, line: Line, rule: Rule, most: int) -> int:
+def loop(core: Core, way: Way, news: News, line: Line, rule: Rule, most: int) -> int:
     """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
         if advance(core, way, news) != DECIDE:
             return LAST
         decide(line, rule, news)
     return DONE
+
+
+class LineDecisions(CompiledDecisions):
+    """The decisions of a kernel that counts processors, and keeps a log of starts and ends."""
+
+    states_places = False
+
+    def __init__(self, run: CompiledRun, decide: Kernel, loop: Kernel, *state: Any) -> None:
+        self._processors, self._size = run.trace.processors.astype(np.int64), run.machine.size
+        self._state = state[0]
+        with nullcontext() if run.may_compile else only_loading():
+            if run.is_alone:
+                self.run = loop.bound(run.core, run.way, run.news, *state, numbers=(0,))
+                self.resources()
+            else:
+                self.decide = decide.bound(*state, run.news)
+
+    @classmethod
+    def at_hand(cls, run: CompiledRun, *kernels_and_state: Any) -> Self | None:
+        """Bind kernels to a run; None if they are not on disk and not worth compiling."""
+        try:
+            return cls(run, *kernels_and_state)
+        except NotOnDiskError:
+            return None
+
+    def place(self, job: int, value: float) -> Any:
+        """Return None: the machine gives the first free nodes."""
+        return None
+
+    def resources(self) -> Sequence[str]:
+        """Return the nodes that each job held, as interval sets."""
+        log = self._state.log
+        return nodes_of(log.entries[: log.number[0]], self._processors, self._size)
+
+
+class QueueDecisions(LineDecisions):
+    """The queue of a run as the decision kernel keeps it."""
+
+    @property
+    def promised(self) -> Mapping[int, float]:
+        """The first shadow time of the blocked job, by job."""
+        counts = self._state.counts[0]
+        if counts.promised == NOBODY:
+            return {}
+        return {int(counts.promised): float(counts.promised_start)}
+
+
+def is_line(run: CompiledRun) -> bool:
+    """Return whether the machine gives each job the first free nodes, as `Nodes` does."""
+    own = type(run.machine)
+    return issubclass(own, Nodes) and own.allocate is Nodes.allocate and own.fits is Nodes.fits
+
+
+def queue_decisions(
+    run: CompiledRun,
+    *,
+    power: int = 0,
+    backfills: bool = False,
+    shortest_first: bool = False,
+    keeps: bool = False,
+    **order: NDArray[Any],
+) -> QueueDecisions | None:
+    """Bind the kernel for a queue, see `Rule` and `Line`.
+
+    None on other machines than lines, for numbers that have no order, and where the kernel is not
+    on disk and not worth compiling.
+    """
+    ordered = all(np.isfinite(one).all() for one in order.values())
+    if not is_line(run) or not ordered or not order.get("unit", np.ones(1)).all():
+        return None
+    processors = run.trace.processors.astype(np.int64)
+    line = new_line(processors, run.core.requested, run.core.submit, run.machine.size)
+    rank, unit, weight = (
+        order.get(name, kept).astype(np.float64)
+        for name, kept in (("rank", line.rank), ("unit", line.unit), ("weight", line.weight))
+    )
+    place = np.argsort(np.argsort(rank, kind="stable"))
+    line = line._replace(rank=place, score=rank, unit=unit, weight=weight)
+    if power:
+        slope = (weight if power == 1 else np.cbrt(weight)) / unit
+        line = line._replace(score=rank.copy(), slope=slope)
+    rule = Rule(power, backfills, shortest_first, keeps)
+    return QueueDecisions.at_hand(run, decide, loop, line, rule)

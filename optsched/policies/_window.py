@@ -29,6 +29,7 @@ from optsched.simulator._core import (
     Way,
     advance,
     tell,
+    zeroed,
 )
 from optsched.solvers.window_mkp._depth_first import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
@@ -108,28 +109,19 @@ def new_state(
     # at most one decision for each submission, end and start, and one problem more for each start
     most = 4 * jobs + 1
 
-    def numbers(length: int) -> Numbers:
-        return np.zeros(length, dtype=np.int64)
-
-    counts = np.zeros(1, dtype=COUNTS)
+    counts, at_once = np.zeros(1, dtype=COUNTS), np.zeros((6, window), dtype=np.int64)
     counts["free"] = nodes
-    return State(
-        processors,
-        requested,
-        estimated_end=np.zeros(jobs),
-        queue=numbers(jobs),
-        running=numbers(jobs),
+    return zeroed(
+        State,
+        jobs,
+        processors=processors,
+        requested=requested,
         held=held,
         later=new_held(0, nodes, 0)._replace(runs=held.runs, first=held.first, last=held.last),
         most_nodes=most_nodes,
-        problems=Problems(np.zeros(most), *(numbers(most) for _ in Problems._fields[1:])),
+        problems=zeroed(Problems, most),
         counts=counts,
-        jobs=numbers(window),
-        weights=numbers(window),
-        starts=numbers(window),
-        capacities=numbers(window),
-        left=numbers(window),
-        answer=numbers(window),
+        **dict(zip(("jobs", "weights", "starts", "capacities", "left", "answer"), at_once)),
     )
 
 

@@ -18,8 +18,7 @@ from optsched.models.node_placement.problem import COUNTABLE
 from optsched.models.node_placement.rules import rules_at, with_rules
 from optsched.policies.site.partition_queues import SiteRoom
 from optsched.registry import policies
-from optsched.simulator.actions import Action
-from optsched.simulator.policy import Answers, Policy
+from optsched.simulator.policy import Action, Answers, Policy
 from optsched.simulator.system import System
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site

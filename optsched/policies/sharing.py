@@ -23,10 +23,9 @@ from optsched.models.threshold_allocation.presolve import penalty_within
 from optsched.models.threshold_allocation.problem import GOALS, units
 from optsched.policies import _sharing
 from optsched.policies._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
-from optsched.simulator.chosen_solvers import ChosenSolver
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers, Policy
-from optsched.simulator.problem_solver import ProblemSolver
+from optsched.simulator.problem_solver import ChosenSolver, ProblemSolver
 from optsched.simulator.system import System
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch

@@ -17,10 +17,9 @@ from optsched.models.window_mkp import WindowMKP
 from optsched.models.window_mkp.problem import choice_among
 from optsched.policies import _window
 from optsched.registry import policies
-from optsched.simulator.chosen_solvers import ChosenSolver
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers, Policy
-from optsched.simulator.problem_solver import ProblemSolver
+from optsched.simulator.problem_solver import ChosenSolver, ProblemSolver
 from optsched.solvers.result import Status
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound, quick_nodes
 from optsched.solvers.window_mkp.greedy import Greedy

@@ -31,8 +31,8 @@ from optsched.report.page import JOB, NAMES
 from optsched.report.run_comparison import OUTCOME
 from optsched.schedule import Migration, Schedule
 from optsched.simulator.job_table import Column, from_pandas
-from optsched.simulator.journal import Journal
 from optsched.simulator.run import Run
+from optsched.simulator.system import Journal
 from optsched.solvers.comparison import Comparison
 from optsched.solvers.comparison.comparing import TOLD
 from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, LATER, RESULT_COLUMNS

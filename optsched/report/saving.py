@@ -13,8 +13,8 @@ from optsched.folders import COMPARISON, RUN, RUNS, Keep
 from optsched.report.page import write_page
 from optsched.simulator.job_table import empty, to_arrow
 from optsched.simulator.problem_solver import COLUMNS
-from optsched.simulator.provenance import versions
 from optsched.simulator.run import Run
+from optsched.simulator.scenario import versions
 
 if TYPE_CHECKING:
     from optsched.report.run_comparison import RunComparison

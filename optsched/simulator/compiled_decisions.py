@@ -15,8 +15,8 @@ import numpy as np
 from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
-from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Action, Start, Wake
 from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace

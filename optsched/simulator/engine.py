@@ -20,7 +20,6 @@ from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator import _core
-from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
 from optsched.simulator.compiled_decisions import (
     CompiledDecisions,
     CompiledRun,
@@ -28,14 +27,13 @@ from optsched.simulator.compiled_decisions import (
     worth_compiling,
 )
 from optsched.simulator.execution import ExecutionModel, Speeds
-from optsched.simulator.holds import Holds
-from optsched.simulator.policy import Policy, is_extended
-from optsched.simulator.system import System
+from optsched.simulator.policy import Action, Migrate, Move, Policy, Share, Start, Wake, is_extended
+from optsched.simulator.system import Holds, System
 from optsched.simulator.user_code import refused
 
 if TYPE_CHECKING:
-    from optsched.simulator.journal import Journal
     from optsched.simulator.problem_solver import ProblemSolver
+    from optsched.simulator.system import Journal
     from optsched.traces.trace import Trace
 
 

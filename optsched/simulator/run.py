@@ -37,10 +37,9 @@ from optsched.metrics.measure import Metric
 from optsched.registry import display_of
 from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionReport
-from optsched.simulator.holds import NEVER, Holds
 from optsched.simulator.job_table import Column, constant, repeated, spread, to_pandas, whole
-from optsched.simulator.journal import Journal
 from optsched.simulator.problem_solver import mishaps, never_answered
+from optsched.simulator.system import NEVER, Holds, Journal
 from optsched.traces.requests import OWNERS, TEXT_OF
 from optsched.traces.trace import Trace
 

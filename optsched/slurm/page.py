@@ -25,7 +25,7 @@ from optsched.report.page import (
     duration,
     share,
 )
-from optsched.simulator.provenance import versions
+from optsched.simulator.scenario import versions
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import some
 from optsched.slurm.defragmentation import Defragmentation

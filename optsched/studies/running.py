@@ -25,7 +25,7 @@ from optsched.errors import InputError, UnknownNameError, optional_module
 from optsched.files import FolderKind, begin_folder, check_replaceable, remove, write_json
 from optsched.folders import Expected, read_object
 from optsched.numbers import counted
-from optsched.simulator.provenance import versions as installed
+from optsched.simulator.scenario import versions as installed
 from optsched.studies.evaluation import (
     FRAME,
     Evaluation,

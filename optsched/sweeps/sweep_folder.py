@@ -36,9 +36,8 @@ from optsched.report.page import Facts, Table, Value, write_page
 from optsched.report.reading import read_run
 from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.runs_plots import draw
-from optsched.simulator.provenance import versions
 from optsched.simulator.run import Run
-from optsched.simulator.scenario import OPTIONS
+from optsched.simulator.scenario import OPTIONS, versions
 
 if TYPE_CHECKING:
     import pandas as pd

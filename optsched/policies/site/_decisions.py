@@ -22,7 +22,6 @@ from optsched.machines._site_nodes import (
     note_start,
     take,
 )
-from optsched.policies.site._closed import ask_again
 from optsched.policies.site._heads import (
     Candidates,
     Room,
@@ -35,10 +34,11 @@ from optsched.policies.site._heads import (
     reserve,
     start_before,
 )
-from optsched.policies.site._running import (
+from optsched.policies.site._tables import (
     Running,
     Shortages,
     add,
+    ask_again,
     drop,
     ease,
     entry_of,

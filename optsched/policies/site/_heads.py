@@ -33,13 +33,14 @@ from optsched.machines._site_nodes import (
     may_fit,
     most_on,
 )
-from optsched.policies.site._closed import Closed, note_closed
-from optsched.policies.site._running import (
+from optsched.policies.site._tables import (
+    Closed,
     Running,
     Shortages,
     are_listed,
     copy,
     is_short,
+    note_closed,
 )
 
 Times = NDArray[np.float64]

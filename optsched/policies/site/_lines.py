@@ -21,7 +21,7 @@ from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._ascending import position
 from optsched.machines._site_nodes import Asked, Free, Numbers, Place, is_full, most_on
-from optsched.policies.site._closed import Closed
+from optsched.policies.site._tables import Closed
 
 Times = NDArray[np.float64]
 

@@ -56,7 +56,6 @@ from optsched.machines._site_nodes import (
     take,
     with_runs,
 )
-from optsched.policies.site._closed import Closed, ask_again
 from optsched.policies.site._lines import (
     LICENSED,
     NONE,
@@ -74,6 +73,7 @@ from optsched.policies.site._lines import (
     use,
     with_segments,
 )
+from optsched.policies.site._tables import Closed, ask_again
 from optsched.policies.site._turns import Turns, ahead_of, begin_turns, note_wait
 from optsched.simulator._core import (
     DONE,

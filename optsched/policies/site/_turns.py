@@ -1,4 +1,4 @@
-"""How far ahead waiting jobs may reserve as their turn comes, compiled."""
+"""Which waiting jobs may start or reserve as their turn comes: quotas and limits, compiled."""
 
 from __future__ import annotations
 
@@ -75,3 +75,46 @@ def all_turns(cells: Flags, of_job: Numbers) -> Turns:
         np.zeros((len(of_job), 0), dtype=np.int64),
         *(none, none.copy(), of_job, cells @ cells.T, np.zeros(len(cells), dtype=bool)),
     )
+
+
+@by_reference
+class Limited(NamedTuple):
+    """How much jobs take of limits, and how much these have left."""
+
+    first: Numbers  # entries first[job] to before first[job + 1] are those of a job
+    limit: Numbers
+    amount: Numbers
+    binds: Flags  # whether the job has to keep the limit; otherwise it only counts
+    left: Numbers  # of each limit, negative where more is in use than allowed
+
+
+@kernel(allocates=False)
+def give_back(limited: Limited, jobs: Numbers, number: int) -> None:
+    """Give back what the first `number` jobs have taken, which have ended."""
+    for at in range(number):
+        for entry in range(limited.first[jobs[at]], limited.first[jobs[at] + 1]):
+            limited.left[limited.limit[entry]] += limited.amount[entry]
+
+
+@kernel(allocates=False)
+def admit(limited: Limited, jobs: Numbers, number: int) -> int:
+    """Move those of the first `number` jobs to the front that limits admit, in order.
+
+    They take their amounts at once. The others follow, in order, too. Returns how many are
+    admitted.
+    """
+    admitted = 0
+    for at in range(number):
+        job, fits = jobs[at], True
+        for entry in range(limited.first[job], limited.first[job + 1]):
+            if limited.binds[entry] and limited.amount[entry] > limited.left[limited.limit[entry]]:
+                fits = False
+        if not fits:
+            continue
+        for entry in range(limited.first[job], limited.first[job + 1]):
+            limited.left[limited.limit[entry]] -= limited.amount[entry]
+        for place in range(at, admitted, -1):
+            jobs[place] = jobs[place - 1]
+        jobs[admitted] = job
+        admitted += 1
+    return admitted
