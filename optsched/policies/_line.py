@@ -380,11 +380,7 @@ def queue_decisions(
     keeps: bool = False,
     **order: NDArray[Any],
 ) -> QueueDecisions | None:
-    """Bind the kernel for a queue, see `Rule` and `Line`.
-
-    None on other machines than lines, for numbers that have no order, and where the kernel is not
-    on disk and not worth compiling.
-    """
+    """Bind the kernel for a queue, see `Rule` and `Line`; None where it cannot decide."""
     ordered = all(np.isfinite(one).all() for one in order.values())
     if not is_line(run) or not ordered or not order.get("unit", np.ones(1)).all():
         return None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
@@ -32,8 +31,12 @@ from optsched.simulator._core import (
     OPEN,
     START,
     WAKE,
+    Flags,
     News,
+    Numbers,
+    Times,
     tell,
+    zeroed,
 )
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.problem_solver import ProblemSolver
@@ -41,10 +44,6 @@ from optsched.solvers.data_placement._cores import update_widest
 from optsched.solvers.data_placement._plan import Options, plan
 from optsched.solvers.data_placement.rules import is_published
 from optsched.solvers.result import Status
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 NOWHERE = -1
 NOBODY = -1
@@ -95,22 +94,13 @@ def new_state(
 ) -> State:
     """Return the state before the first event, of nodes and cores of a shape."""
     count, (nodes, width) = len(jobs), shape
-
-    def numbers(value: int = 0) -> Numbers:
-        return np.full(count, value, dtype=np.int64)
-
-    return State(
-        jobs,
-        estimated_end,
-        ran_before,
-        waiting=numbers(),
-        added=numbers(),
-        planned=numbers(),
-        due=numbers(),
-        start=np.zeros(count),
-        node=numbers(NOWHERE),
-        cores=numbers(),
-        begun=np.zeros(count, dtype=np.bool_),
+    return zeroed(
+        State,
+        count,
+        jobs=jobs,
+        estimated_end=estimated_end,
+        ran_before=ran_before,
+        node=np.full(count, NOWHERE),
         free=np.full(nodes, (1 << width) - 1),
         holder=np.full(shape, NOBODY),
         available=np.full(shape, -np.inf),

@@ -587,12 +587,15 @@ def submit(table: Reservations, now: float, job: int) -> float:
 
 
 @kernel(allocates=False)
-def decide(table: Reservations, now: float, ended: Numbers, submitted: Numbers) -> int:
-    """Return the number of jobs to start, which are the first of `started`."""
+def decide(table: Reservations, news: News) -> int:
+    """Update the reservations, and start the jobs whose reservations begin."""
+    now, counts, log, started = news.now[0], news.counts, table.log, table.started
+    ended, submitted = news.ended[: counts[N_ENDED]], news.submitted[: counts[N_SUBMITTED]]
+    for job in ended:
+        note(log, ~job)
     forget(table.profile, now)
     release(table, now, ended)
-    count, started = 0, table.started
-    replaces = len(ended) > 0 and table.counts[0].settled == 0
+    count, replaces = 0, len(ended) > 0 and table.counts[0].settled == 0
     if replaces or table.soonest[0] <= now:
         count = pass_over(table, now, replaces)
     for job in submitted:
@@ -601,19 +604,8 @@ def decide(table: Reservations, now: float, ended: Numbers, submitted: Numbers) 
             count += 1
     for place in range(count):
         table.start[started[place]] = now
-    return count
-
-
-@kernel(allocates=False)
-def decide_by_news(table: Reservations, news: News) -> int:
-    """Decide by the news, and state the actions."""
-    count, log = news.counts, table.log
-    ended, submitted = news.ended[: count[N_ENDED]], news.submitted[: count[N_SUBMITTED]]
-    for job in ended:
-        note(log, ~job)
-    for place in range(decide(table, news.now[0], ended, submitted)):
-        note(log, table.started[place])
-        tell(news, START, table.started[place], 0.0)
+        note(log, started[place])
+        tell(news, START, started[place], 0.0)
     return DONE
 
 
@@ -623,7 +615,7 @@ def run(core: Core, way: Way, news: News, table: Reservations, most: int) -> int
     for _ in range(most):
         if advance(core, way, news) != DECIDE:
             return LAST
-        decide_by_news(table, news)
+        decide(table, news)
     return DONE
 
 

@@ -203,10 +203,9 @@ def scatter(state: State, news: News) -> None:
 
 @kernel(allocates=False)
 def find_problem(state: State, rule: Rule) -> bool:
-    """Find the jobs of the window that fit, and slots for them; return whether there is a job.
+    """Find the jobs of the window that fit, and the largest slots; return whether there is a job.
 
-    Slots that can hold no job are left out, and so are the smallest ones if there are more slots
-    than jobs.
+    Slots that can hold no job are left out, and so are those beyond the number of jobs.
     """
     counts, held, capacities, starts = state.counts[0], state.held, state.capacities, state.starts
     longest = smallest = largest_length(held)

@@ -69,7 +69,8 @@ class Conservative(Policy):
         self._table = on_line.no_reservations(
             self._processors, self._durations, system.machine.size
         )
-        self._decide: Callable[..., int] | None = None
+        self._news = new_news(len(self._processors))
+        self._decide: Callable[[], int] | None = None
         self._is_kept = True
         self._promised: dict[int, float] = {}
 
@@ -93,16 +94,16 @@ class Conservative(Policy):
 
     def _keep(self, system: System) -> Iterator[Action]:
         """Start jobs by the reservations of runs of jobs."""
-        heard = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
-        now = float(system.now), *heard
-        if self._decide is None:
-            self._decide = on_line.decide.bound(self._table, numbers=now)
+        hear(self._news, system)
+        self._decide = self._decide or on_line.decide.bound(self._table, self._news)
+        self._decide()
         refused = []
-        for job in self._table.started[: self._decide(*now)].tolist():
-            if system.processors[job] <= system.machine.free:
-                yield Start(job)
+        for start in stated(self._news, lambda job, value: None):
+            assert isinstance(start, Start)
+            if system.processors[start.job] <= system.machine.free:
+                yield start
             else:
-                refused.append(job)
+                refused.append(start.job)
         if refused:
             self._leave_runs(refused)
 
@@ -154,7 +155,7 @@ class Conservative(Policy):
         is_late |= run.execution is not None or self.interval > 0
         if is_late or not is_line(run):
             return None
-        return LineDecisions.at_hand(run, on_line.decide_by_news, on_line.run, self._table)
+        return LineDecisions.at_hand(run, on_line.decide, on_line.run, self._table)
 
 
 class NodeReservations(CompiledDecisions):

@@ -259,14 +259,11 @@ class Sharing(Policy):
         place at the start found, if it is sought. `by_slowdown`: jobs choose the threshold with the
         least slowdown, and are ranked by penalty.
         """
-        from optsched.policies._sharing import ASK
-        from optsched.policies._sharing_table import Rule
-
         rule = Rule(
             by_slowdown=by_slowdown,
             goal=GOALS.index(goal),
             second_goal=-1 if second_goal is None else GOALS.index(second_goal),
-            answer=ASK,
+            answer=_sharing.ASK,
             most_work=math.inf,
             raises=self.limits == "raised",
         )

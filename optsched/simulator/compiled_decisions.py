@@ -154,6 +154,15 @@ class CompiledDecisions(ABC):
     states_places: bool = True
     places: Any = None
 
+    def _bind_kernels(self, run: CompiledRun, decide: Kernel, loop: Kernel, *given: Any) -> None:
+        """Bind the kernels of `decide` and `run`, which take the same state and settings."""
+        if run.is_alone:
+            self.run = run.bind(loop, run.core, run.way, run.news, *given, numbers=(0,))
+            self.decide = partial(self.run, 1)
+        else:
+            self.decide = run.bind(decide, *given, run.news)
+        self.resources()  # loads the kernels
+
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Answer the problem that the kernel has left open, in the state of the kernel."""
         raise NotImplementedError

@@ -25,7 +25,6 @@ from optsched.machines._site_nodes import (
 from optsched.policies.site._heads import (
     Candidates,
     Room,
-    Times,
     forget_heads,
     next_beside_heads,
     note_allowed,
@@ -52,6 +51,7 @@ from optsched.simulator._core import (
     OPEN,
     START,
     News,
+    Times,
     tell,
 )
 
@@ -207,10 +207,7 @@ def hear(queues: Queues, news: News) -> None:
 
 @kernel(allocates=False)
 def start_in_order(queues: Queues, news: News, backfills: bool) -> int:
-    """Start jobs up to the blocked ones, which become heads where jobs are backfilled.
-
-    Returns the number of candidates to backfill.
-    """
+    """Start jobs up to the blocked ones, which become heads; return how many to backfill."""
     room, waiting, stops, now = queues.room, queues.waiting, queues.stops, news.now[0]
     candidates = waiting.candidates
     if waiting.number[0] == 0:

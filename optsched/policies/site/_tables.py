@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._ascending import position
+from optsched.machines._ascending import delete, insert, position
 from optsched.machines._site_nodes import (
     Asked,
     Flags,
@@ -21,10 +20,8 @@ from optsched.machines._site_nodes import (
     most_on,
     room_for,
 )
-from optsched.simulator._core import NO_JOB, WAKE, News, tell
+from optsched.simulator._core import NO_JOB, WAKE, News, Times, tell, zeroed
 from optsched.sites.queues import Queues
-
-Times = NDArray[np.float64]
 
 
 @by_reference
@@ -99,9 +96,6 @@ def ask_again(closed: Closed, news: News) -> None:
             tell(news, WAKE, NO_JOB, following)
 
 
-Times = NDArray[np.float64]
-
-
 @by_reference
 class Running(NamedTuple):
     """The running jobs, in order of their estimated ends.
@@ -136,9 +130,8 @@ class Shortages(NamedTuple):
 
 def no_shortages(alternatives: int) -> Shortages:
     """Return the shortages of an idle site."""
-    room, position, short = np.zeros((3, alternatives), dtype=np.int64)
-    position[:] = -1
-    return Shortages(room, position, short, np.zeros(1, dtype=np.int64))
+    position, number = np.full(alternatives, -1), np.zeros(1, dtype=np.int64)
+    return zeroed(Shortages, alternatives, position=position, number=number)
 
 
 @kernel(allocates=False)
@@ -199,12 +192,10 @@ def is_short(shortages: Shortages, asked: Asked, free: Free, one: int) -> bool:
 def nothing_runs(jobs: int, cores: int) -> Running:
     """Return tables for the jobs of a trace, which have a core at least on each of their nodes."""
     number, used = np.zeros((2, 1), dtype=np.int64)
-    most = min(jobs, cores) + 1
-    job, alternative, begin, stop = np.zeros((4, most), dtype=np.int64)
-    held = Place(*np.zeros((2, 2 * cores), dtype=np.int64))
-    other = Place(*np.zeros((2, cores), dtype=np.int64))
-    tables = job, alternative, begin, stop, held, other, np.zeros(jobs)
-    return Running(number, used, np.zeros(most), *tables)
+    held, other = zeroed(Place, 2 * cores), zeroed(Place, cores)
+    end_of, most = np.zeros(jobs), min(jobs, cores) + 1
+    given = {"number": number, "used": used, "held": held, "other": other, "end_of": end_of}
+    return zeroed(Running, most, **given)
 
 
 @kernel(allocates=False)
@@ -241,10 +232,11 @@ def enter(running: Running, end: float, job: int, alternative: int, begin: int, 
     """Add an entry to the running jobs."""
     jobs = running.number[0]
     at = position(running.end, jobs, end) + 1
-    for entry in range(jobs, at, -1):
-        move(running, entry - 1, entry)
-    running.end[at], running.job[at], running.alternative[at] = end, job, alternative
-    running.begin[at], running.stop[at] = begin, stop
+    insert(running.end, jobs, at, end)
+    insert(running.job, jobs, at, job)
+    insert(running.alternative, jobs, at, alternative)
+    insert(running.begin, jobs, at, begin)
+    insert(running.stop, jobs, at, stop)
     running.end_of[job] = end
     running.number[0] += 1
 
@@ -268,21 +260,26 @@ def put_off(running: Running, job: int, end: float) -> None:
 
 
 @kernel(allocates=False)
-def move(running: Running, source: int, target: int) -> None:
-    """Move an entry of the running jobs."""
-    running.end[target] = running.end[source]
-    running.job[target] = running.job[source]
-    running.alternative[target] = running.alternative[source]
-    running.begin[target] = running.begin[source]
-    running.stop[target] = running.stop[source]
+def drop(running: Running, at: int) -> None:
+    """Remove an entry of the running jobs."""
+    jobs = running.number[0]
+    delete(running.end, jobs, at)
+    delete(running.job, jobs, at)
+    delete(running.alternative, jobs, at)
+    delete(running.begin, jobs, at)
+    delete(running.stop, jobs, at)
+    running.number[0] -= 1
 
 
 @kernel(allocates=False)
-def drop(running: Running, at: int) -> None:
-    """Remove an entry of the running jobs."""
-    for entry in range(at, running.number[0] - 1):
-        move(running, entry + 1, entry)
-    running.number[0] -= 1
+def change(asked: Asked, free: Free, one: int, node: int, chunks: int, sign: int) -> None:
+    """Free (1) or take (-1) chunks of an alternative on a node, as `give` does, but for totals."""
+    for resource in range(free.amount.shape[1]):
+        free.amount[node, resource] += sign * chunks * asked.demand[one, resource]
+    if asked.exclusive[one]:
+        free.jobs[node] = 0 if sign > 0 else -1
+    else:
+        free.jobs[node] -= sign
 
 
 @kernel(allocates=False)

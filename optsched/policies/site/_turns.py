@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._site_nodes import Flags, Numbers
-
-Times = NDArray[np.float64]
+from optsched.simulator._core import Times
 
 
 @by_reference
@@ -65,10 +63,7 @@ def note_wait(turns: Turns, job: int, ahead: float, is_reserved: bool) -> None:
 
 
 def all_turns(cells: Flags, of_job: Numbers) -> Turns:
-    """Return turns without quotas, in which all jobs may reserve at any time.
-
-    `cells`: what each queue has, shape (queues, cells). `of_job`: the queue of each job.
-    """
+    """Return turns without quotas; `cells` has a row for each queue, `of_job` that of each job."""
     none = np.zeros(0, dtype=np.int64)
     return Turns(
         np.full(len(of_job), np.inf),
@@ -98,11 +93,7 @@ def give_back(limited: Limited, jobs: Numbers, number: int) -> None:
 
 @kernel(allocates=False)
 def admit(limited: Limited, jobs: Numbers, number: int) -> int:
-    """Move those of the first `number` jobs to the front that limits admit, in order.
-
-    They take their amounts at once. The others follow, in order, too. Returns how many are
-    admitted.
-    """
+    """Move those of the first `number` jobs to the front that limits admit; return how many."""
     admitted = 0
     for at in range(number):
         job, fits = jobs[at], True
