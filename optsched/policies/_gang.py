@@ -27,27 +27,8 @@ from optsched.machines._column_words import (
     remove,
     size,
 )
-from optsched.simulator._core import (
-    DECIDE,
-    DONE,
-    LAST,
-    MOVE,
-    N_ENDED,
-    N_SUBMITTED,
-    OPEN,
-    SHARE,
-    START,
-    WAKE,
-    WRONG,
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-    zeroed,
-)
+from optsched.simulator import _core
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
 from optsched.solvers.gang_packing._fits import NOT_PLACED, Rows, compact, empty_rows, fit
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
@@ -216,22 +197,22 @@ def lower_levels(state: State, columns: Words) -> None:
 def hear(state: State, rule: Rule, news: News) -> None:
     """Let the ended jobs go, enqueue the submitted ones, and find the candidates."""
     counts, running, count = state.counts[0], state.running, news.counts
-    for at in range(count[N_ENDED]):
+    for at in range(count[_core.N_ENDED]):
         job = news.ended[at]
         remove(state.rows.held[state.row[job]], state.columns[job])
         state.rows.number[state.row[job]] -= state.processors[job]
         lower_levels(state, state.columns[job])
         drop(running, counts.running, job)
         counts.running -= 1
-    waited, ended = counts.head < counts.tail, count[N_ENDED] > 0
-    for at in range(count[N_SUBMITTED]):
+    waited, ended = counts.head < counts.tail, count[_core.N_ENDED] > 0
+    for at in range(count[_core.N_SUBMITTED]):
         state.queue[counts.tail] = news.submitted[at]
         counts.tail += 1
     counts.decisions += 1
     counts.changed = ended
     counts.candidates = counts.spare = 0
     begin_problem(state, news.now[0])
-    if rule.sharing == BY_TURNS and not ended and count[N_SUBMITTED] == 0:
+    if rule.sharing == BY_TURNS and not ended and count[_core.N_SUBMITTED] == 0:
         return  # a turn ends
     if rule.skips or ended or not waited:
         counts.candidates = find_candidates(state, rule)
@@ -459,7 +440,7 @@ def set_share(state: State, news: News, job: int, part: float) -> None:
     """Give a job a part of the time, if it has another one."""
     if part != state.share[job]:
         state.share[job] = part
-        tell(news, SHARE, job, part)
+        tell(news, _core.SHARE, job, part)
 
 
 @kernel(allocates=False)
@@ -521,7 +502,7 @@ def take_turns(state: State, rule: Rule, news: News) -> None:
         set_share(state, news, job, part)
     if several and counts.turn_ends != counts.wakes_at:
         counts.wakes_at = counts.turn_ends
-        tell(news, WAKE, 0, counts.turn_ends)
+        tell(news, _core.WAKE, 0, counts.turn_ends)
 
 
 @kernel(allocates=False)
@@ -533,7 +514,7 @@ def place(state: State, rule: Rule, news: News) -> bool:
         job = state.running[at]
         if state.row[job] != answer[at]:
             counts.changed = 1
-            tell(news, MOVE, job, answer[at])
+            tell(news, _core.MOVE, job, answer[at])
         state.row[job] = answer[at]
     for candidate in range(counts.candidates):
         job, row = state.candidates[candidate], answer[running + candidate]
@@ -542,7 +523,7 @@ def place(state: State, rule: Rule, news: News) -> bool:
             state.running[counts.running] = job
             counts.running += 1
             counts.changed = 1
-            tell(news, START, job, row)
+            tell(news, _core.START, job, row)
     head = behind = min(counts.head + rule.window, counts.tail)
     for at in range(behind - 1, counts.head - 1, -1):
         if state.row[queue[at]] == NOT_PLACED:
@@ -575,7 +556,7 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
             hold_running(state)
         elif not find_answer(state, rule, queue):
             counts.awaited = 1
-            return OPEN
+            return _core.OPEN
         for candidate in range(counts.candidates):
             job, row = state.candidates[candidate], state.answer[counts.running + candidate]
             if row != NOT_PLACED:
@@ -583,7 +564,7 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
                     choose_columns(state, rule, job, row)
                 hold(state, job, row)
         if not is_feasible(state, rule, counts.candidates):
-            return WRONG
+            return _core.WRONG
         counts.awaited = counts.spare = 0
         all_start = place(state, rule, news)
         counts.problems += 1
@@ -596,16 +577,16 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
         take_turns(state, rule, news)
     elif counts.changed:
         share(state, rule, news)
-    return DONE
+    return _core.DONE
 
 
 @kernel(allocates=False)
 def run(core: Core, way: Way, news: News, state: State, rule: Rule, queue: Queue, most: int) -> int:
     """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
-        if not state.counts[0].awaited and advance(core, way, news) != DECIDE:
-            return LAST
+        if not state.counts[0].awaited and advance(core, way, news) != _core.DECIDE:
+            return _core.LAST
         outcome = decide(state, rule, queue, news)
-        if outcome != DONE:
+        if outcome != _core.DONE:
             return int(outcome)
-    return DONE
+    return _core.DONE

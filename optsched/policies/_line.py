@@ -18,22 +18,8 @@ from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines._ascending import delete, enter, insert, is_behind, place_of, position
 from optsched.machines._line_nodes import Log, new_log, nodes_of, note
 from optsched.machines.nodes import Nodes
-from optsched.simulator._core import (
-    DECIDE,
-    DONE,
-    LAST,
-    N_ENDED,
-    N_SUBMITTED,
-    START,
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-    zeroed,
-)
+from optsched.simulator import _core
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 NOBODY = -1
@@ -166,7 +152,7 @@ def begin(line: Line, news: News, job: int) -> None:
     counts.running += 1
     counts.free -= width
     note(line.log, job)
-    tell(news, START, job, 0.0)
+    tell(news, _core.START, job, 0.0)
 
 
 @kernel(allocates=False)
@@ -279,45 +265,45 @@ def decide(line: Line, rule: Rule, news: News) -> int:
     cannot, since its estimated end only moves later. So only new jobs are tried.
     """
     counts, now, count = line.counts[0], news.now[0], news.counts
-    for at in range(count[N_ENDED]):
+    for at in range(count[_core.N_ENDED]):
         end(line, news.ended[at])
-    for at in range(count[N_SUBMITTED]):
+    for at in range(count[_core.N_SUBMITTED]):
         enqueue(line, rule, news.submitted[at])
     if counts.first == counts.last or counts.free == 0:
         counts.head = NOBODY
-        return DONE
+        return _core.DONE
     first = first_in_order(line, rule, now)
     passed = counts.shadow < now and not rule.keeps
-    if count[N_ENDED] or passed or first != counts.head:
+    if count[_core.N_ENDED] or passed or first != counts.head:
         while line.processors[first] <= counts.free:
             counts.promised = NOBODY
             begin(line, news, first)
             if counts.first == counts.last:
-                return DONE
+                return _core.DONE
             first = first_in_order(line, rule, now)
         counts.head = NOBODY
         if counts.last - counts.first < 2 or not rule.backfills or counts.free == 0:
-            return DONE
+            return _core.DONE
         reserve(line, now, first)
-    elif count[N_SUBMITTED] == 1:
+    elif count[_core.N_SUBMITTED] == 1:
         pass_head(line, news, news.submitted[0])
-        return DONE
+        return _core.DONE
     number = MOST
     while number == MOST and counts.free:  # after a few, hardly any may pass
         number = select(line, rule, now, MOST, counts.free, counts.shadow - now)
         for at in range(number):
             pass_head(line, news, line.candidates[at])
-    return DONE
+    return _core.DONE
 
 
 @kernel(allocates=False)
 def loop(core: Core, way: Way, news: News, line: Line, rule: Rule, most: int) -> int:
     """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
-        if advance(core, way, news) != DECIDE:
-            return LAST
+        if advance(core, way, news) != _core.DECIDE:
+            return _core.LAST
         decide(line, rule, news)
-    return DONE
+    return _core.DONE
 
 
 class LineDecisions(CompiledDecisions):

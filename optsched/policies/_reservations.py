@@ -46,21 +46,8 @@ from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._ascending import add, position, remove
 from optsched.machines._line_nodes import Log, new_log, note
-from optsched.simulator._core import (
-    DECIDE,
-    DONE,
-    LAST,
-    N_ENDED,
-    N_SUBMITTED,
-    START,
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-)
+from optsched.simulator import _core
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell
 
 HEAD, STOP = 0, 1
 """Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`. Those
@@ -590,7 +577,10 @@ def submit(table: Reservations, now: float, job: int) -> float:
 def decide(table: Reservations, news: News) -> int:
     """Update the reservations, and start the jobs whose reservations begin."""
     now, counts, log, started = news.now[0], news.counts, table.log, table.started
-    ended, submitted = news.ended[: counts[N_ENDED]], news.submitted[: counts[N_SUBMITTED]]
+    ended, submitted = (
+        news.ended[: counts[_core.N_ENDED]],
+        news.submitted[: counts[_core.N_SUBMITTED]],
+    )
     for job in ended:
         note(log, ~job)
     forget(table.profile, now)
@@ -605,18 +595,18 @@ def decide(table: Reservations, news: News) -> int:
     for place in range(count):
         table.start[started[place]] = now
         note(log, started[place])
-        tell(news, START, started[place], 0.0)
-    return DONE
+        tell(news, _core.START, started[place], 0.0)
+    return _core.DONE
 
 
 @kernel(allocates=False)
 def run(core: Core, way: Way, news: News, table: Reservations, most: int) -> int:
     """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
-        if advance(core, way, news) != DECIDE:
-            return LAST
+        if advance(core, way, news) != _core.DECIDE:
+            return _core.LAST
         decide(table, news)
-    return DONE
+    return _core.DONE
 
 
 def reserved_starts(table: Reservations) -> dict[int, float]:

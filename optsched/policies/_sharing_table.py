@@ -17,18 +17,8 @@ from optsched.models.threshold_allocation._timeline import (
     Timeline,
     add_event,
 )
-from optsched.simulator._core import (
-    LIMIT,
-    N_ENDED,
-    N_SUBMITTED,
-    START,
-    Flags,
-    News,
-    Numbers,
-    Times,
-    tell,
-    zeroed,
-)
+from optsched.simulator import _core
+from optsched.simulator._core import Flags, News, Numbers, Times, tell, zeroed
 
 NO_JOB = -1
 
@@ -212,7 +202,7 @@ def copy(processes: Numbers, copied: Numbers) -> None:
 def hear(state: State, places: Places, news: News) -> None:
     """Let the ended jobs go, and enqueue the submitted ones; drop the reservation."""
     counts = state.counts[0]
-    for at in range(news.counts[N_ENDED]):
+    for at in range(news.counts[_core.N_ENDED]):
         job = news.ended[at]
         for run in range(state.first_run[job], state.last_run[job]):
             for processor in range(state.runs[run, 0], state.runs[run, 1]):
@@ -222,7 +212,7 @@ def hear(state: State, places: Places, news: News) -> None:
         counts.free += state.asked[job]
         remove(state.by_limit, counts.running, job)
         counts.running -= 1
-    for at in range(news.counts[N_SUBMITTED]):
+    for at in range(news.counts[_core.N_SUBMITTED]):
         job = news.submitted[at]
         state.queue[counts.queued] = job
         enter(state.candidates, counts.queued, state.order, job)
@@ -309,8 +299,8 @@ def start(
     enter(state.by_limit, counts.running, state.limit_at, job)
     counts.running += 1
     look(state, news.now[0], processes)
-    tell(news, LIMIT, job, float(limit))
-    tell(news, START, job, 0.0)
+    tell(news, _core.LIMIT, job, float(limit))
+    tell(news, _core.START, job, 0.0)
 
 
 @kernel(allocates=False)

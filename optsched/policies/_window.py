@@ -13,24 +13,8 @@ from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._ascending import add, delete, enter, place_of, position
 from optsched.machines._line_nodes import Held, give, new_held, take
-from optsched.simulator._core import (
-    DECIDE,
-    DONE,
-    LAST,
-    N_ENDED,
-    N_SUBMITTED,
-    OPEN,
-    START,
-    WRONG,
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-    zeroed,
-)
+from optsched.simulator import _core
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
 from optsched.solvers.window_mkp._depth_first import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
 
@@ -129,14 +113,14 @@ def new_state(
 def hear(state: State, news: News) -> None:
     """Free the nodes of the ended jobs, and enqueue the submitted ones."""
     counts, count = state.counts[0], news.counts
-    for at in range(count[N_ENDED]):
+    for at in range(count[_core.N_ENDED]):
         job = news.ended[at]
         give(state.held, job)
         place = place_of(state.running, 0, counts.running, state.estimated_end, job)
         delete(state.running, counts.running, place)
         counts.running -= 1
         counts.free += state.processors[job]
-    for at in range(count[N_SUBMITTED]):
+    for at in range(count[_core.N_SUBMITTED]):
         add(state.queue, counts.waiting, news.submitted[at])
         counts.waiting += 1
     counts.decisions += 1
@@ -154,7 +138,7 @@ def begin(state: State, news: News, job: int) -> None:
     counts.running += 1
     counts.free -= state.processors[job]
     state.held.first[job] = state.held.last[job] = state.held.counts[0].runs
-    tell(news, START, job, 0.0)
+    tell(news, _core.START, job, 0.0)
 
 
 @kernel(allocates=False)
@@ -426,26 +410,26 @@ def decide(state: State, rule: Rule, news: News) -> int:
     while counts.awaited or find_problem(state, rule):
         if not counts.awaited and not find_answer(state, rule, news.now[0]):
             counts.awaited = 1
-            return OPEN
+            return _core.OPEN
         counts.awaited = 0
         if not is_feasible(state):
-            return WRONG
+            return _core.WRONG
         if not place(state, news) or not rule.repeats:
             break
     if rule.scatters:
         scatter(state, news)
     if rule.backfills:
         backfill(state, rule, news)
-    return DONE
+    return _core.DONE
 
 
 @kernel
 def run(core: Core, way: Way, news: News, state: State, rule: Rule, most: int) -> int:
     """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
-        if not state.counts[0].awaited and advance(core, way, news) != DECIDE:
-            return LAST
+        if not state.counts[0].awaited and advance(core, way, news) != _core.DECIDE:
+            return _core.LAST
         outcome = decide(state, rule, news)
-        if outcome != DONE:
+        if outcome != _core.DONE:
             return int(outcome)
-    return DONE
+    return _core.DONE

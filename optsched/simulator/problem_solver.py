@@ -426,11 +426,6 @@ def mishaps(decisions: pd.DataFrame) -> list[str]:
     return messages
 
 
-def never_answered(decisions: pd.DataFrame) -> bool:
-    """Return whether problems were posed and the solver failed on every one."""
-    return not decisions.empty and bool((decisions["status"] == Status.ERROR).all())
-
-
 class NoProblems(ProblemSolver):
     """The problem solver of a policy that names no models, and so poses no problems."""
 

@@ -102,6 +102,9 @@ TRACE = Option(
 )
 
 
+FLAGS = ("unknown_negative", "charge_decisions", "check", "journal")
+
+
 @dataclass(frozen=True, eq=False)
 class Scenario:
     """All that determines a run.
@@ -244,23 +247,18 @@ class Scenario:
     progress: Callable[[int, float], None] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.policy, Policy | ClassInFile | str):
-            expected = "expected a policy or the name of one"
-            raise InputError(f"{brief(self.policy)}; {expected}", field="policy")
-        if not isinstance(self.settings, Mapping | None):
-            expected = "expected a mapping of names to values"
-            raise InputError(f"{self.settings!r}; {expected}", field="settings")
-        if not isinstance(self.execution, ExecutionModel | ClassInFile | str | None):
-            expected = "expected an execution model or the name of one"
-            raise InputError(f"{brief(self.execution)}; {expected}", field="execution")
-        for name in ("unknown_negative", "charge_decisions", "check", "journal"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise InputError(f"{value!r}; expected True or False", field=name)
-        if not isinstance(self.compiled_from, int | None):
-            expected = "expected a number of jobs"
-            raise InputError(f"{self.compiled_from!r}; {expected}", field="compiled_from")
-        if not (self.progress is None or callable(self.progress)):
-            raise InputError(f"{self.progress!r}; expected a function", field="progress")
+        of_model = "an execution model or the name of one"
+        for name, kinds, expected in (
+            ("policy", Policy | ClassInFile | str, "a policy or the name of one"),
+            ("settings", Mapping | None, "a mapping of names to values"),
+            ("execution", ExecutionModel | ClassInFile | str | None, of_model),
+            *((flag, bool, "True or False") for flag in FLAGS),
+            ("compiled_from", int | None, "a number of jobs"),
+            ("progress", Callable | None, "a function"),  # type: ignore[operator]
+        ):
+            if not isinstance(value := getattr(self, name), kinds):
+                shown = brief(value) if name in ("policy", "execution") else repr(value)
+                raise InputError(f"{shown}; expected {expected}", field=name)
         counts = {"capture every": self.capture_every}
         if self.large_from is not None:
             counts["large from"] = self.large_from

@@ -75,18 +75,8 @@ from optsched.policies.site._lines import (
 )
 from optsched.policies.site._tables import Closed, ask_again
 from optsched.policies.site._turns import Turns, ahead_of, begin_turns, note_wait
-from optsched.simulator._core import (
-    DONE,
-    N_ENDED,
-    N_REJECTED,
-    N_SUBMITTED,
-    OPEN,
-    START,
-    News,
-    Times,
-    tell,
-    zeroed,
-)
+from optsched.simulator import _core
+from optsched.simulator._core import News, Times, tell, zeroed
 
 NEVER, IF_LATE, NOW = range(3)
 """When all waiting jobs are placed as if none had a place: never, where one comes late and has to
@@ -417,7 +407,7 @@ def start_due(table: Reservations, news: News) -> None:
             kept += 1
             continue
         take(asked, table.free, table.alternative[job], place, 0, used)
-        tell(news, START, job, 0.0)
+        tell(news, _core.START, job, 0.0)
         note_start(log, job)
         for entry in range(used):
             note_node(log, job, place.node[entry])
@@ -447,33 +437,33 @@ def decide(table: Reservations, news: News) -> int:
     """Start the jobs whose reservations begin; `OPEN` if the tables have to be longer first."""
     lines, counts, has_changed = table.lines, news.counts, False
     if not table.is_heard[0]:
-        for at in range(counts[N_SUBMITTED]):
+        for at in range(counts[_core.N_SUBMITTED]):
             table.entries[0] += table.most[news.submitted[at]]
         table.is_heard[0] = 1
     if table.entries[0] > table.room[0] or not has_room(table.log, table.entries[0]):
-        return OPEN
+        return _core.OPEN
     table.is_heard[0] = 0
     if lines.instant[0] == -np.inf:
         close(lines, table.closed)
     forget(lines, news.now[0])
-    for at in range(counts[N_ENDED]):
+    for at in range(counts[_core.N_ENDED]):
         job, has_changed = news.ended[at], True
         used = copy_place(table, job, table.place)
         give(lines.asked, table.free, table.alternative[job], table.place, 0, used)
         table.entries[0] -= table.most[job]
         give_up(table, job)
-    for at in range(counts[N_REJECTED]):
+    for at in range(counts[_core.N_REJECTED]):
         has_changed |= reject(table, news.rejected[at])
     is_late = table.replans[0] == NOW
     if has_changed and table.changes[0] and not is_late:
         place_all_again(table)
     for tier in range(table.tiers[0]):
-        for at in range(counts[N_SUBMITTED]):
+        for at in range(counts[_core.N_SUBMITTED]):
             if table.tier[news.submitted[at]] == tier:
                 submit(table, news.submitted[at])
     has_quotas = table.turns.quota.shape[1] > 0
-    if table.replans[0] != NEVER and (table.waiting[0] > counts[N_SUBMITTED] or has_quotas):
-        for at in range(counts[N_SUBMITTED]):
+    if table.replans[0] != NEVER and (table.waiting[0] > counts[_core.N_SUBMITTED] or has_quotas):
+        for at in range(counts[_core.N_SUBMITTED]):
             is_late |= table.start[news.submitted[at]] > news.now[0]
     if is_late:
         table.replans[0] = IF_LATE
@@ -481,7 +471,7 @@ def decide(table: Reservations, news: News) -> int:
     start_due(table, news)
     if table.waiting[0] > 0:
         ask_again(table.closed, news)
-    return DONE
+    return _core.DONE
 
 
 def new_reservations(
