@@ -57,10 +57,7 @@ class Fitting(ABC):
         return routers_for(nodes, self.torus.nodes_per_router)
 
     def fields(self, kept: Sequence[Box] = ()) -> dict[str, Any]:
-        """Return the fields of the torus in the models; the routers of `kept` count as held.
-
-        The problems of a decision are made of a machine's own boxes and jobs, without a check.
-        """
+        """Return the fields of the torus in the models; the routers of `kept` count as held."""
         torus = self.torus
         return {
             "torus": torus.shape,
@@ -152,10 +149,7 @@ class Fitting(ABC):
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
     ) -> Problem[Any] | None:
-        """Return the problem of placing waiting jobs beside `kept` boxes; None if no job fits.
-
-        Running jobs may hold routers of these boxes.
-        """
+        """Return the problem of placing waiting jobs beside `kept` boxes; None if no job fits."""
 
     @abstractmethod
     def boxes(self, problem: Any, solution: Any) -> Sequence[Box | None]:

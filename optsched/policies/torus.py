@@ -266,10 +266,7 @@ class TorusBoxes(Policy):
     def _admit_large(
         self, system: System, window: Sequence[int], blocked: bool
     ) -> Generator[Action, None, bool]:
-        """Migrate running jobs for the first large job of the window, if that frees a box.
-
-        If the queue head is `blocked`, it has a reservation, which stays as it is.
-        """
+        """Migrate running jobs for the first large job, unless that moves a blocked head."""
         torus, place = self._torus, self._first_large(system, window)
         job = window[place]
         if system.processors[job] <= self.large or system.processors[job] > torus.free:
@@ -294,10 +291,9 @@ class TorusBoxes(Policy):
     def _beside(
         self, system: System, window: Sequence[int], place: int, is_behind: bool
     ) -> list[int]:
-        """Return the jobs that may start with the large one at a place of the window.
+        """Return the jobs up to the next large one that may start with that at a place.
 
-        They are the other jobs of the window up to the next large one. If the large job is behind a
-        blocked queue head, they are the head and jobs that may be backfilled.
+        Behind a blocked queue head, they are the head and jobs that may be backfilled.
         """
         large = window[place]
         left = self._torus.free - system.processors[large]
@@ -315,10 +311,7 @@ class TorusBoxes(Policy):
         return [job for job in others if system.processors[job] <= left]
 
     def _kept(self, system: System, blocked: bool) -> Protected:
-        """Return the free routers, as boxes, and the running jobs that no migration may touch.
-
-        They are those of the reserved boxes of a `blocked` queue head and of prepared jobs.
-        """
+        """Return what is protected for a `blocked` queue head and for prepared jobs."""
         boxes = [self._reserve(system).box] if blocked else []
         if self._scan is not None:
             boxes += [prepared.box for prepared in self._scan.prepared.values()]

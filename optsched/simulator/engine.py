@@ -181,7 +181,7 @@ class Engine:
                 _core.LET_GO: self._let_go,
                 _core.EXPIRED: self._expire,
                 _core.WOKEN: self._wake,
-                _core.SETTLED: self._settle,
+                _core.SETTLED: lambda: self.observe and self.observe(self),
             }
             return
         self._reject_too_large()
@@ -304,10 +304,6 @@ class Engine:
             tally, queue = self.core.tally, self.system.queue
             waiting = len(queue) if self._is_followed else int(tally[_core.WAITING])
             self.progress(int(tally[_core.NEXT]) - waiting, self.system.now)
-
-    def _settle(self) -> None:
-        assert self.observe is not None
-        self.observe(self)
 
     def _decide(self) -> None:
         system, problem_solver, core = self.system, self.problem_solver, self.core

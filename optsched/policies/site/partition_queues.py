@@ -204,10 +204,7 @@ class SiteRoom(PartitionQueues):
         return place
 
     def open_to(self, job: int) -> Flags:
-        """Return the nodes that no reservation closes to a job that starts now, shape (nodes,).
-
-        It is valid until the next call.
-        """
+        """Return the nodes that are open to a job that starts now, valid until the next call."""
         closed, own = self._room.closed, self._candidates.own[job]
         _tables.note_closed(closed, own, float(self.system.now), self._end(job))
         return closed.open
