@@ -47,7 +47,7 @@ from optsched.compiled import kernel
 from optsched.machines._ascending import add, position, remove
 from optsched.machines._line_nodes import Log, new_log, note
 from optsched.simulator import _core
-from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
 
 HEAD, STOP = 0, 1
 """Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`. Those
@@ -294,35 +294,31 @@ def no_reservations(processors: Numbers, durations: Times, free: int) -> Reserva
     """Return the table before the first event, for a machine with so many processors."""
     jobs, kinds = len(processors), kinds_of(processors, durations)
     widths, width = np.unique(kinds.processors, return_inverse=True)
-    number, waiting, counts = len(widths), zeros(len(width)), np.zeros(1, dtype=COUNTS)
+    number, counts = len(widths), np.zeros(1, dtype=COUNTS)
     counts["settled"] = 1
-    return Reservations(
-        new_profile(free, jobs),
-        kinds,
-        Bounds(width, waiting, np.zeros(len(width))),
-        Widths(
-            widths,
+    return zeroed(
+        Reservations,
+        jobs,
+        profile=new_profile(free, jobs),
+        kinds=kinds,
+        bounds=zeroed(Bounds, len(width), width=width),
+        widths=zeroed(
+            Widths,
+            number,
+            processors=widths,
             low=np.full(number, np.inf),
             high=np.full(number, -np.inf),
             next_low=np.full(number, np.inf),
             next_high=np.full(number, -np.inf),
             first_kind=np.searchsorted(width, np.arange(number)),
-            num_kinds=zeros(number),
-            kinds=zeros(len(width)),
-            listed=zeros(number),
+            kinds=np.zeros(len(width), dtype=np.int64),
         ),
-        Runs(np.zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs))),
-        counts,
+        runs=zeroed(Runs, (2, jobs)),
+        counts=counts,
         soonest=np.full(1, np.inf),
         start=np.full(jobs, np.inf),
-        started=zeros(jobs),
         log=new_log(jobs),
     )
-
-
-def zeros(shape: int | tuple[int, ...]) -> Numbers:
-    """Return zeros as integers."""
-    return np.zeros(shape, dtype=np.int64)
 
 
 @kernel(allocates=False)

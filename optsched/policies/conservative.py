@@ -15,8 +15,7 @@ from optsched.policies import _reservations as on_line
 from optsched.policies._line import LineDecisions, is_line
 from optsched.policies.site import _reservations as on_site
 from optsched.policies.site._lines import NONE
-from optsched.policies.site._tables import closed_nodes
-from optsched.policies.site._turns import all_turns
+from optsched.policies.site._tables import all_turns, closed_nodes
 from optsched.registry import policies
 from optsched.simulator._core import DONE, new_news
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, hear, stated

@@ -122,14 +122,12 @@ class ScoreOrder(PriorityOrder):
     def begin(self, system: System) -> None:
         """Store the sizes and times of all jobs as arrays."""
         super().begin(system)
-        self._processors = np.array(system.processors, dtype=np.float64)
-        self._requested = np.array(system.requested_time, dtype=np.float64)
-        self._submit = np.array(system.submit, dtype=np.float64)
+        columns = (system.processors, system.requested_time, system.submit)
+        self._jobs = Waiting(*(np.array(one, dtype=np.float64) for one in columns), system.now)
 
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
         """Return the scores of waiting jobs."""
-        columns = self._processors[jobs], self._requested[jobs], self._submit[jobs]
-        return self.scores(Waiting(*columns, system.now))
+        return self.scores(Waiting(*(column[jobs] for column in self._jobs[:3]), system.now))
 
     @abstractmethod
     def scores(self, jobs: Waiting) -> Column:
@@ -145,8 +143,7 @@ class FixedOrder(ScoreOrder):
     def begin(self, system: System) -> None:
         """Score all jobs."""
         super().begin(system)
-        everybody = Waiting(self._processors, self._requested, self._submit, system.now)
-        self._scores = self.scores(everybody)
+        self._scores = self.scores(self._jobs)
 
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
         """Return the scores of waiting jobs."""
@@ -183,7 +180,7 @@ class WaitOrder(ScoreOrder):
         is_own = own.scores is WaitOrder.scores and own.scores_now is WaitOrder.scores_now
         if self._queues is not None or not is_own:
             return None
-        unit, weight = self.terms(self._processors, self._requested)
+        unit, weight = self.terms(*self._jobs[:2])
         return self._on_line(run, power=self.power, unit=unit, weight=weight)
 
 

@@ -122,10 +122,10 @@ def _dtypes(kind: type) -> dict[str, Any]:
     return {name: dtypes.get(one) for name, one in get_type_hints(kind).items()}
 
 
-def zeroed(kind: type[Named], length: int, /, **given: Any) -> Named:
-    """Return a named tuple of arrays, of which those that are not given are zeros of a length."""
+def zeroed(kind: type[Named], shape: int | tuple[int, int], /, **given: Any) -> Named:
+    """Return a named tuple of arrays, of which those that are not given are zeros of a shape."""
     dtypes = _dtypes(kind)
-    return kind(**given, **{one: np.zeros(length, dtypes[one]) for one in dtypes.keys() - given})
+    return kind(**given, **{one: np.zeros(shape, dtypes[one]) for one in dtypes.keys() - given})
 
 
 def new_core(submit: Times, runtime: Times, requested: Times, admitted: Flags) -> Core:
@@ -321,13 +321,6 @@ def submit_next(core: Core, news: News) -> None:
 
 
 @kernel(allocates=False)
-def add_timer(core: Core, time: float) -> None:
-    """Set a timer."""
-    add(core.wakes, core.tally[WAKES], time)
-    core.tally[WAKES] += 1
-
-
-@kernel(allocates=False)
 def request_decision(core: Core, way: Way, time: float) -> None:
     """Have a decision made when the last one is over, and at a tick if any."""
     time = max(time, core.clock[BUSY_UNTIL])
@@ -355,7 +348,8 @@ def act(core: Core, way: Way, news: News) -> bool:
         elif kind == SHARE:
             set_share(core, way, job, value)
         elif kind == WAKE:
-            add_timer(core, value)
+            add(core.wakes, tally[WAKES], value)
+            tally[WAKES] += 1
         elif kind == LIMIT:
             core.requested[job] = value
         tally[ACTED] += 1

@@ -127,13 +127,6 @@ def rank(lines: Lines, at: float) -> int:
 
 
 @kernel(allocates=False)
-def rank_reaching(lines: Lines, duration: float, at: float) -> int:
-    """Return the first instant from which a job runs beyond a time."""
-    # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
-    return position(lines.instant, lines.instants[0], at, duration) + 1
-
-
-@kernel(allocates=False)
 def use(lines: Lines, at: float) -> None:
     """Count a time at which a reservation begins or ends, unless it is past."""
     instant, uses, count = lines.instant, lines.uses, lines.instants[0]
@@ -351,7 +344,9 @@ def earliest_of(
                 while level > 0 and later != NONE and lines.time[later] < horizon:
                     most = chunks_on(asked, free, what, later)
                     if most < level:
-                        reaching = rank_reaching(lines, duration, lines.time[later])
+                        # a sum, not a difference: a reservation ends at this very sum
+                        at = lines.time[later]
+                        reaching = position(lines.instant, count, at, duration) + 1
                         if reaching >= last:
                             break
                         gains[reaching] -= each * (level - most)

@@ -73,8 +73,14 @@ from optsched.policies.site._lines import (
     use,
     with_segments,
 )
-from optsched.policies.site._tables import Closed, ask_again
-from optsched.policies.site._turns import Turns, ahead_of, begin_turns, note_wait
+from optsched.policies.site._tables import (
+    Closed,
+    Turns,
+    ahead_of,
+    ask_again,
+    begin_turns,
+    note_wait,
+)
 from optsched.simulator import _core
 from optsched.simulator._core import News, Times, tell, zeroed
 

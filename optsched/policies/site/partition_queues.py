@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optsched.machines._site_nodes import Flags, Free, Place, log_texts, new_log, take, with_runs
 from optsched.machines.site import Held, SiteMachine
 from optsched.policies.site import _decisions, _heads, _tables
-from optsched.simulator._core import new_news
+from optsched.simulator._core import new_news, zeroed
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, hear, stated
 from optsched.simulator.policy import Action, Start
 from optsched.simulator.problem_solver import ProblemSolver
@@ -43,34 +43,38 @@ class PartitionQueues(CompiledDecisions):
         free = Free(*(part.copy() for part in machine.nodes))
         room = _heads.new_room(machine.asked, free, len(cells), closed)
         kinds = len(closed.first) - 1, len(cells) + len(closed.edges) + 1
-        order, behind, new, candidates = np.zeros((4, jobs), dtype=np.int64)
         number, gone, come, decision = np.zeros((4, 1), dtype=np.int64)
         of_job = np.array(self._queues.of_job)
         rank = _rank(np.arange(jobs), -np.array(self._queues.tier))
-        waiting = _decisions.Waiting(
-            *(rank, rank, of_job, np.zeros(jobs, dtype=bool), order, behind, number, gone, come),
-            *(new,),
-            candidates=_heads.Candidates(
-                *(candidates, np.array(system.demands, dtype=np.int64)),
-                *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[of_job]),
-                failed=np.zeros((*kinds, len(machine.requests.first)), dtype=np.int64),
-                decision=decision,
-            ),
+        candidates = zeroed(
+            _heads.Candidates,
+            jobs,
+            requests=np.array(system.demands, dtype=np.int64),
+            requested=np.array(system.requested_time, dtype=np.float64),
+            own=closed.of_queue[of_job],
+            failed=np.zeros((*kinds, len(machine.requests.first)), dtype=np.int64),
+            decision=decision,
         )
-        opened, stopped = np.ones(cells.shape[1], dtype=bool), np.zeros(len(cells), dtype=bool)
+        counts = {"number": number, "gone": gone, "come": come}
+        order = {"rank": rank, "backfilling": rank, "queue": of_job}
+        opened, (last, until) = np.ones(cells.shape[1], dtype=bool), np.full((2, 1), -np.inf)
         if not backfills and not len(closed.start):
             room = room._replace(allowed=opened)
-        times = np.full((2, 1), -np.inf)
-        stops = _decisions.Stops(
-            *(cells, cells @ cells.T, np.zeros(len(cells), dtype=np.int64), opened, stopped),
-            *(np.zeros(1, dtype=bool), *times),
-        )
         self.tables = _decisions.Queues(
             room,
             _tables.nothing_runs(jobs, int(free.total[0])),
             _tables.no_shortages(len(machine.requests.alternatives)),
-            waiting,
-            stops,
+            zeroed(_decisions.Waiting, jobs, candidates=candidates, **order, **counts),
+            zeroed(
+                _decisions.Stops,
+                len(cells),
+                cells=cells,
+                shares=cells @ cells.T,
+                open=opened,
+                is_kept=np.zeros(1, dtype=bool),
+                last=last,
+                until=until,
+            ),
             new_log(0),
         )
 
