@@ -123,11 +123,13 @@ class ScoreOrder(PriorityOrder):
         """Store the sizes and times of all jobs as arrays."""
         super().begin(system)
         columns = (system.processors, system.requested_time, system.submit)
-        self._jobs = Waiting(*(np.array(one, dtype=np.float64) for one in columns), system.now)
+        processors, requested, submit = (np.array(one, dtype=np.float64) for one in columns)
+        self._jobs = Waiting(processors, requested, submit, system.now)
 
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
         """Return the scores of waiting jobs."""
-        return self.scores(Waiting(*(column[jobs] for column in self._jobs[:3]), system.now))
+        processors, requested, submit = (column[jobs] for column in self._jobs[:3])
+        return self.scores(Waiting(processors, requested, submit, system.now))
 
     @abstractmethod
     def scores(self, jobs: Waiting) -> Column:

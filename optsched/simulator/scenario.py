@@ -248,14 +248,15 @@ class Scenario:
 
     def __post_init__(self) -> None:
         of_model = "an execution model or the name of one"
-        for name, kinds, expected in (
+        checks: tuple[tuple[str, Any, str], ...] = (
             ("policy", Policy | ClassInFile | str, "a policy or the name of one"),
             ("settings", Mapping | None, "a mapping of names to values"),
             ("execution", ExecutionModel | ClassInFile | str | None, of_model),
             *((flag, bool, "True or False") for flag in FLAGS),
             ("compiled_from", int | None, "a number of jobs"),
-            ("progress", Callable | None, "a function"),  # type: ignore[operator]
-        ):
+            ("progress", Callable | None, "a function"),
+        )
+        for name, kinds, expected in checks:
             if not isinstance(value := getattr(self, name), kinds):
                 shown = brief(value) if name in ("policy", "execution") else repr(value)
                 raise InputError(f"{shown}; expected {expected}", field=name)
