@@ -1,4 +1,4 @@
-"""Scenarios: all that determines a run, with each option declared once.
+"""Scenarios: all that determines a run, with each option declared once, and the config of a run.
 
 `optsched.simulate`, the options of the command line, the keys of a sweep file, ``run.json`` and the
 command that repeats a run derive from the fields of `Scenario`. A new option is a new field: type,

@@ -1,10 +1,11 @@
-"""Hyper-Erlang distribution of common order, with two phases, and its fit to three moments.
+"""Workload model of Hyper-Erlang distributions, and its fit to a trace, by three moments each.
 
-The fit is the simplest of four families. With the reduced moments ``m_k = mu_k / (n (n+1) ...
-(n+k-1))`` a Hyper-Erlang distribution of order ``n`` has the moments ``mu_k`` if and only if the
-means ``1/lambda_i`` of its stages are a two-point distribution with the moments ``m_k``. Such a
-distribution with positive points exists if and only if ``m_2 > m_1^2`` and ``m_1 m_3 > m_2^2``;
-both conditions hold from some order on, unless the data are degenerate.
+The distributions have a common order and two phases. The fit is the simplest of four families. With
+the reduced moments ``m_k = mu_k / (n (n+1) ... (n+k-1))`` a Hyper-Erlang distribution of order
+``n`` has the moments ``mu_k`` if and only if the means ``1/lambda_i`` of its stages are a two-point
+distribution with the moments ``m_k``. Such a distribution with positive points exists if and only
+if ``m_2 > m_1^2`` and ``m_1 m_3 > m_2^2``; both conditions hold from some order on, unless the data
+are degenerate.
 
 M. A. Johnson, M. R. Taaffe, "Matching moments to phase distributions: mixtures of Erlang
 distributions of common order", Communications in Statistics: Stochastic Models 5(4), 1989.
