@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from optsched.traces.tables import trace_from_frame as trace_from_frame
     from optsched.traces.trace import Trace as Trace
     from optsched.traces.transformations import scale_trace as scale_trace
+    from optsched.workloads.hyper_erlang import fit_workload as fit_workload
     from optsched.workloads.spec_file import generate_workload as generate_workload
-    from optsched.workloads.trace_fit import fit_workload as fit_workload
 
 _HOME = {
     "Budget": "optsched.solvers.result",
@@ -82,7 +82,7 @@ _HOME = {
     "Trace": "optsched.traces.trace",
     "compare": "optsched.solvers.comparison",
     "conflict": "optsched.solvers.conflict",
-    "fit_workload": "optsched.workloads.trace_fit",
+    "fit_workload": "optsched.workloads.hyper_erlang",
     "generate_workload": "optsched.workloads.spec_file",
     "load_snapshot": "optsched.models.snapshot_file",
     "model": "optsched.models.stated",

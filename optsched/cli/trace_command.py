@@ -17,7 +17,7 @@ from optsched.traces.catalogue import samples
 
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace
-    from optsched.workloads.trace_fit import FittedTimes, WorkloadFit
+    from optsched.workloads.hyper_erlang import FittedTimes, WorkloadFit
 
 
 def say_file(trace: Trace) -> None:
@@ -379,8 +379,8 @@ def fit(
         The workload spec to write, a TOML file.
     """
     from optsched.traces.reading import read_trace
+    from optsched.workloads.hyper_erlang import fit_workload
     from optsched.workloads.spec_file import write_workload
-    from optsched.workloads.trace_fit import fit_workload
 
     if output is not None:
         check_output(output)

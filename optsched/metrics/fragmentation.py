@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
+from optsched.machines._ascending import delete, insert, position
 from optsched.machines._interval_text import read_run
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
@@ -24,28 +25,15 @@ Places = NDArray[np.int32]
 
 
 @kernel(allocates=False)
-def up_to(values: Ints, count: int, most: int) -> int:
-    """Return how many of the first `count` ascending values are at most `most`."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] <= most:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel(allocates=False)
 def release(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     """Free a run of nodes, merged with adjacent slots; return the new number of slots."""
-    after = up_to(starts, count, start)
+    after = position(starts, count, start) + 1
     joins_before = after > 0 and stops[after - 1] == start
     joins_after = after < count and starts[after] == stop
     if joins_before and joins_after:
         stops[after - 1] = stops[after]
-        for k in range(after, count - 1):
-            starts[k], stops[k] = starts[k + 1], stops[k + 1]
+        delete(starts, count, after)
+        delete(stops, count, after)
         return count - 1
     if joins_before:
         stops[after - 1] = stop
@@ -53,21 +41,19 @@ def release(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int
     if joins_after:
         starts[after] = start
         return count
-    for k in range(count, after, -1):
-        starts[k], stops[k] = starts[k - 1], stops[k - 1]
-    starts[after], stops[after] = start, stop
+    insert(starts, count, after, start)
+    insert(stops, count, after, stop)
     return count + 1
 
 
 @kernel(allocates=False)
 def take(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     """Remove a run of nodes from the slot that contains it; return the new number of slots."""
-    slot = up_to(starts, count, start) - 1
+    slot = position(starts, count, start)
     left, right = starts[slot] < start, stop < stops[slot]
     if left and right:
-        for k in range(count, slot, -1):
-            starts[k], stops[k] = starts[k - 1], stops[k - 1]
-        stops[slot], starts[slot + 1] = start, stop
+        insert(stops, count, slot, start)
+        insert(starts, count, slot + 1, stop)
         return count + 1
     if left:
         stops[slot] = start
@@ -75,8 +61,8 @@ def take(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     if right:
         starts[slot] = stop
         return count
-    for k in range(slot, count - 1):
-        starts[k], stops[k] = starts[k + 1], stops[k + 1]
+    delete(starts, count, slot)
+    delete(stops, count, slot)
     return count - 1
 
 
@@ -158,13 +144,13 @@ def free_line(
                 count = release(starts, stops, count, node, stop)
             ended += 1
         while submitted < len(submissions) and submit[submissions[submitted]] == now:
-            rank = up_to(sizes, len(sizes), processors[submissions[submitted]]) - 1
+            rank = position(sizes, len(sizes), processors[submissions[submitted]])
             waiting[rank] += 1
             smallest = min(smallest, rank)
             submitted += 1
         while begun < len(begins) and start[begins[begun]] == now:
             job = begins[begun]
-            waiting[up_to(sizes, len(sizes), processors[job]) - 1] -= 1
+            waiting[position(sizes, len(sizes), processors[job])] -= 1
             at, behind = offset[job], offset[job + 1]
             while at < behind:
                 node, stop, at = read_run(text, at, behind)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
@@ -28,23 +27,16 @@ from optsched.machines._column_words import (
     remove,
     size,
 )
+from optsched.simulator import _core
 from optsched.simulator._core import (
-    DECIDE,
-    DONE,
-    LAST,
-    MOVE,
-    N_ENDED,
-    N_SUBMITTED,
-    OPEN,
-    SHARE,
-    START,
-    WAKE,
-    WRONG,
     Core,
     News,
+    Numbers,
+    Times,
     Way,
     advance,
     tell,
+    zeroed,
 )
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
@@ -54,9 +46,6 @@ from optsched.solvers.gang_packing._root_bound import (
     words_of_sums,
 )
 from optsched.solvers.gang_packing.fit_rules import NOT_PLACED, Rows, compact, empty_rows, fit
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 SHARINGS = ("rows", "fill", "nodes", "turns")
 
@@ -135,31 +124,23 @@ def new_state(processors: Numbers, rule: Rule) -> State:
     rows, words = min(rule.rows, jobs), -(-rule.columns // WORD)
     most = 3 * jobs + 1  # problems: at most one for each submission, each end and each start
 
-    def numbers(length: int) -> Numbers:
-        return np.zeros(length, dtype=np.int64)
-
     def sets(*shape: int) -> Words:
         return np.zeros((*shape, words), dtype=np.uint64)
 
     counts = np.zeros(1, dtype=COUNTS)
     counts["turn"], counts["turn_ends"] = NOT_PLACED, np.inf
-    return State(
-        processors,
+    return zeroed(
+        State,
+        jobs,
+        processors=processors,
         share=np.ones(jobs),
         row=np.full(jobs, NOT_PLACED),
         columns=sets(jobs),
-        running=numbers(jobs),
-        queue=numbers(jobs),
         counts=counts,
         rows=empty_rows(rows, jobs, words),
         levels=sets(rows),
-        problems=Problems(np.zeros(most), *(numbers(most) for _ in Problems._fields[1:])),
-        candidates=numbers(jobs),
-        sizes=numbers(jobs),
-        answer=numbers(jobs),
-        other=numbers(jobs),
-        used=numbers(rows),
-        turns=numbers(jobs),
+        problems=zeroed(Problems, most),
+        used=np.zeros(rows, dtype=np.int64),
         left=sets(),
         fitting=sets(),
         union=sets(rows),
@@ -225,22 +206,22 @@ def lower_levels(state: State, columns: Words) -> None:
 def hear(state: State, rule: Rule, news: News) -> None:
     """Let the ended jobs go, enqueue the submitted ones, and find the candidates."""
     counts, running, count = state.counts[0], state.running, news.counts
-    for at in range(count[N_ENDED]):
+    for at in range(count[_core.N_ENDED]):
         job = news.ended[at]
         remove(state.rows.held[state.row[job]], state.columns[job])
         state.rows.number[state.row[job]] -= state.processors[job]
         lower_levels(state, state.columns[job])
         drop(running, counts.running, job)
         counts.running -= 1
-    waited, ended = counts.head < counts.tail, count[N_ENDED] > 0
-    for at in range(count[N_SUBMITTED]):
+    waited, ended = counts.head < counts.tail, count[_core.N_ENDED] > 0
+    for at in range(count[_core.N_SUBMITTED]):
         state.queue[counts.tail] = news.submitted[at]
         counts.tail += 1
     counts.decisions += 1
     counts.changed = ended
     counts.candidates = counts.spare = 0
     begin_problem(state, news.now[0])
-    if rule.sharing == BY_TURNS and not ended and count[N_SUBMITTED] == 0:
+    if rule.sharing == BY_TURNS and not ended and count[_core.N_SUBMITTED] == 0:
         return  # a turn ends
     if rule.skips or ended or not waited:
         counts.candidates = find_candidates(state, rule)
@@ -468,7 +449,7 @@ def set_share(state: State, news: News, job: int, part: float) -> None:
     """Give a job a part of the time, if it has another one."""
     if part != state.share[job]:
         state.share[job] = part
-        tell(news, SHARE, job, part)
+        tell(news, _core.SHARE, job, part)
 
 
 @kernel(allocates=False)
@@ -530,7 +511,7 @@ def take_turns(state: State, rule: Rule, news: News) -> None:
         set_share(state, news, job, part)
     if several and counts.turn_ends != counts.wakes_at:
         counts.wakes_at = counts.turn_ends
-        tell(news, WAKE, 0, counts.turn_ends)
+        tell(news, _core.WAKE, 0, counts.turn_ends)
 
 
 @kernel(allocates=False)
@@ -542,7 +523,7 @@ def place(state: State, rule: Rule, news: News) -> bool:
         job = state.running[at]
         if state.row[job] != answer[at]:
             counts.changed = 1
-            tell(news, MOVE, job, answer[at])
+            tell(news, _core.MOVE, job, answer[at])
         state.row[job] = answer[at]
     for candidate in range(counts.candidates):
         job, row = state.candidates[candidate], answer[running + candidate]
@@ -551,7 +532,7 @@ def place(state: State, rule: Rule, news: News) -> bool:
             state.running[counts.running] = job
             counts.running += 1
             counts.changed = 1
-            tell(news, START, job, row)
+            tell(news, _core.START, job, row)
     head = behind = min(counts.head + rule.window, counts.tail)
     for at in range(behind - 1, counts.head - 1, -1):
         if state.row[queue[at]] == NOT_PLACED:
@@ -584,7 +565,7 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
             hold_running(state)
         elif not find_answer(state, rule, queue):
             counts.awaited = 1
-            return OPEN
+            return _core.OPEN
         for candidate in range(counts.candidates):
             job, row = state.candidates[candidate], state.answer[counts.running + candidate]
             if row != NOT_PLACED:
@@ -592,7 +573,7 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
                     choose_columns(state, rule, job, row)
                 hold(state, job, row)
         if not is_feasible(state, rule, counts.candidates):
-            return WRONG
+            return _core.WRONG
         counts.awaited = counts.spare = 0
         all_start = place(state, rule, news)
         counts.problems += 1
@@ -605,16 +586,16 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
         take_turns(state, rule, news)
     elif counts.changed:
         share(state, rule, news)
-    return DONE
+    return _core.DONE
 
 
 @kernel(allocates=False)
 def run(core: Core, way: Way, news: News, state: State, rule: Rule, queue: Queue, most: int) -> int:
     """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
-        if not state.counts[0].awaited and advance(core, way, news) != DECIDE:
-            return LAST
+        if not state.counts[0].awaited and advance(core, way, news) != _core.DECIDE:
+            return _core.LAST
         outcome = decide(state, rule, queue, news)
-        if outcome != DONE:
+        if outcome != _core.DONE:
             return int(outcome)
-    return DONE
+    return _core.DONE

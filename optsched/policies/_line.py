@@ -1,33 +1,26 @@
 """Decisions on a line in an order of the queue, with or without EASY backfilling, compiled.
 
-They only count processors; `optsched.machines._line_nodes` tells which nodes each job held.
+The kernels only count processors; `optsched.machines._line_nodes` tells which nodes each job held.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.by_reference import Record, by_reference, record
-from optsched.compiled import kernel
+from optsched.compiled import Kernel, kernel
+from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines._ascending import delete, enter, insert, is_behind, place_of, position
-from optsched.machines._line_nodes import Log, new_log, note
-from optsched.simulator._core import (
-    DECIDE,
-    DONE,
-    LAST,
-    N_ENDED,
-    N_SUBMITTED,
-    START,
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-)
+from optsched.machines._line_nodes import Log, new_log, nodes_of, note
+from optsched.machines.nodes import Nodes
+from optsched.simulator import _core
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 NOBODY = -1
 
@@ -75,7 +68,7 @@ class Line(NamedTuple):
     slope: Times  # scores are in the reverse order of this times the wait
     queue: Numbers
     candidates: Numbers
-    waiting: Numbers  # of each block
+    waiting: Numbers  # of each block, as the next four
     narrowest: Numbers
     shortest: Times
     steepest: Times
@@ -90,27 +83,22 @@ class Line(NamedTuple):
 def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -> Line:
     """Return the state before the first event, with scores in order of submission."""
     jobs = len(processors)
-    running, blocks = min(jobs, nodes) + 1, (jobs >> BLOCK) + 1
-    rank = np.arange(jobs)
+    running, rank = min(jobs, nodes) + 1, np.arange(jobs)
     counts = np.zeros(1, dtype=COUNTS)
     counts["free"], counts["head"], counts["promised"] = nodes, NOBODY, NOBODY
-    return Line(
-        processors,
-        requested,
-        submit,
-        rank,
+    return zeroed(
+        Line,
+        jobs,
+        processors=processors,
+        requested=requested,
+        submit=submit,
+        rank=rank,
         score=rank.astype(np.float64),
         unit=np.ones(1),
         weight=np.ones(1),
         slope=np.ones(1),
         queue=np.zeros(2 * jobs, dtype=np.int64),
         candidates=np.zeros(MOST, dtype=np.int64),
-        waiting=np.zeros(blocks, dtype=np.int64),
-        narrowest=np.zeros(blocks, dtype=np.int64),
-        shortest=np.zeros(blocks),
-        steepest=np.zeros(blocks),
-        earliest=np.zeros(blocks),
-        estimated_end=np.zeros(jobs),
         end=np.zeros(running),
         width=np.zeros(running, dtype=np.int64),
         log=new_log(jobs),
@@ -164,7 +152,7 @@ def begin(line: Line, news: News, job: int) -> None:
     counts.running += 1
     counts.free -= width
     note(line.log, job)
-    tell(news, START, job, 0.0)
+    tell(news, _core.START, job, 0.0)
 
 
 @kernel(allocates=False)
@@ -277,42 +265,121 @@ def decide(line: Line, rule: Rule, news: News) -> int:
     cannot, since its estimated end only moves later. So only new jobs are tried.
     """
     counts, now, count = line.counts[0], news.now[0], news.counts
-    for at in range(count[N_ENDED]):
+    for at in range(count[_core.N_ENDED]):
         end(line, news.ended[at])
-    for at in range(count[N_SUBMITTED]):
+    for at in range(count[_core.N_SUBMITTED]):
         enqueue(line, rule, news.submitted[at])
     if counts.first == counts.last or counts.free == 0:
         counts.head = NOBODY
-        return DONE
+        return _core.DONE
     first = first_in_order(line, rule, now)
     passed = counts.shadow < now and not rule.keeps
-    if count[N_ENDED] or passed or first != counts.head:
+    if count[_core.N_ENDED] or passed or first != counts.head:
         while line.processors[first] <= counts.free:
             counts.promised = NOBODY
             begin(line, news, first)
             if counts.first == counts.last:
-                return DONE
+                return _core.DONE
             first = first_in_order(line, rule, now)
         counts.head = NOBODY
         if counts.last - counts.first < 2 or not rule.backfills or counts.free == 0:
-            return DONE
+            return _core.DONE
         reserve(line, now, first)
-    elif count[N_SUBMITTED] == 1:
+    elif count[_core.N_SUBMITTED] == 1:
         pass_head(line, news, news.submitted[0])
-        return DONE
+        return _core.DONE
     number = MOST
     while number == MOST and counts.free:  # after a few, hardly any may pass
         number = select(line, rule, now, MOST, counts.free, counts.shadow - now)
         for at in range(number):
             pass_head(line, news, line.candidates[at])
-    return DONE
+    return _core.DONE
 
 
 @kernel(allocates=False)
-def run(core: Core, way: Way, news: News, line: Line, rule: Rule, most: int) -> int:
+def loop(core: Core, way: Way, news: News, line: Line, rule: Rule, most: int) -> int:
     """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
-        if advance(core, way, news) != DECIDE:
-            return LAST
+        if advance(core, way, news) != _core.DECIDE:
+            return _core.LAST
         decide(line, rule, news)
-    return DONE
+    return _core.DONE
+
+
+class LineDecisions(CompiledDecisions):
+    """The decisions of a kernel that counts processors, and keeps a log of starts and ends."""
+
+    states_places = False
+
+    def __init__(self, run: CompiledRun, decide: Kernel, loop: Kernel, *state: Any) -> None:
+        self._processors, self._size = run.trace.processors.astype(np.int64), run.machine.size
+        self._state = state[0]
+        with nullcontext() if run.may_compile else only_loading():
+            if run.is_alone:
+                self.run = loop.bound(run.core, run.way, run.news, *state, numbers=(0,))
+                self.resources()
+            else:
+                self.decide = decide.bound(*state, run.news)
+
+    @classmethod
+    def at_hand(cls, run: CompiledRun, *kernels_and_state: Any) -> Self | None:
+        """Bind kernels to a run; None if they are not on disk and not worth compiling."""
+        try:
+            return cls(run, *kernels_and_state)
+        except NotOnDiskError:
+            return None
+
+    def place(self, job: int, value: float) -> Any:
+        """Return None: the machine gives the first free nodes."""
+        return None
+
+    def resources(self) -> Sequence[str]:
+        """Return the nodes that each job held, as interval sets."""
+        log = self._state.log
+        return nodes_of(log.entries[: log.number[0]], self._processors, self._size)
+
+
+class QueueDecisions(LineDecisions):
+    """The queue of a run as the decision kernel keeps it."""
+
+    @property
+    def promised(self) -> Mapping[int, float]:
+        """The first shadow time of the blocked job, by job."""
+        counts = self._state.counts[0]
+        if counts.promised == NOBODY:
+            return {}
+        return {int(counts.promised): float(counts.promised_start)}
+
+
+def is_line(run: CompiledRun) -> bool:
+    """Return whether the machine gives each job the first free nodes, as `Nodes` does."""
+    own = type(run.machine)
+    return issubclass(own, Nodes) and own.allocate is Nodes.allocate and own.fits is Nodes.fits
+
+
+def queue_decisions(
+    run: CompiledRun,
+    *,
+    power: int = 0,
+    backfills: bool = False,
+    shortest_first: bool = False,
+    keeps: bool = False,
+    **order: NDArray[Any],
+) -> QueueDecisions | None:
+    """Bind the kernel for a queue, see `Rule` and `Line`; None where it cannot decide."""
+    ordered = all(np.isfinite(one).all() for one in order.values())
+    if not is_line(run) or not ordered or not order.get("unit", np.ones(1)).all():
+        return None
+    processors = run.trace.processors.astype(np.int64)
+    line = new_line(processors, run.core.requested, run.core.submit, run.machine.size)
+    rank, unit, weight = (
+        order.get(name, kept).astype(np.float64)
+        for name, kept in (("rank", line.rank), ("unit", line.unit), ("weight", line.weight))
+    )
+    place = np.argsort(np.argsort(rank, kind="stable"))
+    line = line._replace(rank=place, score=rank, unit=unit, weight=weight)
+    if power:
+        slope = (weight if power == 1 else np.cbrt(weight)) / unit
+        line = line._replace(score=rank.copy(), slope=slope)
+    rule = Rule(power, backfills, shortest_first, keeps)
+    return QueueDecisions.at_hand(run, decide, loop, line, rule)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
@@ -24,27 +23,14 @@ from optsched.models.data_placement._check import (
     weighed,
 )
 from optsched.models.fields import LARGEST_FIELD
-from optsched.simulator._core import (
-    DECISIONS,
-    DONE,
-    N_ENDED,
-    N_SUBMITTED,
-    OPEN,
-    START,
-    WAKE,
-    News,
-    tell,
-)
+from optsched.simulator import _core
+from optsched.simulator._core import Flags, News, Numbers, Times, tell, zeroed
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.problem_solver import ProblemSolver
 from optsched.solvers.data_placement._nodes import update_widest
 from optsched.solvers.data_placement._plan import Options, plan
 from optsched.solvers.data_placement.rules import is_published
 from optsched.solvers.result import Status
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 NOWHERE = -1
 NOBODY = -1
@@ -95,22 +81,13 @@ def new_state(
 ) -> State:
     """Return the state before the first event, of nodes and cores of a shape."""
     count, (nodes, width) = len(jobs), shape
-
-    def numbers(value: int = 0) -> Numbers:
-        return np.full(count, value, dtype=np.int64)
-
-    return State(
-        jobs,
-        estimated_end,
-        ran_before,
-        waiting=numbers(),
-        added=numbers(),
-        planned=numbers(),
-        due=numbers(),
-        start=np.zeros(count),
-        node=numbers(NOWHERE),
-        cores=numbers(),
-        begun=np.zeros(count, dtype=np.bool_),
+    return zeroed(
+        State,
+        count,
+        jobs=jobs,
+        estimated_end=estimated_end,
+        ran_before=ran_before,
+        node=np.full(count, NOWHERE),
         free=np.full(nodes, (1 << width) - 1),
         holder=np.full(shape, NOBODY),
         available=np.full(shape, -np.inf),
@@ -133,13 +110,13 @@ def hold(state: State, job: int, holder: int) -> None:
 @kernel(allocates=False)
 def hear(state: State, news: News) -> None:
     """Free the cores of ended jobs, and queue the submitted jobs."""
-    counts, ended = state.counts[0], news.counts[N_ENDED]
+    counts, ended = state.counts[0], news.counts[_core.N_ENDED]
     for at in range(ended):
         job = news.ended[at]
         state.free[state.node[job]] |= state.cores[job]
         hold(state, job, NOBODY)
     counts.running -= ended
-    for at in range(news.counts[N_SUBMITTED]):
+    for at in range(news.counts[_core.N_SUBMITTED]):
         if ended > 0:
             state.waiting[counts.waiting] = news.submitted[at]
             counts.waiting += 1
@@ -200,7 +177,7 @@ def start_due(state: State, news: News) -> None:
         hold(state, job, job)
         state.begun[job] = True
         counts.running += 1
-        tell(news, START, job, 0.0)
+        tell(news, _core.START, job, 0.0)
     left = 0
     for entry in range(counts.waiting):
         job = state.waiting[entry]
@@ -231,9 +208,9 @@ def what_to_plan(state: State, rule: Rule, news: News) -> int:
     if counts.added > 0 and (rule.at_every_event or counts.running == 0):
         take_added(state)
         return ALL
-    if counts.waiting > 0 and news.counts[N_ENDED] > 0:
+    if counts.waiting > 0 and news.counts[_core.N_ENDED] > 0:
         return ALL
-    return SUBMITTED if news.counts[N_SUBMITTED] > 0 else NOTHING
+    return SUBMITTED if news.counts[_core.N_SUBMITTED] > 0 else NOTHING
 
 
 @kernel(allocates=False)
@@ -335,20 +312,20 @@ def decide(state: State, rule: Rule, news: News) -> int:
     if counts.plans == NOTHING:
         hear(state, news)
         if now < rule.opens_at:
-            return DONE
+            return _core.DONE
         if not counts.opened:
             open_history(state)
         start_due(state, news)
         counts.plans = what_to_plan(state, rule, news)
         if counts.plans != NOTHING:
-            return OPEN
+            return _core.OPEN
     else:
         follow_plan(state, now)
         start_due(state, news)
     if now < counts.next_start < np.inf and counts.next_start != counts.wakes_at:
         counts.wakes_at = counts.next_start
-        tell(news, WAKE, 0, counts.next_start)
-    return DONE
+        tell(news, _core.WAKE, 0, counts.next_start)
+    return _core.DONE
 
 
 class LocalityDecisions(CompiledDecisions):
@@ -420,7 +397,7 @@ class LocalityDecisions(CompiledDecisions):
         objective = self._plan_by_rule(arrays)
         if objective < 0:
             raise RuntimeError("a published rule has made an infeasible plan")
-        decision = self._run.core.tally.item(DECISIONS)
+        decision = self._run.core.tally.item(_core.DECISIONS)
         self._answered.append((now, decision, count, objective))
 
     def _problem(self, arrays: Arrays) -> DataPlacement:

@@ -1,6 +1,6 @@
 """Reservations of conservative backfilling by runs of like jobs, compiled.
 
-`_profile.place_again` states what is computed here: at a submission the job gets the earliest
+`place_again` states what is computed here: at a submission the job gets the earliest
 reservation, and after an end every waiting job, in order of submission, is taken out of the profile
 and placed again. The schedules are the same; the cost follows the jobs that move in
 place of the jobs that wait.
@@ -44,34 +44,165 @@ import numpy as np
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
-from optsched.machines._ascending import add, remove
+from optsched.machines._ascending import add, position, remove
 from optsched.machines._line_nodes import Log, new_log, note
-from optsched.policies._profile import (
-    HEAD,
-    STOP,
-    Profile,
-    change,
-    entry_at,
-    entry_from,
-    first_window,
-    forget,
-    new_profile,
-)
-from optsched.simulator._core import (
-    DECIDE,
-    DONE,
-    LAST,
-    N_ENDED,
-    N_SUBMITTED,
-    START,
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-)
+from optsched.simulator import _core
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
+
+HEAD, STOP = 0, 1
+"""Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`. Those
+before it are earlier times, ascending too."""
+
+SHORT = 1024
+"""Number of dropped entries from which the profile moves to the front of its arrays."""
+
+
+@by_reference
+class Profile(NamedTuple):
+    """Free processors over time."""
+
+    times: Times
+    free: Numbers
+    ends: Numbers
+
+
+def new_profile(free: int, jobs: int) -> Profile:
+    """Return the profile of an idle machine, with room for that many jobs."""
+    room = 4 * jobs + 2 * SHORT  # untouched pages of zeros take no memory
+    times, level = np.zeros(room), np.zeros(room, dtype=np.int64)
+    times[0], level[0] = -np.inf, free
+    return Profile(times, level, np.array([0, 1]))
+
+
+@kernel(allocates=False)
+def entry_at(profile: Profile, at: float) -> int:
+    """Return the last entry whose time is at most `at`, which is not before the profile."""
+    return position(profile.times, profile.ends[STOP], at)
+
+
+@kernel(allocates=False)
+def entry_from(profile: Profile, entry: int, at: float) -> int:
+    """Return the last entry whose time is at most `at`, which is `entry` or a later one."""
+    times, stop = profile.times, profile.ends[STOP]
+    step = 1
+    while entry + step < stop and times[entry + step] <= at:
+        entry += step
+        step *= 2
+    high = min(stop, entry + step)
+    return entry + position(times[entry:high], high - entry, at)
+
+
+@kernel(allocates=False)
+def change(profile: Profile, start: float, end: float, processors: int, entry: int) -> int:
+    """Add `processors` (negative to reserve) from `start`, which lies in `entry`, to `end`.
+
+    Equal neighbors are merged. The entries behind move only if the number of entries changes.
+    Returns the entry that holds at `start` now.
+    """
+    times, free, stop = profile.times, profile.free, profile.ends[STOP]
+    last = entry_from(profile, entry, end)
+    level, before = free[last], free[entry]
+    inner, tail = entry, last
+    first_grows, last_grows = 0, 0
+    if times[entry] < start:
+        first_grows = 1
+        inner = entry + 1
+    elif entry > profile.ends[HEAD] and before + processors == free[entry - 1]:
+        first_grows = -1
+    if times[last] != end:
+        last_grows = 1
+        tail = last + 1
+    elif (free[last - 1] if last > entry else before) + processors == level:
+        last_grows = -1
+    grows = first_grows + last_grows
+    if grows > 0:
+        for e in range(stop - 1, tail - 1, -1):
+            times[e + grows] = times[e]
+            free[e + grows] = free[e]
+    if first_grows > 0:
+        for e in range(tail - 1, inner - 1, -1):
+            times[e + 1] = times[e]
+            free[e + 1] = free[e] + processors
+        times[inner] = start
+        free[inner] = before + processors
+        changed = inner
+    elif first_grows < 0:
+        for e in range(inner + 1, tail):
+            times[e - 1] = times[e]
+            free[e - 1] = free[e] + processors
+        changed = entry - 1
+    else:
+        for e in range(inner, tail):
+            free[e] += processors
+        changed = entry
+    if last_grows > 0:
+        times[tail + first_grows] = end
+        free[tail + first_grows] = level
+    if grows < 0:
+        for e in range(tail + (last_grows < 0), stop):
+            times[e + grows] = times[e]
+            free[e + grows] = free[e]
+    profile.ends[STOP] = stop + grows
+    return changed
+
+
+@kernel(allocates=False)
+def first_window(
+    profile: Profile, since: float, processors: int, duration: float
+) -> tuple[float, int]:
+    """Return the earliest start from `since` of a free window, and its entry."""
+    times, free, stop = profile.times, profile.free, profile.ends[STOP]
+    entry = entry_at(profile, since)
+    start = since
+    while True:
+        while free[entry] < processors:
+            entry += 1
+            start = times[entry]
+        first = entry
+        # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
+        end = start + duration
+        entry += 1
+        while entry < stop and times[entry] < end and free[entry] >= processors:
+            entry += 1
+        if entry == stop or times[entry] >= end:
+            return start, first
+
+
+@kernel(allocates=False)
+def forget(profile: Profile, now: float) -> None:
+    """Drop the entries before `now`."""
+    here = entry_at(profile, now)
+    profile.times[here] = now
+    profile.ends[HEAD] = here
+    count = profile.ends[STOP] - here
+    if here > SHORT and here > count:
+        for e in range(count):
+            profile.times[e] = profile.times[here + e]
+            profile.free[e] = profile.free[here + e]
+        profile.ends[HEAD], profile.ends[STOP] = 0, count
+
+
+@kernel(allocates=False)
+def place_again(
+    profile: Profile, now: float, jobs: Numbers, processors: Numbers, duration: Times, start: Times
+) -> bool:
+    """Give each of some jobs the earliest reservation, in place of an earlier one if any.
+
+    A job finds at least its old place, so no reservation is ever delayed. Returns whether any start
+    has changed, infinite without a reservation: if not, another call changes nothing until further
+    processors are freed.
+    """
+    moved = False
+    for job in jobs:
+        width, since, end = processors[job], max(start[job], now), start[job] + duration[job]
+        if since < end < np.inf:
+            change(profile, since, end, width, entry_at(profile, since))
+        at, entry = first_window(profile, now, width, duration[job])
+        change(profile, at, at + duration[job], -width, entry)
+        moved |= at != start[job]
+        start[job] = at
+    return moved
+
 
 COUNTS = record("runs side settled widths")
 """Number of runs, side of `Runs` that holds them, whether the last pass moved no job and nothing
@@ -163,35 +294,31 @@ def no_reservations(processors: Numbers, durations: Times, free: int) -> Reserva
     """Return the table before the first event, for a machine with so many processors."""
     jobs, kinds = len(processors), kinds_of(processors, durations)
     widths, width = np.unique(kinds.processors, return_inverse=True)
-    number, waiting, counts = len(widths), zeros(len(width)), np.zeros(1, dtype=COUNTS)
+    number, counts = len(widths), np.zeros(1, dtype=COUNTS)
     counts["settled"] = 1
-    return Reservations(
-        new_profile(free, jobs),
-        kinds,
-        Bounds(width, waiting, np.zeros(len(width))),
-        Widths(
-            widths,
+    return zeroed(
+        Reservations,
+        jobs,
+        profile=new_profile(free, jobs),
+        kinds=kinds,
+        bounds=zeroed(Bounds, len(width), width=width),
+        widths=zeroed(
+            Widths,
+            number,
+            processors=widths,
             low=np.full(number, np.inf),
             high=np.full(number, -np.inf),
             next_low=np.full(number, np.inf),
             next_high=np.full(number, -np.inf),
             first_kind=np.searchsorted(width, np.arange(number)),
-            num_kinds=zeros(number),
-            kinds=zeros(len(width)),
-            listed=zeros(number),
+            kinds=np.zeros(len(width), dtype=np.int64),
         ),
-        Runs(np.zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs))),
-        counts,
+        runs=zeroed(Runs, (2, jobs)),
+        counts=counts,
         soonest=np.full(1, np.inf),
         start=np.full(jobs, np.inf),
-        started=zeros(jobs),
         log=new_log(jobs),
     )
-
-
-def zeros(shape: int | tuple[int, ...]) -> Numbers:
-    """Return zeros as integers."""
-    return np.zeros(shape, dtype=np.int64)
 
 
 @kernel(allocates=False)
@@ -443,12 +570,18 @@ def submit(table: Reservations, now: float, job: int) -> float:
 
 
 @kernel(allocates=False)
-def decide(table: Reservations, now: float, ended: Numbers, submitted: Numbers) -> int:
-    """Return the number of jobs to start, which are the first of `started`."""
+def decide(table: Reservations, news: News) -> int:
+    """Update the reservations, and start the jobs whose reservations begin."""
+    now, counts, log, started = news.now[0], news.counts, table.log, table.started
+    ended, submitted = (
+        news.ended[: counts[_core.N_ENDED]],
+        news.submitted[: counts[_core.N_SUBMITTED]],
+    )
+    for job in ended:
+        note(log, ~job)
     forget(table.profile, now)
     release(table, now, ended)
-    count, started = 0, table.started
-    replaces = len(ended) > 0 and table.counts[0].settled == 0
+    count, replaces = 0, len(ended) > 0 and table.counts[0].settled == 0
     if replaces or table.soonest[0] <= now:
         count = pass_over(table, now, replaces)
     for job in submitted:
@@ -457,30 +590,19 @@ def decide(table: Reservations, now: float, ended: Numbers, submitted: Numbers) 
             count += 1
     for place in range(count):
         table.start[started[place]] = now
-    return count
-
-
-@kernel(allocates=False)
-def decide_by_news(table: Reservations, news: News) -> int:
-    """Decide by the news, and state the actions."""
-    count, log = news.counts, table.log
-    ended, submitted = news.ended[: count[N_ENDED]], news.submitted[: count[N_SUBMITTED]]
-    for job in ended:
-        note(log, ~job)
-    for place in range(decide(table, news.now[0], ended, submitted)):
-        note(log, table.started[place])
-        tell(news, START, table.started[place], 0.0)
-    return DONE
+        note(log, started[place])
+        tell(news, _core.START, started[place], 0.0)
+    return _core.DONE
 
 
 @kernel(allocates=False)
 def run(core: Core, way: Way, news: News, table: Reservations, most: int) -> int:
     """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
-        if advance(core, way, news) != DECIDE:
-            return LAST
-        decide_by_news(table, news)
-    return DONE
+        if advance(core, way, news) != _core.DECIDE:
+            return _core.LAST
+        decide(table, news)
+    return _core.DONE
 
 
 def reserved_starts(table: Reservations) -> dict[int, float]:

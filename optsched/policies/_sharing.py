@@ -28,7 +28,8 @@ from optsched.policies._sharing_table import (
     look,
     start,
 )
-from optsched.simulator._core import DONE, OPEN, WAKE, WRONG, News, tell
+from optsched.simulator import _core
+from optsched.simulator._core import News, tell
 from optsched.solvers.threshold_allocation import (
     LESS_CONSUME_THRESHOLD,
     best_placement,
@@ -215,7 +216,7 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
         copy(state.reserved, state.offered)
     elif at != reservation.wakes_at:
         reservation.wakes_at = at
-        tell(news, WAKE, 0, at)
+        tell(news, _core.WAKE, 0, at)
     if counts.queued == 1 or counts.free == 0:
         return False
     reservation.begin = search.start
@@ -379,11 +380,11 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
     if counts.asks == NOTHING:
         hear(state, places, news)
         if counts.queued == 0:
-            return DONE
+            return _core.DONE
         look(state, now, state.everywhere)
         seek_head(state, rule, now)
     elif counts.asks == ANSWER and not is_verified(state, now):
-        return WRONG
+        return _core.WRONG
     more = True
     while more:
         while counts.asks == ANSWER or next_problem(state, rule):
@@ -391,17 +392,17 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
                 counts.asks = NOTHING
                 if counts.problems == len(state.problems.time):
                     counts.asks = ROOM
-                    return OPEN
+                    return _core.OPEN
                 if not find_answer(state, rule, now):
                     counts.asks = ANSWER
                     list_held(state, now, state.everywhere)
-                    return OPEN
+                    return _core.OPEN
             counts.asks = NOTHING
             take(state, rule)
         if not counts.backfills:
             if state.search[0].start < 0:
                 counts.asks = PLACE
-                return OPEN
+                return _core.OPEN
             more = settle_head(state, places, rule, news)
             if not (more and counts.backfills):
                 continue
@@ -409,4 +410,4 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
             more = backfill_by_penalty(state, places, rule, news)
         else:
             more = backfill_in_order(state, places, rule, news)
-    return DONE
+    return _core.DONE

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
@@ -18,10 +17,8 @@ from optsched.models.threshold_allocation._timeline import (
     Timeline,
     add_event,
 )
-from optsched.simulator._core import LIMIT, N_ENDED, N_SUBMITTED, START, News, tell
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from optsched.simulator import _core
+from optsched.simulator._core import Flags, News, Numbers, Times, tell, zeroed
 
 NO_JOB = -1
 
@@ -121,7 +118,7 @@ class State(NamedTuple):
     by_limit: Numbers  # running jobs
     nodes: Nodes
     # of each node
-    free: NDArray[np.bool_]  # each processor
+    free: Flags  # each processor
     free_on: Numbers  # free processors
     on_node: Numbers  # jobs by limit, shape (nodes, processors)
     processes_of: Numbers  # of these jobs
@@ -149,6 +146,10 @@ class State(NamedTuple):
     space: Space
 
 
+PLACEMENTS = ("reserved", "placed", "searched", "offered", "chosen")
+"""Fields of `State` with a number of processes for each node."""
+
+
 def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
     """Return the state before the first decision, with space for a number of recorded problems."""
     nodes, processors, capacity, *_ = machine
@@ -163,14 +164,11 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
     each = processors + 3  # events: now, ends of jobs, start and end of the reservation
     first, space = each * np.arange(nodes), each * nodes
     events = (numbers(nodes), numbers(space), numbers(space), numbers(space, resources))
-    return State(
-        *jobs,
-        limit_at=np.zeros(count),
-        first_run=numbers(count),
-        last_run=numbers(count),
+    return zeroed(
+        State,
+        count,
+        **jobs._asdict(),
         runs=np.empty((int(jobs.asked[jobs.asked <= size].sum()), 2), dtype=np.int64),
-        queue=numbers(count),
-        candidates=numbers(count),
         by_limit=numbers(size),
         nodes=machine,
         free=np.ones(size, dtype=np.bool_),
@@ -178,25 +176,17 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         on_node=numbers(nodes, processors),
         processes_of=numbers(nodes, processors),
         on_node_count=numbers(nodes),
-        reserved=numbers(nodes),
-        placed=numbers(nodes),
-        searched=numbers(nodes),
-        offered=numbers(nodes),
-        chosen=numbers(nodes),
+        **{name: numbers(nodes) for name in PLACEMENTS},
         counts=counts,
         reservation=reservation,
         search=np.zeros(1, dtype=SEARCH),
         round=np.zeros(1, dtype=ROUND),
-        problems=Problems(np.zeros(recorded), *numbers(len(Problems._fields) - 1, recorded)),
+        problems=zeroed(Problems, recorded),
         held=numbers(rows, 4 + resources),
         events=Timeline(first, *events),
         everywhere=np.ones(nodes, dtype=np.int64),
         starts=numbers(size + 2),
         free_at=numbers(size + 2),
-        bound=numbers(count),
-        bound_at=numbers(count),
-        tried=numbers(count),
-        hopeless=numbers(count),
         space=Space(numbers(resources), numbers(processors), numbers(thresholds)),
     )
 
@@ -212,7 +202,7 @@ def copy(processes: Numbers, copied: Numbers) -> None:
 def hear(state: State, places: Places, news: News) -> None:
     """Let the ended jobs go, and enqueue the submitted ones; drop the reservation."""
     counts = state.counts[0]
-    for at in range(news.counts[N_ENDED]):
+    for at in range(news.counts[_core.N_ENDED]):
         job = news.ended[at]
         for run in range(state.first_run[job], state.last_run[job]):
             for processor in range(state.runs[run, 0], state.runs[run, 1]):
@@ -222,7 +212,7 @@ def hear(state: State, places: Places, news: News) -> None:
         counts.free += state.asked[job]
         remove(state.by_limit, counts.running, job)
         counts.running -= 1
-    for at in range(news.counts[N_SUBMITTED]):
+    for at in range(news.counts[_core.N_SUBMITTED]):
         job = news.submitted[at]
         state.queue[counts.queued] = job
         enter(state.candidates, counts.queued, state.order, job)
@@ -309,8 +299,8 @@ def start(
     enter(state.by_limit, counts.running, state.limit_at, job)
     counts.running += 1
     look(state, news.now[0], processes)
-    tell(news, LIMIT, job, float(limit))
-    tell(news, START, job, 0.0)
+    tell(news, _core.LIMIT, job, float(limit))
+    tell(news, _core.START, job, 0.0)
 
 
 @kernel(allocates=False)
@@ -320,14 +310,22 @@ def seconds_left(state: State, now: float, job: int) -> int:
 
 
 @kernel(allocates=False)
+def write_row(
+    state: State, at: int, job: int, node: int, processes: int, begin: int, until: int
+) -> None:
+    """Write a row of `State.held`: processes of a job on a node, and their time."""
+    row = state.held[at]
+    row[0], row[1], row[2], row[3] = node, processes, begin, until
+    for r in range(len(row) - 4):
+        row[4 + r] = state.demand[job, r]
+
+
+@kernel(allocates=False)
 def add_rows(state: State, at: int, job: int, processes: Numbers, begin: int, until: int) -> int:
     """Write the rows of a job on its nodes from a row on; return the number of rows then."""
     for node in range(len(processes)):
         if processes[node] > 0:
-            row = state.held[at]
-            row[0], row[1], row[2], row[3] = node, processes[node], begin, until
-            for r in range(len(row) - 4):
-                row[4 + r] = state.demand[job, r]
+            write_row(state, at, job, node, processes[node], begin, until)
             at += 1
     return at
 
@@ -349,21 +347,16 @@ def list_running(state: State, now: float, row: int, processes: Numbers) -> None
         if processes[node] == 0:
             continue
         for place in range(state.on_node_count[node]):
-            job, held = state.on_node[node, place], state.held[row]
-            held[0], held[1] = node, state.processes_of[node, place]
-            held[2], held[3] = 0, seconds_left(state, now, job)
-            for r in range(len(held) - 4):
-                held[4 + r] = state.demand[job, r]
+            job = state.on_node[node, place]
+            left = seconds_left(state, now, job)
+            write_row(state, row, job, node, state.processes_of[node, place], 0, left)
             row += 1
     state.counts[0].rows = row
 
 
 @kernel(allocates=False)
 def look(state: State, now: float, processes: Numbers) -> None:
-    """Write the timeline of the nodes of a placement.
-
-    The jobs on a node are in order of their limits, so that its events need no sorting.
-    """
+    """Write the timeline of the nodes of a placement, whose jobs are in order of their limits."""
     first, last, time, taken, demand = state.events
     resources, reservation = demand.shape[1], state.reservation[0]
     for node in range(len(processes)):

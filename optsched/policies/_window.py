@@ -13,15 +13,8 @@ from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._ascending import add, delete, enter, place_of, position
 from optsched.machines._line_nodes import Held, give, new_held, take
+from optsched.simulator import _core
 from optsched.simulator._core import (
-    DECIDE,
-    DONE,
-    LAST,
-    N_ENDED,
-    N_SUBMITTED,
-    OPEN,
-    START,
-    WRONG,
     Core,
     News,
     Numbers,
@@ -29,6 +22,7 @@ from optsched.simulator._core import (
     Way,
     advance,
     tell,
+    zeroed,
 )
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
@@ -108,28 +102,19 @@ def new_state(
     # at most one decision for each submission, end and start, and one problem more for each start
     most = 4 * jobs + 1
 
-    def numbers(length: int) -> Numbers:
-        return np.zeros(length, dtype=np.int64)
-
-    counts = np.zeros(1, dtype=COUNTS)
+    counts, at_once = np.zeros(1, dtype=COUNTS), np.zeros((6, window), dtype=np.int64)
     counts["free"] = nodes
-    return State(
-        processors,
-        requested,
-        estimated_end=np.zeros(jobs),
-        queue=numbers(jobs),
-        running=numbers(jobs),
+    return zeroed(
+        State,
+        jobs,
+        processors=processors,
+        requested=requested,
         held=held,
         later=new_held(0, nodes, 0)._replace(runs=held.runs, first=held.first, last=held.last),
         most_nodes=most_nodes,
-        problems=Problems(np.zeros(most), *(numbers(most) for _ in Problems._fields[1:])),
+        problems=zeroed(Problems, most),
         counts=counts,
-        jobs=numbers(window),
-        weights=numbers(window),
-        starts=numbers(window),
-        capacities=numbers(window),
-        left=numbers(window),
-        answer=numbers(window),
+        **dict(zip(("jobs", "weights", "starts", "capacities", "left", "answer"), at_once)),
     )
 
 
@@ -137,14 +122,14 @@ def new_state(
 def hear(state: State, news: News) -> None:
     """Free the nodes of the ended jobs, and enqueue the submitted ones."""
     counts, count = state.counts[0], news.counts
-    for at in range(count[N_ENDED]):
+    for at in range(count[_core.N_ENDED]):
         job = news.ended[at]
         give(state.held, job)
         place = place_of(state.running, 0, counts.running, state.estimated_end, job)
         delete(state.running, counts.running, place)
         counts.running -= 1
         counts.free += state.processors[job]
-    for at in range(count[N_SUBMITTED]):
+    for at in range(count[_core.N_SUBMITTED]):
         add(state.queue, counts.waiting, news.submitted[at])
         counts.waiting += 1
     counts.decisions += 1
@@ -162,7 +147,7 @@ def begin(state: State, news: News, job: int) -> None:
     counts.running += 1
     counts.free -= state.processors[job]
     state.held.first[job] = state.held.last[job] = state.held.counts[0].runs
-    tell(news, START, job, 0.0)
+    tell(news, _core.START, job, 0.0)
 
 
 @kernel(allocates=False)
@@ -211,10 +196,9 @@ def scatter(state: State, news: News) -> None:
 
 @kernel(allocates=False)
 def find_problem(state: State, rule: Rule) -> bool:
-    """Find the jobs of the window that fit, and slots for them; return whether there is a job.
+    """Find the jobs of the window that fit, and the largest slots; return whether there is a job.
 
-    Slots that can hold no job are left out, and so are the smallest ones if there are more slots
-    than jobs.
+    Slots that can hold no job are left out, and so are those beyond the number of jobs.
     """
     counts, held, capacities, starts = state.counts[0], state.held, state.capacities, state.starts
     longest = smallest = largest_length(held)
@@ -435,26 +419,26 @@ def decide(state: State, rule: Rule, news: News) -> int:
     while counts.awaited or find_problem(state, rule):
         if not counts.awaited and not find_answer(state, rule, news.now[0]):
             counts.awaited = 1
-            return OPEN
+            return _core.OPEN
         counts.awaited = 0
         if not is_feasible(state):
-            return WRONG
+            return _core.WRONG
         if not place(state, news) or not rule.repeats:
             break
     if rule.scatters:
         scatter(state, news)
     if rule.backfills:
         backfill(state, rule, news)
-    return DONE
+    return _core.DONE
 
 
 @kernel
 def run(core: Core, way: Way, news: News, state: State, rule: Rule, most: int) -> int:
     """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
-        if not state.counts[0].awaited and advance(core, way, news) != DECIDE:
-            return LAST
+        if not state.counts[0].awaited and advance(core, way, news) != _core.DECIDE:
+            return _core.LAST
         outcome = decide(state, rule, news)
-        if outcome != DONE:
+        if outcome != _core.DONE:
             return int(outcome)
-    return DONE
+    return _core.DONE

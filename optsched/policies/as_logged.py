@@ -14,8 +14,7 @@ from optsched.machines.site import SiteMachine
 from optsched.metrics.measure import Group, Measure
 from optsched.policies.site.partition_queues import SiteRoom
 from optsched.registry import policies
-from optsched.simulator.actions import Action, Start, Wake
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Action, Policy, Start, Wake
 from optsched.simulator.system import System
 from optsched.traces.trace import UNKNOWN
 

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import Kernel
+from optsched.machines._site_nodes import log_texts
 from optsched.machines.site import Held, SiteMachine
+from optsched.policies import _reservations as on_line
+from optsched.policies._line import LineDecisions, is_line
+from optsched.policies.site import _reservations as on_site
+from optsched.policies.site._lines import NONE
+from optsched.policies.site._tables import all_turns, closed_nodes
 from optsched.registry import policies
-from optsched.simulator.actions import Action, Start
-from optsched.simulator.compiled_decisions import (
-    CompiledDecisions,
-    CompiledRun,
-    hear,
-    stated,
-)
-from optsched.simulator.holds import COLUMNS
-from optsched.simulator.policy import Policy
-from optsched.simulator.system import System
-
-if TYPE_CHECKING:
-    from optsched.simulator.problem_solver import ProblemSolver
+from optsched.simulator._core import DONE, new_news
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, hear, stated
+from optsched.simulator.policy import Action, Policy, Start
+from optsched.simulator.problem_solver import ProblemSolver
+from optsched.simulator.system import COLUMNS, System
 
 
 @policies.register("conservative")
@@ -67,15 +63,13 @@ class Conservative(Policy):
             if holds or not (machine.requests.only_cores and machine.queues.is_one):
                 self._on_nodes = NodeReservations(system, machine)
                 return
-        from optsched.policies import _profile, _reservations
-
-        self._kernels, self._by_runs = _profile, _reservations
         self._processors = np.array(system.processors, dtype=np.int64)
         self._durations = np.array(system.requested_time, dtype=np.float64)
-        self._table = _reservations.no_reservations(
+        self._table = on_line.no_reservations(
             self._processors, self._durations, system.machine.size
         )
-        self._decide: Callable[..., int] | None = None
+        self._news = new_news(len(self._processors))
+        self._decide: Callable[[], int] | None = None
         self._is_kept = True
         self._promised: dict[int, float] = {}
 
@@ -92,30 +86,30 @@ class Conservative(Policy):
         if self._on_nodes is not None:
             return self._on_nodes.promised
         if self._is_kept:  # afterwards, only what was promised before
-            reserved = self._by_runs.reserved_starts(self._table)
+            reserved = on_line.reserved_starts(self._table)
             before = self._promised
             self._promised = {j: min(at, before.get(j, at)) for j, at in reserved.items()}
         return self._promised
 
     def _keep(self, system: System) -> Iterator[Action]:
         """Start jobs by the reservations of runs of jobs."""
-        heard = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
-        now = float(system.now), *heard
-        if self._decide is None:
-            self._decide = self._by_runs.decide.bound(self._table, numbers=now)
+        hear(self._news, system)
+        self._decide = self._decide or on_line.decide.bound(self._table, self._news)
+        self._decide()
         refused = []
-        for job in self._table.started[: self._decide(*now)].tolist():
-            if system.processors[job] <= system.machine.free:
-                yield Start(job)
+        for start in stated(self._news, lambda job, value: None):
+            assert isinstance(start, Start)
+            if system.processors[start.job] <= system.machine.free:
+                yield start
             else:
-                refused.append(job)
+                refused.append(start.job)
         if refused:
             self._leave_runs(refused)
 
     def _leave_runs(self, refused: Sequence[int]) -> None:
         """Take over the reservations of the runs."""
         self._is_kept = False
-        for job, start in self._by_runs.reserved_starts(self._table).items():
+        for job, start in on_line.reserved_starts(self._table).items():
             self._table.start[job] = start
         self._stable = bool(self._table.counts[0].settled) and not refused
 
@@ -136,21 +130,20 @@ class Conservative(Policy):
                     yield Start(job)
                 else:
                     self._stable = False
-        self._kernels.forget(self._table.profile, now)
+        on_line.forget(self._table.profile, now)
 
     def _release(self, job: int, now: float) -> None:
         """Free the processors of an ended job in the profile until its estimated end."""
         estimated_end, profile = self._table.start[job] + self._durations[job], self._table.profile
         if estimated_end > now:
             self._stable = False
-            entry = self._kernels.entry_at(profile, now)
-            self._kernels.change(profile, now, estimated_end, self._processors[job], entry)
+            entry = on_line.entry_at(profile, now)
+            on_line.change(profile, now, estimated_end, self._processors[job], entry)
 
     def _place(self, jobs: Sequence[int], now: float) -> bool:
         """Place jobs, first or again; return whether any reservation has changed."""
         columns = np.array(jobs, dtype=np.int64), self._processors, self._durations
-        moved = self._kernels.place_again(self._table.profile, now, *columns, self._table.start)
-        return bool(moved)
+        return bool(on_line.place_again(self._table.profile, now, *columns, self._table.start))
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of the machine; on a line, unless jobs may end late."""
@@ -159,15 +152,9 @@ class Conservative(Policy):
         over = run.trace.runtime - run.trace.requested_time
         is_late = ((over > 0) & (over <= run.way.tolerance)).any()
         is_late |= run.execution is not None or self.interval > 0
-        return None if is_late else self._on_line(run)
-
-    def _on_line(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel of a line, if it is on disk or worth compiling."""
-        from optsched.policies._line_decisions import LineDecisions, if_at_hand, is_line
-
-        kernels = self._by_runs.decide_by_news, self._by_runs.run
-        bind = partial(LineDecisions, run, *kernels, self._table)
-        return if_at_hand(bind) if is_line(run) else None
+        if is_late or not is_line(run):
+            return None
+        return LineDecisions.at_hand(run, on_line.decide, on_line.run, self._table)
 
 
 class NodeReservations(CompiledDecisions):
@@ -177,18 +164,15 @@ class NodeReservations(CompiledDecisions):
     """
 
     def __init__(self, system: System, machine: SiteMachine) -> None:
-        from optsched.policies.site import _closed, _reservations, _turns
-        from optsched.simulator._core import new_news
-
         self._news = new_news(len(system.submit))
         self._bind: Callable[..., Callable[[], int]] = Kernel.bound
-        queues, self._kernels = machine.queues, _reservations
-        closed = _closed.closed_nodes(queues, system.submit[0])
-        self.tables = _reservations.new_reservations(
+        queues = machine.queues
+        closed = closed_nodes(queues, system.submit[0])
+        self.tables = on_site.new_reservations(
             *(machine.asked, machine.nodes, closed, np.array(system.demands, dtype=np.int64)),
             *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[queues.of_job]),
             tier=np.array(queues.tier),
-            turns=_turns.all_turns(queues.cells, np.array(queues.of_job)),
+            turns=all_turns(queues.cells, np.array(queues.of_job)),
         )
 
     @property
@@ -200,8 +184,6 @@ class NodeReservations(CompiledDecisions):
 
     def actions(self, system: System) -> Iterator[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
-        from optsched.simulator._core import DONE
-
         if not hasattr(self, "decide"):
             self.answer()
         hear(self._news, system)
@@ -217,7 +199,7 @@ class NodeReservations(CompiledDecisions):
         ordered = waiting[np.argsort(rank[waiting], kind="stable")]
         if (ordered != waiting).any():
             waiting[:] = ordered
-            table.replans[0] = self._kernels.NOW
+            table.replans[0] = on_site.NOW
 
     def look_ahead(self, seconds: float, quota: NDArray[np.int64], most: NDArray[np.int64]) -> None:
         """Let jobs reserve only so many seconds ahead and by quotas, see `Turns`."""
@@ -233,13 +215,11 @@ class NodeReservations(CompiledDecisions):
 
     def answer(self, problem_solver: ProblemSolver | None = None) -> None:
         """Let the tables be longer."""
-        self.tables = self._kernels.with_room(self.tables)
-        self.decide = self._bind(self._kernels.decide, self.tables, self._news)
+        self.tables = on_site.with_room(self.tables)
+        self.decide = self._bind(on_site.decide, self.tables, self._news)
 
     def place(self, job: int, value: float) -> Held:
         """Return the nodes that are reserved for a job."""
-        from optsched.policies.site._lines import NONE
-
         table = self.tables
         entries, entry = [], int(table.first[job])
         while entry != NONE:
@@ -249,6 +229,4 @@ class NodeReservations(CompiledDecisions):
 
     def resources(self) -> Sequence[str]:
         """Return the nodes that each job held, as interval sets."""
-        from optsched.machines._site_nodes import log_texts
-
         return log_texts(self.tables.log)

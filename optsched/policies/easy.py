@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from optsched.policies.reservation import backfill, promise, reserve
-from optsched.policies.site.partition_queues import queues_of
+from optsched.policies.reservation import QueuePolicy, backfill, promise, reserve
 from optsched.registry import policies
-from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
-
-if TYPE_CHECKING:
-    from optsched.policies._line_decisions import QueueDecisions
 
 
 @policies.register("easy")
 @dataclass
-class Easy(Policy):
+class Easy(QueuePolicy):
     """FCFS in which later jobs may start if they do not delay the queue head.
 
     On a site there is a head for each partition, or set of partitions that share nodes.
@@ -32,15 +27,13 @@ class Easy(Policy):
     "Utilization and predictability in scheduling the IBM SP2 with backfilling", IPPS 1998.
     """
 
-    machines = frozenset({"nodes", "site"})
+    backfills = True
     shortest_first: ClassVar[bool] = False
 
     def begin(self, system: System) -> None:
         """Forget the reservation."""
+        super().begin(system)
         self._head = -1
-        self._promised: Mapping[int, float] = {}
-        self._queues = queues_of(system, backfills=True)
-        self._line: QueueDecisions | None = None
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit, reserve for the blocked head, backfill later jobs."""
@@ -64,23 +57,15 @@ class Easy(Policy):
         candidates = self.in_order(candidates, system)
         self._reservation = yield from backfill(system, candidates, self._reservation)
 
-    def promised(self, system: System) -> Mapping[int, float]:
-        """Return the first shadow time of each head."""
-        kept = self._queues or self._line
-        return self._promised if kept is None else kept.promised
-
     def in_order(self, jobs: list[int], system: System) -> list[int]:
         """Return the candidates in backfill order."""
         return sorted(jobs, key=system.requested_time.__getitem__) if self.shortest_first else jobs
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of the machine, unless the order of backfilling is another."""
-        from optsched.policies._line_decisions import queue_decisions
-
         if type(self).in_order is not Easy.in_order:
             return None
         shortest_first = self.shortest_first
         if self._queues is not None:
             return self._queues.compiled(run, shortest_first=shortest_first)
-        self._line = queue_decisions(run, backfills=True, shortest_first=shortest_first, keeps=True)
-        return self._line
+        return self._on_line(run, shortest_first=shortest_first, keeps=True)

@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from optsched.policies.site.partition_queues import queues_of
+from optsched.policies.reservation import QueuePolicy
 from optsched.registry import policies
-from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
 
 
 @policies.register("fcfs")
 @dataclass
-class FCFS(Policy):
+class FCFS(QueuePolicy):
     """Jobs start strictly in order of submission; all wait for the queue head.
 
     On a site, jobs wait for the heads of partitions whose nodes they may use.
     """
 
-    machines = frozenset({"nodes", "site"})
-
-    def begin(self, system: System) -> None:
-        """Prepare for the machine."""
-        self._queues = queues_of(system, backfills=False)
+    backfills = False
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit."""
@@ -38,6 +33,4 @@ class FCFS(Policy):
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of the machine."""
-        from optsched.policies._line_decisions import queue_decisions
-
-        return queue_decisions(run) if self._queues is None else self._queues.compiled(run)
+        return self._on_line(run) if self._queues is None else self._queues.compiled(run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -48,14 +47,7 @@ class GangDecisions(CompiledDecisions):
         self._state = _gang.new_state(processors, self._rule)
         self._problems = self._state.counts["problems"]
         queue = _gang.new_queue(self._rule, jobs)
-        given = self._state, self._rule, queue
-        if run.is_alone:
-            core = run.core, run.way, run.news
-            self.run = run.bind(_gang.run, *core, *given, numbers=(0,))
-            self.decide = partial(self.run, 1)
-        else:
-            self.decide = run.bind(_gang.decide, *given, run.news)
-        self.resources()  # loads the kernels
+        self._bind_kernels(run, _gang.decide, _gang.run, self._state, self._rule, queue)
 
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Pose the problem that the kernel has left open, and hand it the answer."""
@@ -191,17 +183,15 @@ class Gang(Policy):
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions:
         """Bind the decision kernel to a run, with an empty matrix."""
-        from optsched.policies._gang import ASK, SHARINGS, Rule
-
-        rule = Rule(
+        rule = _gang.Rule(
             columns=run.machine.size,
             rows=self.mpl,
             skips=self.admission == "skip",
-            sharing=SHARINGS.index(self.sharing),
+            sharing=_gang.SHARINGS.index(self.sharing),
             compacts=self.compact,
             window=self.window,
             useful=1.0 - self.context_switch / self.time_slice,
             time_slice=float(self.time_slice),
-            answer=ASK,
+            answer=_gang.ASK,
         )
         return GangDecisions(rule, run)

@@ -11,6 +11,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster
 from optsched.numbers import LONGEST
+from optsched.policies._locality import LocalityDecisions, Rule
 from optsched.registry import policies
 from optsched.settings import later
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
@@ -110,8 +111,6 @@ class Locality(Policy):
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions:
         """Bind the decision kernel to a run, with an empty plan."""
-        from optsched.policies._locality import LocalityDecisions, Rule
-
         opens_at, running_before = history(run.trace)
         always = self.replan == "events" or self.backfill == "conservative"
         rule = Rule(self.backfill == "holes", always, float(self.throttle), float(opens_at))

@@ -18,7 +18,7 @@ from optsched.machines.site import SiteMachine
 from optsched.numbers import parse_number
 from optsched.policies.priority import Column, PriorityOrder
 from optsched.registry import policies
-from optsched.simulator.actions import Action, Start
+from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
 from optsched.sites.requests import known_partitions
 from optsched.sites.site import Site

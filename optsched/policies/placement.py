@@ -18,8 +18,7 @@ from optsched.models.node_placement.problem import COUNTABLE
 from optsched.models.node_placement.rules import rules_at, with_rules
 from optsched.policies.site.partition_queues import SiteRoom
 from optsched.registry import policies
-from optsched.simulator.actions import Action
-from optsched.simulator.policy import Answers, Policy
+from optsched.simulator.policy import Action, Answers, Policy
 from optsched.simulator.system import System
 from optsched.sites.parts import Torus, Tree
 from optsched.sites.requests import Chunks
@@ -191,12 +190,8 @@ class Placement(Policy):
         nodes: NDArray[np.int64],
         sets: Sequence[Flags],
     ) -> NodePlacement:
-        """Return the problem of placing jobs, of which the `first` ones must be, on nodes.
-
-        `sets` says for each job which of the nodes it may use.
-        """
-        machine, site = self._machine, self._machine.site
-        state = machine.nodes
+        """Return the problem of placing jobs, the `first` of which must be, each in its set."""
+        state, site = self._machine.nodes, self._machine.site
         kinds, allowed = _kinds(sets)
         switches = None if self._switches is None else self._switches[nodes].tolist()
         is_left_out = self.then == "none" or (self.then == "switches" and switches is None)
@@ -233,8 +228,8 @@ def _who(jobs: Sequence[int], system: System) -> dict[str, list[int]]:
         "queue": system.queue_of,
         "partition": system.partition_of,
     }
-    found = {name: [of(job) for job in jobs] for name, of in columns.items()}
-    return {name: [-1 if one is None else one for one in of] for name, of in found.items()}
+    known = {name: map(of, jobs) for name, of in columns.items()}
+    return {name: [-1 if one is None else one for one in of] for name, of in known.items()}
 
 
 def _switches(site: Site) -> NDArray[np.object_] | None:

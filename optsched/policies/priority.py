@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.policies.reservation import backfill, promise, reserve
-from optsched.policies.site.partition_queues import queues_of
+from optsched.policies.reservation import QueuePolicy, backfill, promise, reserve
 from optsched.registry import policies
-from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
 from optsched.traces.trace import UNKNOWN
-
-if TYPE_CHECKING:
-    from optsched.policies._line_decisions import QueueDecisions
 
 Column = NDArray[np.float64]
 SERIAL = 1e-9
@@ -43,7 +38,7 @@ class Waiting(NamedTuple):
 
 
 @dataclass
-class PriorityOrder(Policy):
+class PriorityOrder(QueuePolicy):
     """Waiting jobs start in order of a score, the lowest first; ties by submission.
 
     Parameters
@@ -56,17 +51,13 @@ class PriorityOrder(Policy):
 
     backfill: Literal["none", "easy"] = "none"
 
-    machines = frozenset({"nodes", "site"})
-
-    def begin(self, system: System) -> None:
-        """Prepare for the machine."""
-        self._promised: Mapping[int, float] = {}
-        self._queues = queues_of(system, backfills=self.backfill == "easy")
-        self._line: QueueDecisions | None = None
+    @property
+    def backfills(self) -> bool:
+        """Whether jobs are backfilled."""
+        return self.backfill == "easy"
 
     def decide(self, system: System) -> Iterable[Action]:
         """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
-        backfills = self.backfill == "easy"
         if self._queues is not None:
             yield from self._queues.actions(system, self._in_order(system))
             return
@@ -82,23 +73,11 @@ class PriorityOrder(Policy):
             yield Start(job)
             started += 1
         behind = ordered[started + 1 :]
-        if backfills and behind and machine.free:
+        if self.backfills and behind and machine.free:
             head = ordered[started]
             reservation = reserve(system, head)
             self._promised = promise(self._promised, head, reservation)
             yield from backfill(system, behind, reservation)
-
-    def promised(self, system: System) -> Mapping[int, float]:
-        """Return the first shadow time of each head, since it is one and no job came first."""
-        kept = self._queues or self._line
-        return self._promised if kept is None else kept.promised
-
-    def _on_line(self, run: CompiledRun, **order: Any) -> CompiledDecisions | None:
-        """Bind the decision kernel of a line, with the order of its queue."""
-        from optsched.policies._line_decisions import queue_decisions
-
-        self._line = queue_decisions(run, backfills=self.backfill == "easy", **order)
-        return self._line
 
     def _in_order(self, system: System) -> list[int]:
         """Return the waiting jobs in order."""
@@ -143,14 +122,14 @@ class ScoreOrder(PriorityOrder):
     def begin(self, system: System) -> None:
         """Store the sizes and times of all jobs as arrays."""
         super().begin(system)
-        self._processors = np.array(system.processors, dtype=np.float64)
-        self._requested = np.array(system.requested_time, dtype=np.float64)
-        self._submit = np.array(system.submit, dtype=np.float64)
+        columns = (system.processors, system.requested_time, system.submit)
+        processors, requested, submit = (np.array(one, dtype=np.float64) for one in columns)
+        self._jobs = Waiting(processors, requested, submit, system.now)
 
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
         """Return the scores of waiting jobs."""
-        columns = self._processors[jobs], self._requested[jobs], self._submit[jobs]
-        return self.scores(Waiting(*columns, system.now))
+        processors, requested, submit = (column[jobs] for column in self._jobs[:3])
+        return self.scores(Waiting(processors, requested, submit, system.now))
 
     @abstractmethod
     def scores(self, jobs: Waiting) -> Column:
@@ -166,8 +145,7 @@ class FixedOrder(ScoreOrder):
     def begin(self, system: System) -> None:
         """Score all jobs."""
         super().begin(system)
-        everybody = Waiting(self._processors, self._requested, self._submit, system.now)
-        self._scores = self.scores(everybody)
+        self._scores = self.scores(self._jobs)
 
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
         """Return the scores of waiting jobs."""
@@ -204,7 +182,7 @@ class WaitOrder(ScoreOrder):
         is_own = own.scores is WaitOrder.scores and own.scores_now is WaitOrder.scores_now
         if self._queues is not None or not is_own:
             return None
-        unit, weight = self.terms(self._processors, self._requested)
+        unit, weight = self.terms(*self._jobs[:2])
         return self._on_line(run, power=self.power, unit=unit, weight=weight)
 
 

@@ -1,12 +1,16 @@
-"""Reservation of a blocked job by number of processors, and backfilling around it."""
+"""Queues on a line or a site: the reservation of a blocked job, and backfilling around it."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Generator, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from optsched.simulator.actions import Action, Start
+from optsched.policies._line import QueueDecisions, queue_decisions
+from optsched.policies.site.partition_queues import PartitionQueues, queues_of
+from optsched.simulator.compiled_decisions import CompiledRun
+from optsched.simulator.policy import Action, Policy, Start
 from optsched.simulator.system import System
 
 
@@ -70,3 +74,33 @@ def backfill(
         if not free:
             break
     return reservation if extra == reservation.extra else reservation._replace(extra=extra)
+
+
+class QueuePolicy(Policy):
+    """Base of the policies that start the jobs of one queue in order, with or without backfilling.
+
+    On a site there is a queue for each partition, or set of partitions that share nodes.
+    """
+
+    machines = frozenset({"nodes", "site"})
+
+    @property
+    @abstractmethod
+    def backfills(self) -> bool:
+        """Whether later jobs may start that do not delay the first one that does not fit."""
+
+    def begin(self, system: System) -> None:
+        """Prepare for the machine, and forget the reservation."""
+        self._promised: Mapping[int, float] = {}
+        self._queues: PartitionQueues | None = queues_of(system, backfills=self.backfills)
+        self._line: QueueDecisions | None = None
+
+    def promised(self, system: System) -> Mapping[int, float]:
+        """Return the first shadow time of each head, since it is one and no job came first."""
+        kept = self._queues or self._line
+        return self._promised if kept is None else kept.promised
+
+    def _on_line(self, run: CompiledRun, **order: Any) -> QueueDecisions | None:
+        """Bind the decision kernel of a line, with the order of its queue."""
+        self._line = queue_decisions(run, backfills=self.backfills, **order)
+        return self._line

@@ -23,10 +23,9 @@ from optsched.models.threshold_allocation.presolve import penalty_within
 from optsched.models.threshold_allocation.problem import GOALS, units
 from optsched.policies import _sharing
 from optsched.policies._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
-from optsched.simulator.chosen_solvers import ChosenSolver
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers, Policy
-from optsched.simulator.problem_solver import ProblemSolver
+from optsched.simulator.problem_solver import ChosenSolver, ProblemSolver
 from optsched.simulator.system import System
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import (
@@ -77,11 +76,7 @@ class SharingDecisions(CompiledDecisions):
         self.resources()  # loads the kernels
 
     def _job_numbers(self, factors: Sequence[int]) -> JobNumbers:
-        """Return the jobs, after checking the numbers of all problems of the run.
-
-        Each threshold is at least the penalty factor of the job on an empty machine, with its
-        processes spread evenly.
-        """
+        """Return the jobs, after checking the numbers of all problems of the run."""
         trace, machine, (unit, _) = self._run.trace, self._machine, units(self._capacity)
         demand = read_only(np.ascontiguousarray(demands(trace, machine).T))
         asked = trace.processors.astype(np.int64)
@@ -89,7 +84,7 @@ class SharingDecisions(CompiledDecisions):
         excess = np.maximum(-(-asked // machine.nodes)[:, None] * demand - self._capacity, 0)
         least = 1000 + np.ceil(1000 * (excess / self._capacity).sum(axis=1)).astype(np.int64)
         thresholds = np.full((len(asked), 1), -1)
-        if factors:
+        if factors:  # each at least that of the job alone, with its processes spread evenly
             thresholds = np.maximum(np.array(factors), least[:, None])
         self._check_numbers(walltime, demand, int(thresholds[np.argmax(least)][-1]))
         limits = np.array(
@@ -105,11 +100,8 @@ class SharingDecisions(CompiledDecisions):
     def _check_numbers(
         self, walltime: NDArray[np.int64], demand: NDArray[np.int64], threshold: int
     ) -> None:
-        """Check the largest problem that can be posed, in place of every problem.
-
-        At worst, the job has the largest numbers of all jobs, behind a running job and a
-        reservation whose limits were raised on full nodes.
-        """
+        """Check the largest problem that can be posed, in place of every problem."""
+        # at worst behind a running job and a reservation, with limits raised on full nodes
         machine, most, (unit, scale) = self._machine, demand.max(axis=0), units(self._capacity)
         worst = self._given | {"asked": machine.size, "walltime": int(walltime.max())}
         worst["threshold"] = None if threshold < 0 else threshold
@@ -254,20 +246,12 @@ class Sharing(Policy):
         *,
         by_slowdown: bool = False,
     ) -> CompiledDecisions:
-        """Bind the decision kernel to a run, with empty nodes and without a reservation.
-
-        Thresholds are in thousandths, ascending; none for no limit. The second goal is that of the
-        place at the start found, if it is sought. `by_slowdown`: jobs choose the threshold with the
-        least slowdown, and are ranked by penalty.
-        """
-        from optsched.policies._sharing import ASK
-        from optsched.policies._sharing_table import Rule
-
+        """Bind the decision kernel to a run; thresholds are in thousandths, none for no limit."""
         rule = Rule(
             by_slowdown=by_slowdown,
             goal=GOALS.index(goal),
             second_goal=-1 if second_goal is None else GOALS.index(second_goal),
-            answer=ASK,
+            answer=_sharing.ASK,
             most_work=math.inf,
             raises=self.limits == "raised",
         )

@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
+from optsched.boxes.box import Box
 from optsched.errors import InputError
+from optsched.machines.torus import Torus
 from optsched.metrics.measure import Group, Measure
-from optsched.policies._preparation import MEASURES, Reason, Scan, forecast
+from optsched.models.migration import Migration, Plan
+from optsched.models.reconfiguration import Arrangement, Reconfiguration
+from optsched.models.torus import LONGEST_SIDE
+from optsched.policies._torus import (
+    MEASURES,
+    BoxReservation,
+    Fitting,
+    InBins,
+    InBoxes,
+    Prepared,
+    Reason,
+    Scan,
+    forecast,
+)
 from optsched.registry import policies
 from optsched.settings import later
-from optsched.simulator.actions import Action, Migrate, Start
-from optsched.simulator.policy import Answers, Policy
+from optsched.simulator.policy import Action, Answers, Migrate, Policy, Start
 from optsched.simulator.system import System
-
-if TYPE_CHECKING:
-    from optsched.boxes.box import Box
-    from optsched.models.migration import Plan
-    from optsched.models.reconfiguration import Arrangement
-    from optsched.policies._preparation import Prepared
-    from optsched.policies._torus_fitting import BoxReservation, Fitting
 
 PLACING = {
     "bins": {"partition-mkp": Answers("migration-based", "direct-placement")},
@@ -36,7 +43,7 @@ MOST_WORTH = 10**7
 """Largest `worth`, more than any job runs, at which objectives stay exact."""
 
 
-Protected = tuple[Sequence["Box"], Collection[int]]
+Protected = tuple[Sequence[Box], Collection[int]]
 """Free routers, as boxes, and running jobs that no migration may touch."""
 
 
@@ -147,10 +154,6 @@ class TorusBoxes(Policy):
 
     def begin(self, system: System) -> None:
         """Begin without reservations, and choose the way of fitting."""
-        from optsched.machines.torus import Torus
-        from optsched.models.torus import LONGEST_SIDE
-        from optsched.policies._torus_fitting import InBins, InBoxes
-
         torus = system.machine
         assert isinstance(torus, Torus)
         if max(torus.shape) > LONGEST_SIDE:
@@ -213,9 +216,6 @@ class TorusBoxes(Policy):
                 yield from self._backfill(system, window)
             return
 
-    def _is_large(self, system: System, job: int) -> bool:
-        return system.processors[job] > self.large
-
     def _fits(self, system: System, job: int) -> bool:
         nodes = system.processors[job]
         return nodes <= self._torus.free and self._fitting.fits_now(self._fitting.routers(nodes))
@@ -255,8 +255,6 @@ class TorusBoxes(Policy):
 
     def _reserve(self, system: System) -> BoxReservation:
         """Return the reservation of the queue head, as long as no box is taken, freed or moved."""
-        from optsched.policies._torus_fitting import BoxReservation
-
         head, changes = system.queue[0], self._torus.boxes.changes
         if self._scan is not None and (prepared := self._scan.prepared.get(head)) is not None:
             return BoxReservation(prepared.at, lambda: prepared.box)
@@ -268,13 +266,10 @@ class TorusBoxes(Policy):
     def _admit_large(
         self, system: System, window: Sequence[int], blocked: bool
     ) -> Generator[Action, None, bool]:
-        """Migrate running jobs for the first large job of the window, if that frees a box.
-
-        If the queue head is `blocked`, it has a reservation, which stays as it is.
-        """
+        """Migrate running jobs for the first large job, unless that moves a blocked head."""
         torus, place = self._torus, self._first_large(system, window)
         job = window[place]
-        if not self._is_large(system, job) or system.processors[job] > torus.free:
+        if system.processors[job] <= self.large or system.processors[job] > torus.free:
             return False
         if self._no_plan[:2] == (job, place) and torus.free <= self._no_plan[2]:
             return False
@@ -296,10 +291,9 @@ class TorusBoxes(Policy):
     def _beside(
         self, system: System, window: Sequence[int], place: int, is_behind: bool
     ) -> list[int]:
-        """Return the jobs that may start with the large one at a place of the window.
+        """Return the jobs up to the next large one that may start with that at a place.
 
-        They are the other jobs of the window up to the next large one. If the large job is behind a
-        blocked queue head, they are the head and jobs that may be backfilled.
+        Behind a blocked queue head, they are the head and jobs that may be backfilled.
         """
         large = window[place]
         left = self._torus.free - system.processors[large]
@@ -317,10 +311,7 @@ class TorusBoxes(Policy):
         return [job for job in others if system.processors[job] <= left]
 
     def _kept(self, system: System, blocked: bool) -> Protected:
-        """Return the free routers, as boxes, and the running jobs that no migration may touch.
-
-        They are those of the reserved boxes of a `blocked` queue head and of prepared jobs.
-        """
+        """Return what is protected for a `blocked` queue head and for prepared jobs."""
         boxes = [self._reserve(system).box] if blocked else []
         if self._scan is not None:
             boxes += [prepared.box for prepared in self._scan.prepared.values()]
@@ -365,14 +356,10 @@ class TorusBoxes(Policy):
             "running_jobs": tuple([system.job_id[one] for one in running]),
         }
         if self.worth is None:
-            from optsched.models.migration import Migration
-
             label = system.job_id[jobs[0]]
             found = system.pose(Migration.trusted(**fields, incoming=nodes[0], incoming_job=label))
             boxes = [] if found is None else [found.place]
         else:
-            from optsched.models.reconfiguration import Reconfiguration
-
             profits = list(nodes)
             if len(jobs) > 1:
                 profits[1] += sum(profits[1:])

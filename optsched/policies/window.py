@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -17,10 +16,9 @@ from optsched.models.window_mkp import WindowMKP
 from optsched.models.window_mkp.problem import choice_among
 from optsched.policies import _window
 from optsched.registry import policies
-from optsched.simulator.chosen_solvers import ChosenSolver
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers, Policy
-from optsched.simulator.problem_solver import ProblemSolver
+from optsched.simulator.problem_solver import ChosenSolver, ProblemSolver
 from optsched.solvers.result import Status
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound, quick_nodes
 from optsched.solvers.window_mkp.greedy import Greedy
@@ -42,13 +40,7 @@ class WindowDecisions(CompiledDecisions):
         times, nodes = run.core.requested, run.machine.size
         self._state = _window.new_state(processors, times, nodes, rule, np.array(most_nodes))
         self._counts, self.places = self._state.counts[0], self._state.held
-        if run.is_alone:
-            core = run.core, run.way, run.news
-            self.run = run.bind(_window.run, *core, self._state, rule, numbers=(0,))
-            self.decide = partial(self.run, 1)
-        else:
-            self.decide = run.bind(_window.decide, self._state, rule, run.news)
-        self.resources()  # loads the kernels
+        self._bind_kernels(run, _window.decide, _window.run, self._state, rule)
 
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Pose the problem that the kernel has left open, and hand it the answer."""
@@ -160,13 +152,11 @@ class Window(Policy):
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions:
         """Bind the decision kernel to a run, with all nodes free."""
-        from optsched.policies._window import ASK, Rule
-
-        rule = Rule(
+        rule = _window.Rule(
             window=self.window,
             repeats=not self.interval,
             backfills=self.backfill == "easy",
             scatters=self.scatter == "head",
-            answer=ASK,
+            answer=_window.ASK,
         )
         return WindowDecisions(rule, run)

@@ -23,8 +23,8 @@ from optsched.machines.torus import Torus
 from optsched.report.page import JOB, NAMES, OUTCOME, write_page
 from optsched.schedule import Migration, Schedule
 from optsched.simulator.job_table import Column, empty, from_pandas, to_arrow
-from optsched.simulator.journal import Journal
 from optsched.simulator.run import Run
+from optsched.simulator.system import Journal
 from optsched.solvers.comparison import Comparison
 from optsched.solvers.comparison.comparing import TOLD
 from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, LATER, RESULT_COLUMNS
@@ -170,7 +170,7 @@ def fill_runs(
 
     from optsched.report.run_comparison import wait_column
     from optsched.report.runs_plots import draw
-    from optsched.simulator.provenance import versions
+    from optsched.simulator.scenario import versions
 
     runs = [
         {"name": run.name, "path": run.path, "config": run.config, "summary": run.summary}

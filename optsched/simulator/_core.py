@@ -8,7 +8,8 @@ and states its actions in `News` alone, so that it need not know the core.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,31 +113,41 @@ class Core(NamedTuple):
     tally: Numbers
 
 
+Named = TypeVar("Named", bound=tuple[Any, ...])
+
+
+@cache
+def _dtypes(kind: type) -> dict[str, Any]:
+    dtypes = {Times: np.float64, Numbers: np.int64, Flags: np.bool_}
+    return {name: dtypes.get(one) for name, one in get_type_hints(kind).items()}
+
+
+def zeroed(kind: type[Named], shape: int | tuple[int, int], /, **given: Any) -> Named:
+    """Return a named tuple of arrays, of which those that are not given are zeros of a shape."""
+    dtypes = _dtypes(kind)
+    return kind(**given, **{one: np.zeros(shape, dtypes[one]) for one in dtypes.keys() - given})
+
+
 def new_core(submit: Times, runtime: Times, requested: Times, admitted: Flags) -> Core:
     """Return the core before the first event; times in seconds, arrays of shape (jobs,)."""
     jobs = len(submit)
     tally = np.zeros(14, dtype=np.int64)
     tally[PHASE] = PICKING
-    return Core(
-        submit,
-        requested,
-        admitted,
+    return zeroed(
+        Core,
+        jobs,
+        submit=submit,
+        requested=requested,
+        admitted=admitted,
         start=np.full(jobs, np.nan),
         end=np.full(jobs, np.nan),
-        paused=np.zeros(jobs),
         work_left=runtime.copy(),
-        works_since=np.zeros(jobs),
         speed=np.ones(jobs),
         share=np.ones(jobs),
         ends_at=np.full(jobs, np.inf),
         estimated_end=np.full(jobs, np.inf),
         untouched=np.ones(jobs, dtype=np.bool_),
-        overruns=np.zeros(jobs, dtype=np.bool_),
-        heap=np.zeros(jobs, dtype=np.int64),
         place=np.full(jobs, NO_JOB),
-        number=np.zeros(jobs, dtype=np.int64),
-        due=np.zeros(jobs, dtype=np.int64),
-        was_due=np.zeros(jobs, dtype=np.bool_),
         wakes=np.zeros(2 * jobs + 2),  # of a policy that sets one for each reservation at most
         clock=np.array([-np.inf, np.inf, -np.inf, 0.0, np.inf, np.inf, np.inf]),
         tally=tally,
@@ -145,17 +156,10 @@ def new_core(submit: Times, runtime: Times, requested: Times, admitted: Flags) -
 
 def new_news(jobs: int) -> News:
     """Return news with room for the actions of a decision."""
-    actions = 8 * jobs + 1024
-    return News(
-        now=np.zeros(1),
-        ended=np.zeros(jobs, dtype=np.int64),
-        submitted=np.zeros(jobs, dtype=np.int64),
-        rejected=np.zeros(jobs, dtype=np.int64),
-        kind=np.zeros(actions, dtype=np.int64),
-        job=np.zeros(actions, dtype=np.int64),
-        value=np.zeros(actions),
-        counts=np.zeros(5, dtype=np.int64),
-    )
+    counts, actions = np.zeros(5, dtype=np.int64), 8 * jobs + 1024
+    kind, job = np.zeros((2, actions), dtype=np.int64)
+    value = np.zeros(actions)
+    return zeroed(News, jobs, now=np.zeros(1), kind=kind, job=job, value=value, counts=counts)
 
 
 @kernel(allocates=False)
@@ -317,13 +321,6 @@ def submit_next(core: Core, news: News) -> None:
 
 
 @kernel(allocates=False)
-def add_timer(core: Core, time: float) -> None:
-    """Set a timer."""
-    add(core.wakes, core.tally[WAKES], time)
-    core.tally[WAKES] += 1
-
-
-@kernel(allocates=False)
 def request_decision(core: Core, way: Way, time: float) -> None:
     """Have a decision made when the last one is over, and at a tick if any."""
     time = max(time, core.clock[BUSY_UNTIL])
@@ -351,7 +348,8 @@ def act(core: Core, way: Way, news: News) -> bool:
         elif kind == SHARE:
             set_share(core, way, job, value)
         elif kind == WAKE:
-            add_timer(core, value)
+            add(core.wakes, tally[WAKES], value)
+            tally[WAKES] += 1
         elif kind == LIMIT:
             core.requested[job] = value
         tally[ACTED] += 1

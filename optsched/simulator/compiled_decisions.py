@@ -15,8 +15,8 @@ import numpy as np
 from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
-from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Action, Start, Wake
 from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
@@ -153,6 +153,15 @@ class CompiledDecisions(ABC):
     answers: bool = False
     states_places: bool = True
     places: Any = None
+
+    def _bind_kernels(self, run: CompiledRun, decide: Kernel, loop: Kernel, *given: Any) -> None:
+        """Bind the kernels of `decide` and `run`, which take the same state and settings."""
+        if run.is_alone:
+            self.run = run.bind(loop, run.core, run.way, run.news, *given, numbers=(0,))
+            self.decide = partial(self.run, 1)
+        else:
+            self.decide = run.bind(decide, *given, run.news)
+        self.resources()  # loads the kernels
 
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Answer the problem that the kernel has left open, in the state of the kernel."""

@@ -20,7 +20,6 @@ from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator import _core
-from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
 from optsched.simulator.compiled_decisions import (
     CompiledDecisions,
     CompiledRun,
@@ -28,14 +27,13 @@ from optsched.simulator.compiled_decisions import (
     worth_compiling,
 )
 from optsched.simulator.execution import ExecutionModel, Speeds
-from optsched.simulator.holds import Holds
-from optsched.simulator.policy import Policy, is_extended
-from optsched.simulator.system import System
+from optsched.simulator.policy import Action, Migrate, Move, Policy, Share, Start, Wake, is_extended
+from optsched.simulator.system import Holds, System
 from optsched.simulator.user_code import refused
 
 if TYPE_CHECKING:
-    from optsched.simulator.journal import Journal
     from optsched.simulator.problem_solver import ProblemSolver
+    from optsched.simulator.system import Journal
     from optsched.traces.trace import Trace
 
 
@@ -183,7 +181,7 @@ class Engine:
                 _core.LET_GO: self._let_go,
                 _core.EXPIRED: self._expire,
                 _core.WOKEN: self._wake,
-                _core.SETTLED: self._settle,
+                _core.SETTLED: lambda: self.observe and self.observe(self),
             }
             return
         self._reject_too_large()
@@ -306,10 +304,6 @@ class Engine:
             tally, queue = self.core.tally, self.system.queue
             waiting = len(queue) if self._is_followed else int(tally[_core.WAITING])
             self.progress(int(tally[_core.NEXT]) - waiting, self.system.now)
-
-    def _settle(self) -> None:
-        assert self.observe is not None
-        self.observe(self)
 
     def _decide(self) -> None:
         system, problem_solver, core = self.system, self.problem_solver, self.core

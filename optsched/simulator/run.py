@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any
-
-from optsched.documentation import first_line
-from optsched.errors import InputError
-from optsched.registry import pictures
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
+from optsched.documentation import first_line
+from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.machines.texts import Texts
 from optsched.metrics.jobs import (
@@ -34,18 +25,19 @@ from optsched.metrics.jobs import (
     why_rejected,
 )
 from optsched.metrics.measure import Metric
-from optsched.registry import display_of
+from optsched.registry import display_of, pictures
 from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionReport
-from optsched.simulator.holds import NEVER, Holds
 from optsched.simulator.job_table import Column, constant, repeated, spread, to_pandas, whole
-from optsched.simulator.journal import Journal
-from optsched.simulator.problem_solver import mishaps, never_answered
+from optsched.simulator.problem_solver import mishaps
+from optsched.simulator.system import NEVER, Holds, Journal
+from optsched.solvers.result import Status
 from optsched.traces.requests import OWNERS, TEXT_OF
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 class Plots:
@@ -213,7 +205,7 @@ class Run:
     @property
     def never_answered(self) -> bool:
         """Whether problems were posed and the solver failed on every one."""
-        return bool(self.problems["time"]) and never_answered(self.decisions)
+        return {*self.problems["status"]} == {Status.ERROR}
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:

@@ -1,4 +1,4 @@
-"""Scenarios: all that determines a run, with each option declared once.
+"""Scenarios: all that determines a run, with each option declared once, and the config of a run.
 
 `optsched.simulate`, the options of the command line, the keys of a sweep file, ``run.json`` and the
 command that repeats a run derive from the fields of `Scenario`. A new option is a new field: type,
@@ -7,29 +7,38 @@ default, entry in the docstring, and an `Option` in the metadata.
 
 from __future__ import annotations
 
+import hashlib
+import platform
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from enum import StrEnum
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from optsched import registry
 from optsched.documentation import parameters
 from optsched.errors import InputError, brief
+from optsched.files import json_text
 from optsched.machines.machine import Machine
-from optsched.numbers import check_seed
-from optsched.registry import ClassInFile
-from optsched.settings import configure_parts
-from optsched.simulator.chosen_solvers import SolverChoice
+from optsched.numbers import check_seed, counted
+from optsched.registry import ClassInFile, origin_of
+from optsched.settings import configure_parts, has_plain_settings, values_of
 from optsched.simulator.engine import EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.simulator.problem_solver import Ties
+from optsched.simulator.problem_solver import ProblemSolver, SolverChoice, Ties
+from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import as_budget, checked_seed
 from optsched.traces.cleaning import Days, Span, span_of
-from optsched.traces.trace import Trace
+from optsched.traces.trace import UNKNOWN, Trace
 from optsched.traces.transformations import check_load, check_shake
+from optsched.version import __version__
 
 
 class Option(NamedTuple):
@@ -91,6 +100,9 @@ TRACE = Option(
     help="A trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz) or a name "
     "(see `optsched list traces`).",
 )
+
+
+FLAGS = ("unknown_negative", "charge_decisions", "check", "journal")
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,23 +247,19 @@ class Scenario:
     progress: Callable[[int, float], None] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.policy, Policy | ClassInFile | str):
-            expected = "expected a policy or the name of one"
-            raise InputError(f"{brief(self.policy)}; {expected}", field="policy")
-        if not isinstance(self.settings, Mapping | None):
-            expected = "expected a mapping of names to values"
-            raise InputError(f"{self.settings!r}; {expected}", field="settings")
-        if not isinstance(self.execution, ExecutionModel | ClassInFile | str | None):
-            expected = "expected an execution model or the name of one"
-            raise InputError(f"{brief(self.execution)}; {expected}", field="execution")
-        for name in ("unknown_negative", "charge_decisions", "check", "journal"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise InputError(f"{value!r}; expected True or False", field=name)
-        if not isinstance(self.compiled_from, int | None):
-            expected = "expected a number of jobs"
-            raise InputError(f"{self.compiled_from!r}; {expected}", field="compiled_from")
-        if not (self.progress is None or callable(self.progress)):
-            raise InputError(f"{self.progress!r}; expected a function", field="progress")
+        of_model = "an execution model or the name of one"
+        checks: tuple[tuple[str, Any, str], ...] = (
+            ("policy", Policy | ClassInFile | str, "a policy or the name of one"),
+            ("settings", Mapping | None, "a mapping of names to values"),
+            ("execution", ExecutionModel | ClassInFile | str | None, of_model),
+            *((flag, bool, "True or False") for flag in FLAGS),
+            ("compiled_from", int | None, "a number of jobs"),
+            ("progress", Callable | None, "a function"),
+        )
+        for name, kinds, expected in checks:
+            if not isinstance(value := getattr(self, name), kinds):
+                shown = brief(value) if name in ("policy", "execution") else repr(value)
+                raise InputError(f"{shown}; expected {expected}", field=name)
         counts = {"capture every": self.capture_every}
         if self.large_from is not None:
             counts["large from"] = self.large_from
@@ -408,3 +416,141 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return list(value) if isinstance(value, tuple) else value
+
+
+PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib", "jinja2")
+"""Packages whose version may change the bytes of a run folder."""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that a run depends on."""
+    own = {"optsched": __version__, "python": platform.python_version()}
+    return own | {package: _version(package) for package in PACKAGES}
+
+
+_version = cache(version)  # looking it up takes longer than simulating a small trace
+
+
+def workload_sha256(trace: Trace) -> str:
+    """Return the SHA-256 of the columns of a trace that a simulation reads."""
+    digest = hashlib.sha256()
+    for column in (trace.submit, trace.runtime, trace.requested_time, trace.processors):
+        digest.update(column.astype("<f8").tobytes())
+    for name, column in sorted(trace.annotations.items()):
+        digest.update(name.encode())
+        digest.update(column.astype("<f8").tobytes())
+    if (trace.wait != UNKNOWN).any():
+        digest.update(b"wait")
+        digest.update(trace.wait.astype("<f8").tobytes())
+    if "partition_name" in trace.texts:  # partitions have limits
+        digest.update(trace.stated_time.astype("<f8").tobytes())
+    for name, texts in sorted(trace.texts.items()):
+        digest.update(f"{name}:{json_text(texts.tolist())}".encode())
+    return digest.hexdigest()
+
+
+def describe(
+    scenario: Scenario,
+    source: Trace,
+    trace: Trace,
+    machine: Machine,
+    policy: Policy,
+    execution: ExecutionModel | None,
+    problem_solver: ProblemSolver,
+) -> dict[str, Any]:
+    """Return the config of a run of the jobs `trace` of `source`."""
+    config = {
+        "trace": source.published or (source.name if source.path is None else str(source.path)),
+        "trace_sha256": source.sha256,
+        "demands_sha256": source.demands_sha256,
+        "workload_sha256": workload_sha256(trace),
+        "machine": machine.spec,
+        "policy": policy.name,
+        "settings": values_of(policy),
+        "execution": None if execution is None else execution.name,
+        "execution_settings": {} if execution is None else values_of(execution),
+        **scenario.recorded(),
+        **problem_solver.config,
+        **_files(policy, execution, *(chosen.solver for chosen in problem_solver.solvers.values())),
+        "versions": versions(),
+    }
+    if ignored := _ignored(trace, machine):
+        config["ignored"] = ignored
+    known = _is_named(policy, registry.policies) and (
+        execution is None or _is_named(execution, registry.executions)
+    )
+    from_file = source.path is not None or scenario.workload is not None
+    repeatable = from_file and known and _names_solvers(problem_solver)
+    config["repeat"] = _command(config) if repeatable else None
+    return config
+
+
+def _ignored(trace: Trace, machine: Machine) -> list[str]:
+    """Return the constraints of the trace that the run ignores, with the numbers of jobs."""
+    found = []
+    stated = trace.texts.get("dependency", np.full(len(trace), "", dtype=object)) != ""
+    if not machine.follows_requests:
+        begins = np.zeros(len(trace), dtype=bool)
+        for name in ("begin", "eligible"):
+            if name in trace.annotations:
+                begins |= trace.annotations[name] > trace.submit
+        for what, jobs in (("dependencies", stated), ("begin times", begins & ~stated)):
+            if number := int(jobs.sum()):
+                where = f"{machine.spec} does not model them, a site does"
+                found.append(f"{what} of {counted(number, 'job')} ignored: {where}")
+    if number := int(((trace.preceding_job != UNKNOWN) & (trace.preceding_job > 0)).sum()):
+        where = "no machine models them (columns 17 and 18 of SWF)"
+        found.append(f"preceding jobs of {counted(number, 'job')} ignored: {where}")
+    found += [
+        f"dependencies of {counted(number, 'job')} not read"
+        for what, number in trace.oddities.items()
+        if "not used" in what and "depend" in what
+    ]
+    return found
+
+
+def _files(*parts: Any) -> dict[str, Any]:
+    """Return the user's files that parts of a run come from, under one key if there are any."""
+    origins = [origin_of(type(part)) for part in parts]
+    files = {origin.file: origin.sha256 for origin in origins if origin is not None}
+    return {"files": files} if files else {}
+
+
+def _is_named(part: Any, kind: registry.Registry[Any]) -> bool:
+    """Return whether a command can state a policy or an execution model, with its settings."""
+    in_file = origin_of(type(part)) is not None
+    is_registered = part.name in kind and kind[part.name] is type(part)
+    return (in_file or is_registered) and has_plain_settings(type(part))
+
+
+def _names_solvers(problem_solver: ProblemSolver) -> bool:
+    """Return whether a command can name the solvers, as none was built with options."""
+    for chosen in problem_solver.solvers.values():
+        if origin_of(type(chosen.solver)) is not None and not chosen.profile.options:
+            continue
+        try:
+            _, profile = find_solver(chosen.name)
+        except InputError:
+            return False
+        if profile.options != chosen.profile.options:
+            return False
+    return True
+
+
+def _command(config: Mapping[str, Any]) -> str:
+    """Return the command that repeats a run."""
+    stated = dict(config)
+    stated["settings"] = config["settings"] | config["execution_settings"]
+    for limit, value in zip(BUDGET, (config["budget"] or {}).values()):
+        stated[limit.name] = value
+    if config["capture_every"] is not None:
+        stated["capture"] = "SNAPSHOTS"
+    words = ["optsched", "simulate", *([] if config["workload"] else [config["trace"]])]
+    for name, option in OPTIONS.items():
+        if name != "trace":
+            words += option.words(stated.get(name))
+    if config["demands_sha256"] is not None:
+        words += ["--demands-sha256", config["demands_sha256"]]
+    for file, sha256 in config.get("files", {}).items():
+        words += ["--file-sha256", f"{file}={sha256}"]
+    return shlex.join([*words, "-o", "DIR"])

@@ -19,9 +19,8 @@ from optsched.files import json_text
 from optsched.numbers import counted
 from optsched.registry import place_of
 from optsched.schedule import Schedule
-from optsched.simulator.actions import Action, Start
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Action, Policy, Start
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.numbers import counted, whole_number
-from optsched.policies.site import _limited
+from optsched.policies.site import _tables
 from optsched.simulator.engine import Engine
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems
@@ -630,7 +630,7 @@ class Future:
         return ((one, there),)
 
     @cached_property
-    def limited(self) -> _limited.Limited | None:
+    def limited(self) -> _tables.Limited | None:
         """What the rows take of limits, and what these have left; None if nothing is limited."""
         first, entries = [0], list[tuple[int, int, bool]]()
         number: dict[tuple[str, str, str], int] = {}
@@ -658,7 +658,7 @@ class Future:
             return None
         columns = np.array(entries, dtype=np.int64).reshape(-1, 3).T.copy()
         rest = np.array(left, dtype=np.int64)
-        return _limited.Limited(np.array(first), columns[0], columns[1], columns[2] > 0, rest)
+        return _tables.Limited(np.array(first), columns[0], columns[1], columns[2] > 0, rest)
 
     def _counted(
         self, row: Row, job: QueuedJob

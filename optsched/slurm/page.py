@@ -24,7 +24,7 @@ from optsched.report.page import (
     duration,
     share,
 )
-from optsched.simulator.provenance import versions
+from optsched.simulator.scenario import versions
 from optsched.sites.site import some
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.defragmentation import Defragmentation

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from optsched.machines.site import SiteMachine
 from optsched.policies.conservative import Conservative, NodeReservations
 from optsched.policies.priority import Column, PriorityOrder
-from optsched.policies.site import _limited, _reservations
-from optsched.simulator.actions import Action, Start
+from optsched.policies.site import _reservations, _tables
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
 from optsched.sites.parts import Ints
 from optsched.sites.requests import Chunks, Queues, Requests, Windows
@@ -31,16 +31,16 @@ Floats = NDArray[np.float64]
 class Gate:
     """Lets the waiting jobs into the queue that limits admit, in order of the rows."""
 
-    def __init__(self, limited: _limited.Limited) -> None:
+    def __init__(self, limited: _tables.Limited) -> None:
         self._limited = limited._replace(left=limited.left.copy())
         self._outside = list[int]()
 
     def admit(self, system: System) -> list[int]:
         """Return the jobs that come into the queue now."""
         ended = np.array(system.ended, dtype=np.int64)
-        _limited.give_back(self._limited, ended, len(ended))
+        _tables.give_back(self._limited, ended, len(ended))
         rows = np.array(sorted([*self._outside, *system.submitted]), dtype=np.int64)
-        count = _limited.admit(self._limited, rows, len(rows))
+        count = _tables.admit(self._limited, rows, len(rows))
         self._outside = rows[count:].tolist()
         found: list[int] = rows[:count].tolist()
         return found

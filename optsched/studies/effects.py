@@ -38,8 +38,7 @@ from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted, on_file, written
 from optsched.report import style
 from optsched.report.page import Cell, Figure, Page, Section, Table, cell, compact, write_page
-from optsched.simulator.provenance import versions
-from optsched.simulator.scenario import OPTIONS
+from optsched.simulator.scenario import OPTIONS, versions
 from optsched.studies.claims import FAILS, HOLDS, MARKS, NOTHING, OPEN, Claim, Region
 from optsched.studies.figures import claims_panel
 from optsched.studies.intervals import (

@@ -31,7 +31,7 @@ from optsched.files import (
 )
 from optsched.folders import Expected, read_object
 from optsched.numbers import counted
-from optsched.simulator.provenance import versions as installed
+from optsched.simulator.scenario import versions as installed
 from optsched.studies.folder import (
     FRAME,
     PAGE,

@@ -23,15 +23,15 @@ from optsched.machines.site import SiteMachine
 from optsched.numbers import LARGEST, check_seed
 from optsched.registry import ClassInFile, find_class, names_class, origin_of
 from optsched.settings import naming_values_of, settings_of
-from optsched.simulator.chosen_solvers import (
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Policy
+from optsched.simulator.problem_solver import (
     ChosenSolver,
     SolverChoice,
     choose_solvers,
     names_models,
     read_models,
 )
-from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Policy
 from optsched.simulator.scenario import OPTIONS, Option, Scenario, check_use, configure, from_words
 from optsched.sites.site_file import site_text
 from optsched.solvers.finding import Profile, find_solver

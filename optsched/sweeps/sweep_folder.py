@@ -36,9 +36,8 @@ from optsched.report.pictures.gantt import read_charts
 from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.runs_plots import draw
 from optsched.report.saved import read_run
-from optsched.simulator.provenance import versions
 from optsched.simulator.run import Run
-from optsched.simulator.scenario import OPTIONS
+from optsched.simulator.scenario import OPTIONS, versions
 
 if TYPE_CHECKING:
     import pandas as pd

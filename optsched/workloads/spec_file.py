@@ -13,7 +13,7 @@ from optsched.files import write_text
 from optsched.registry import workloads
 from optsched.text_files import read_toml
 from optsched.traces.trace import Trace
-from optsched.workloads.trace_fit import WorkloadFit
+from optsched.workloads.hyper_erlang import WorkloadFit
 from optsched.workloads.workload_model import WorkloadModel
 
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from optsched.traces.catalogue import find_log
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-from optsched.workloads.hyper_erlang import HyperErlang, HyperErlangClasses
+from optsched.workloads.hyper_erlang import HyperErlang, HyperErlangClasses, fit_workload
 from optsched.workloads.spec_file import read_workload
-from optsched.workloads.trace_fit import fit_workload
 
 Own = Mapping[str, Any]
 Workload = dict[str, str]

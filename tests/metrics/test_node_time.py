@@ -22,8 +22,7 @@ from optsched.machines.torus import Torus
 from optsched.metrics.node_time import PARTS, free_box_holds, node_time
 from optsched.report.saved import save
 from optsched.schedule import Migration, Schedule, State
-from optsched.simulator.actions import Migrate, Start
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Migrate, Policy, Start
 
 LINE = Torus((1, 1, 10), wrap=(True, True, False))
 RING = Torus((1, 1, 10))

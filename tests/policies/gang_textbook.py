@@ -13,7 +13,7 @@ from optsched.column_sets import ColumnSet, loads
 from optsched.machines.matrix import Matrix, Slice
 from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.policies.gang import Gang
-from optsched.simulator.actions import Action, Move, Share, Start, Wake
+from optsched.simulator.policy import Action, Move, Share, Start, Wake
 from optsched.simulator.system import System
 
 Sharing = Callable[[Mapping[int, Slice], Sequence[ColumnSet], float], dict[int, float]]

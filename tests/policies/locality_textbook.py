@@ -14,7 +14,7 @@ import numpy as np
 from optsched.machines.cluster import Cluster, Cores
 from optsched.models.data_placement import DataPlacement
 from optsched.policies.locality import Locality
-from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.policy import Action, Start, Wake
 from optsched.simulator.system import System
 
 Core = tuple[int, int]

@@ -16,7 +16,7 @@ import numpy as np
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
-from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.policy import Action, Start, Wake
 from optsched.simulator.system import System
 
 

@@ -18,7 +18,7 @@ from optsched.machines._line_nodes import nodes_of
 from optsched.machines.nodes import Nodes
 from optsched.machines.torus import Torus
 from optsched.policies import _line
-from optsched.policies._line_decisions import is_line
+from optsched.policies._line import is_line
 from optsched.policies.easy import Easy
 from optsched.policies.priority import FixedOrder
 from optsched.simulator import compiled_decisions

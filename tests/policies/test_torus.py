@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from optsched import load_snapshot, simulate
 from optsched.errors import InputError
-from optsched.policies._preparation import Reason, Scan
+from optsched.policies._torus import Reason, Scan
 from optsched.policies.torus import TorusBoxes
 from optsched.solvers.migration.position_search import PositionSearch
 from optsched.traces.cleaning import clean

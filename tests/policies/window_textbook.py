@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.policies.window import Window
-from optsched.simulator.actions import Action, Start
+from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
 
 Nodes = set[int]

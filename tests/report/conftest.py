@@ -12,8 +12,7 @@ import pytest
 from optsched import simulate
 from optsched.boxes.box import Box
 from optsched.report import style
-from optsched.simulator.actions import Action, Migrate, Start, Wake
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Action, Migrate, Policy, Start, Wake
 from optsched.simulator.system import System
 
 

@@ -9,8 +9,7 @@ import pytest
 from optsched import simulate
 from optsched.boxes.box import Box
 from optsched.report.pictures.nodes import Histogram
-from optsched.simulator.actions import Start
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Policy, Start
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from optsched.errors import InputError
-from optsched.simulator.chosen_solvers import choose_solvers, text_of
 from optsched.simulator.policy import Answers
+from optsched.simulator.problem_solver import choose_solvers, text_of
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Budget
 

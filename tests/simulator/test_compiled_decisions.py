@@ -26,10 +26,9 @@ from optsched.simulator._core import (
     set_speed,
     tell,
 )
-from optsched.simulator.actions import Start
 from optsched.simulator.compiled_decisions import CompiledDecisions
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Policy, Start
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 

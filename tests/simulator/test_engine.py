@@ -13,9 +13,8 @@ from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError
 from optsched.policies.fcfs import FCFS
 from optsched.simulator import compiled_decisions
-from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Action, Policy, Start, Wake
 from optsched.simulator.system import System
 
 

@@ -15,10 +15,10 @@ from optsched.policies.easy import Easy
 from optsched.policies.fcfs import FCFS
 from optsched.policies.priority import SJF
 from optsched.schedule import State
-from optsched.simulator.actions import Start
 from optsched.simulator.engine import Engine
-from optsched.simulator.invariants import InvariantChecker, InvariantError
+from optsched.simulator.policy import Start
 from optsched.simulator.problem_solver import NoProblems
+from optsched.simulator.simulate import InvariantChecker, InvariantError
 from optsched.sites.site import Site
 
 

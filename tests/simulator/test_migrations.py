@@ -13,8 +13,7 @@ from optsched import simulate
 from optsched.boxes.box import Box
 from optsched.errors import InputError
 from optsched.executions.migration import MigrationDelay
-from optsched.simulator.actions import Action, Migrate, Start, Wake
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Action, Migrate, Policy, Start, Wake
 from optsched.simulator.system import System
 
 LEFT, RIGHT = Box(0, 0, 0, 1, 1, 1), Box(1, 0, 0, 1, 1, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.simulator.provenance import workload_sha256
+from optsched.simulator.scenario import workload_sha256
 
 
 def test_annotations_are_part_of_what_is_simulated(make_trace):

@@ -29,9 +29,9 @@ from optsched.traces.trace import Trace
 process = Engine.run
 
 def watched(engine):
-    before = list(_line.run.compiled.signatures)
+    before = list(_line.loop.compiled.signatures)
     process(engine)
-    assert before == list(_line.run.compiled.signatures) != []
+    assert before == list(_line.loop.compiled.signatures) != []
 
 Engine.run = watched
 trace = Trace(*[np.arange(1, 50)] * 5)

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from optsched import simulate
 from optsched.column_sets import lowest
 from optsched.machines.matrix import Slice
-from optsched.simulator.actions import Action, Move, Share, Start
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Action, Move, Policy, Share, Start
 from optsched.simulator.system import System
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace

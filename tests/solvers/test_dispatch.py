@@ -9,8 +9,8 @@ import pytest
 from optsched import Budget, registry, solve
 from optsched.errors import InputError
 from optsched.models import GangPacking, PartitionMKP, WindowMKP
-from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.policy import Answers
+from optsched.simulator.problem_solver import choose_solvers
 from optsched.solvers.finding import Dispatch, classes_of, find_solver
 from optsched.solvers.gang_packing.fit_rules import FirstFit
 from optsched.solvers.result import Result, Status

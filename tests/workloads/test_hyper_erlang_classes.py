@@ -11,9 +11,8 @@ from scipy import stats
 
 from optsched.errors import InputError
 from optsched.traces.facts import facts
-from optsched.workloads.hyper_erlang import HyperErlang, HyperErlangClasses, JobClass
+from optsched.workloads.hyper_erlang import HyperErlang, HyperErlangClasses, JobClass, fit_workload
 from optsched.workloads.spec_file import read_workload
-from optsched.workloads.trace_fit import fit_workload
 from optsched.workloads.workload_model import RAISED
 
 FRANKE = read_workload("franke-1999")

@@ -9,7 +9,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Header, Trace
-from optsched.workloads.trace_fit import fit_workload
+from optsched.workloads.hyper_erlang import fit_workload
 
 
 @pytest.fixture(scope="module")

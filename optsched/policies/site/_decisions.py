@@ -22,11 +22,9 @@ from optsched.machines._site_nodes import (
     note_start,
     take,
 )
-from optsched.policies.site._closed import ask_again
 from optsched.policies.site._heads import (
     Candidates,
     Room,
-    Times,
     forget_heads,
     next_beside_heads,
     note_allowed,
@@ -35,25 +33,17 @@ from optsched.policies.site._heads import (
     reserve,
     start_before,
 )
-from optsched.policies.site._running import (
+from optsched.policies.site._tables import (
     Running,
     Shortages,
     add,
+    ask_again,
     drop,
     ease,
     entry_of,
 )
-from optsched.simulator._core import (
-    DONE,
-    N_ENDED,
-    N_REJECTED,
-    N_SUBMITTED,
-    NO_JOB,
-    OPEN,
-    START,
-    News,
-    tell,
-)
+from optsched.simulator import _core
+from optsched.simulator._core import News, Times, tell
 
 
 @by_reference
@@ -105,7 +95,7 @@ class Queues(NamedTuple):
 @kernel(allocates=False)
 def forget_stops(stops: Stops) -> None:
     """Let no job be blocked."""
-    stops.blocked[:] = NO_JOB
+    stops.blocked[:] = _core.NO_JOB
     stops.open[:] = True
     stops.stopped[:] = False
     stops.last[0] = -1.0
@@ -157,7 +147,7 @@ def start(queues: Queues, news: News, job: int, one: int, used: int) -> None:
     """Start a job on the first `used` nodes of the place that was found."""
     place, log = queues.room.place, queues.log
     run(queues, job, one, place, used, news.now[0] + queues.waiting.candidates.requested[job])
-    tell(news, START, job, 0.0)
+    tell(news, _core.START, job, 0.0)
     if len(log.first) > 0:
         note_start(log, job)
         for entry in range(used):
@@ -181,18 +171,18 @@ def finish(queues: Queues, job: int) -> None:
 def hear(queues: Queues, news: News) -> None:
     """Note which jobs have ended, have come, or wait no longer."""
     waiting, stops, counts = queues.waiting, queues.stops, news.counts
-    for at in range(counts[N_ENDED]):
+    for at in range(counts[_core.N_ENDED]):
         finish(queues, news.ended[at])
-    for at in range(counts[N_REJECTED]):
+    for at in range(counts[_core.N_REJECTED]):
         waiting.waits[news.rejected[at]] = False
         waiting.gone[0] += 1
-    if counts[N_ENDED] > 0 or counts[N_REJECTED] > 0:
+    if counts[_core.N_ENDED] > 0 or counts[_core.N_REJECTED] > 0:
         stops.is_kept[0] = False
     if waiting.gone[0] > 0:
         drop_gone(waiting, waiting.behind)
         waiting.number[0] = drop_gone(waiting, waiting.order)
         waiting.gone[0] = 0
-    for new in range(counts[N_SUBMITTED]):
+    for new in range(counts[_core.N_SUBMITTED]):
         job = news.submitted[new]
         waiting.waits[job] = True
         enter(waiting.order, waiting.number[0], waiting.rank, job)
@@ -202,15 +192,12 @@ def hear(queues: Queues, news: News) -> None:
         enter(waiting.candidates.job, new, waiting.backfilling, job)
         if waiting.rank[job] < stops.last[0]:
             stops.is_kept[0] = False
-    waiting.come[0] = counts[N_SUBMITTED]
+    waiting.come[0] = counts[_core.N_SUBMITTED]
 
 
 @kernel(allocates=False)
 def start_in_order(queues: Queues, news: News, backfills: bool) -> int:
-    """Start jobs up to the blocked ones, which become heads where jobs are backfilled.
-
-    Returns the number of candidates to backfill.
-    """
+    """Start jobs up to the blocked ones, which become heads; return how many to backfill."""
     room, waiting, stops, now = queues.room, queues.waiting, queues.stops, news.now[0]
     candidates = waiting.candidates
     if waiting.number[0] == 0:
@@ -276,10 +263,10 @@ def backfill(queues: Queues, news: News, number: int) -> None:
 def decide(queues: Queues, news: News, backfills: bool) -> int:
     """Decide on the jobs that wait; `OPEN` if the log of nodes has to be longer first."""
     if not has_room(queues.log, len(queues.running.held.node)):
-        return OPEN
+        return _core.OPEN
     hear(queues, news)
     backfill(queues, news, start_in_order(queues, news, backfills))
-    return DONE
+    return _core.DONE
 
 
 @kernel(allocates=False)

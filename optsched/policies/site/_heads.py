@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
@@ -33,16 +32,17 @@ from optsched.machines._site_nodes import (
     may_fit,
     most_on,
 )
-from optsched.policies.site._closed import Closed, note_closed
-from optsched.policies.site._running import (
+from optsched.policies.site._tables import (
+    Closed,
     Running,
     Shortages,
     are_listed,
+    change,
     copy,
     is_short,
+    note_closed,
 )
-
-Times = NDArray[np.float64]
+from optsched.simulator._core import Times, zeroed
 
 NO_HEAD = -1
 
@@ -105,28 +105,21 @@ def new_room(asked: Asked, free: Free, queues: int, closed: Closed) -> Room:
     nodes, kinds = len(free.jobs), len(closed.first) - 1
     at_shadow = Free(*(part.copy() for part in free))
     amount, jobs = np.tile(free.amount, (kinds, 1)), np.zeros(kinds * nodes, dtype=np.int64)
-    then = Free(amount, jobs, free.licences, free.total)
-    node, chunks = np.zeros((2, nodes), dtype=np.int64)
-    return Room(
-        *(asked, free, then),
-        np.full(kinds * nodes, NO_HEAD),
-        np.zeros(kinds * nodes, dtype=np.int64),
-        *(no_heads(asked, queues), closed),
-        np.ones(nodes, dtype=bool),
-        *(Place(node, chunks), at_shadow),
-    )
-
-
-def no_heads(asked: Asked, queues: int) -> Heads:
-    """Return the table of the heads of so many queues."""
     number, kept, promises = np.zeros((3, 1), dtype=np.int64)
-    job, before, alternative, own, slack, left = np.zeros((6, queues), dtype=np.int64)
-    promised, promised_before, shadow = np.zeros((3, queues))
     licences = np.zeros((queues, asked.licences.shape[1]), dtype=np.int64)
-    return Heads(
-        number, kept, job, promised, before, promised_before, promises,
-        alternative, own, shadow, slack, left, licences,
-    )  # fmt: skip
+    entries = {"number": number, "kept": kept, "promises": promises, "licences": licences}
+    return Room(
+        asked,
+        free,
+        then=Free(amount, jobs, free.licences, free.total),
+        owner=np.full(kinds * nodes, NO_HEAD),
+        chunks=np.zeros(kinds * nodes, dtype=np.int64),
+        heads=zeroed(Heads, queues, **entries),
+        closed=closed,
+        allowed=np.ones(nodes, dtype=bool),
+        place=zeroed(Place, nodes),
+        at_shadow=at_shadow,
+    )
 
 
 @kernel(allocates=False)
@@ -225,12 +218,7 @@ def count_as_ended(room: Room, head: int, running: Running, at: int, sign: int) 
         node = heads.own[head] * len(room.free.jobs) + held.node[entry]
         if room.owner[node] != head:
             continue
-        for resource in range(then.amount.shape[1]):
-            then.amount[node, resource] += sign * held.chunks[entry] * asked.demand[one, resource]
-        if asked.exclusive[one]:
-            then.jobs[node] = 0 if sign > 0 else -1
-        else:
-            then.jobs[node] -= sign
+        change(asked, then, one, node, held.chunks[entry], sign)
         chunks = most_on(asked, then, reserved, node)
         heads.slack[head] += chunks - room.chunks[node]
         room.chunks[node] = chunks
@@ -337,10 +325,7 @@ def spare_for_heads(room: Room, one: int, own: int, end: float, place: Place) ->
 
 @kernel(allocates=False)
 def most_beside(room: Room, one: int, head: int, there: int, slack: int) -> int:
-    """Return the most chunks of a job on a node of a head at a cost of at most `slack` chunks.
-
-    It may be more than the node holds.
-    """
+    """Return how many chunks of a job, on a node of a head, cost the head at most its slack."""
     asked, then, most = room.asked, room.then, room.asked.chunks[one]
     reserved, keeps = room.heads.alternative[head], room.chunks[there] - slack
     if keeps <= 0:
@@ -424,10 +409,7 @@ def place_beside_heads(room: Room, one: int, own: int, end: float, late: int) ->
 
 @kernel(allocates=False)
 def place_request(room: Room, request: int, own: int, end: float) -> tuple[int, int]:
-    """Place a job by the first of its alternatives that `place_beside_heads` can place.
-
-    Returns the alternative, or `NOWHERE`, and the number of nodes.
-    """
+    """Place a job by its first alternative that can be; return it, or `NOWHERE`, and its nodes."""
     late = count_late(room.heads, end)
     for one in range(room.asked.first[request], room.asked.first[request + 1]):
         used = place_beside_heads(room, one, own, end, late)
@@ -476,10 +458,7 @@ def next_beside_heads(
 
 @kernel(allocates=False)
 def reserve(room: Room, running: Running, candidates: Candidates, job: int, now: float) -> None:
-    """Add a blocked job to the heads, with the alternative that fits first by estimated ends.
-
-    One that never fits is no head.
-    """
+    """Add a blocked job to the heads, with the alternative that fits first, if any ever does."""
     asked, heads, own = room.asked, room.heads, candidates.own[job]
     request, duration = candidates.requests[job], candidates.requested[job]
     first, stop = asked.first[request], asked.first[request + 1]
@@ -518,9 +497,6 @@ def take_beside(room: Room, one: int, own: int, end: float, place: Place, used: 
     for entry in range(used):
         node = own * len(room.free.jobs) + place.node[entry]
         if is_late(heads, room.owner[node], end):
-            for resource in range(then.amount.shape[1]):
-                amount = place.chunks[entry] * asked.demand[one, resource]
-                then.amount[node, resource] -= amount
-            then.jobs[node] = -1 if asked.exclusive[one] else then.jobs[node] + 1
+            change(asked, then, one, node, place.chunks[entry], -1)
             reserved = heads.alternative[room.owner[node]]
             room.chunks[node] = most_on(asked, then, reserved, node)

@@ -15,15 +15,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._ascending import position
 from optsched.machines._site_nodes import Asked, Free, Numbers, Place, is_full, most_on
-from optsched.policies.site._closed import Closed
-
-Times = NDArray[np.float64]
+from optsched.policies.site._tables import Closed, change
+from optsched.simulator._core import Times
 
 NONE = -1
 """In place of a segment: there is none."""
@@ -85,10 +83,7 @@ def new_lines(asked: Asked, free: Free, closed: Closed, jobs: int) -> Lines:
 
 
 def with_licences(asked: Asked) -> Asked:
-    """Return requests in which the licences of each alternative are an alternative too.
-
-    The last one is that of closed nodes.
-    """
+    """Return requests with an alternative for the licences of each, and one for closed nodes."""
     count, resources = asked.demand.shape
     licences = asked.licences.shape[1]
     demand = np.zeros((2 * count + 1, max(resources, licences)), dtype=np.int64)
@@ -129,13 +124,6 @@ def rank(lines: Lines, at: float) -> int:
     """Return the first instant that is not before a time."""
     here = position(lines.instant, lines.instants[0], at)
     return here if lines.instant[here] == at else here + 1
-
-
-@kernel(allocates=False)
-def rank_reaching(lines: Lines, duration: float, at: float) -> int:
-    """Return the first instant from which a job runs beyond a time."""
-    # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
-    return position(lines.instant, lines.instants[0], at, duration) + 1
 
 
 @kernel(allocates=False)
@@ -234,7 +222,6 @@ def book(
     lines: Lines, one: int, line: int, chunks: int, start: float, end: float, sign: int
 ) -> None:
     """Take (1) or free (-1) chunks on a line from `start`, or from now on, to `end`."""
-    asked, free = lines.asked, lines.free
     before, segment = NONE, begin_now(lines, line)
     following = lines.next[segment]
     while following != NONE and lines.time[following] <= start:
@@ -246,12 +233,7 @@ def book(
         following = lines.next[last]
         if following == NONE or lines.time[following] > end:
             following = split(lines, last, end)
-        for resource in range(free.amount.shape[1]):
-            free.amount[last, resource] -= sign * chunks * asked.demand[one, resource]
-        if asked.exclusive[one]:
-            free.jobs[last] = -1 if sign > 0 else 0
-        else:
-            free.jobs[last] += sign
+        change(lines.asked, lines.free, one, last, chunks, -sign)
         if lines.time[following] == end:
             break
         last = following
@@ -303,10 +285,7 @@ def is_licensed(lines: Lines, one: int, start: float, end: float) -> bool:
 
 @kernel(allocates=False)
 def place_at(lines: Lines, one: int, base: int, start: float, duration: float, place: Place) -> int:
-    """Place an alternative on the first nodes that have room as long; return how many, or 0.
-
-    The line of a node is the entry `base` + node.
-    """
+    """Place an alternative on the first nodes that have room as long; return how many, or 0."""
     asked, free, used = lines.asked, lines.free, 0
     missing, group = asked.chunks[one], asked.nodes[one]
     if not is_licensed(lines, one, start, start + duration):
@@ -315,10 +294,7 @@ def place_at(lines: Lines, one: int, base: int, start: float, duration: float, p
         node = asked.member[member]
         if start >= lines.closing[base + node]:
             continue
-        segment = begin_now(lines, base + node)
-        following = lines.next[segment]
-        while following != NONE and lines.time[following] <= start:
-            segment, following = following, lines.next[following]
+        segment = segment_at(lines, base + node, start)
         if is_full(asked, free, one, segment):
             continue
         most = lowest(lines, one, segment, start + duration, missing)
@@ -333,12 +309,12 @@ def place_at(lines: Lines, one: int, base: int, start: float, duration: float, p
 
 @kernel(allocates=False)
 def earliest_of(
-    lines: Lines, one: int, base: int, duration: float, before: float, change: Numbers
+    lines: Lines, one: int, base: int, duration: float, before: float, gains: Numbers
 ) -> tuple[float, int]:
     """Return the earliest start of an alternative before a time, and what is missing sooner.
 
     The start is infinite if there is none. Missing are the fewest chunks that have no place, of all
-    starts that are sooner; without the licences, `LICENSED` more. `change`, zeros, is for the
+    starts that are sooner; without the licences, `LICENSED` more. `gains`, zeros, is for the
     search: by how much the chunks that have a place are more for a start at an instant than for one
     just before it.
     """
@@ -363,29 +339,31 @@ def earliest_of(
                 until = np.inf if following == NONE else lines.time[following]
                 until = min(until, lines.closing[line])
                 last = rank(lines, until)
-                change[rank(lines, lines.time[segment])] += each * level
+                gains[rank(lines, lines.time[segment])] += each * level
                 horizon = min(until, before) + duration
                 while level > 0 and later != NONE and lines.time[later] < horizon:
                     most = chunks_on(asked, free, what, later)
                     if most < level:
-                        reaching = rank_reaching(lines, duration, lines.time[later])
+                        # a sum, not a difference: a reservation ends at this very sum
+                        at = lines.time[later]
+                        reaching = position(lines.instant, count, at, duration) + 1
                         if reaching >= last:
                             break
-                        change[reaching] -= each * (level - most)
+                        gains[reaching] -= each * (level - most)
                         level = most
                     later = lines.next[later]
-                change[last] -= each * level
+                gains[last] -= each * level
             segment = following
     start, room, best = np.inf, 0, 0
     for instant in range(count):
-        room += change[instant]
-        change[instant] = 0
+        room += gains[instant]
+        gains[instant] = 0
         if start == np.inf and lines.instant[instant] < before:
             if room >= wanted:
                 start = lines.instant[instant]
             else:
                 best = max(best, room)
-    change[count] = 0
+    gains[count] = 0
     return start, wanted - best
 
 

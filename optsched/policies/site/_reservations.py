@@ -34,10 +34,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import enter
 from optsched.machines._site_nodes import (
     NOWHERE,
     Asked,
@@ -56,7 +56,6 @@ from optsched.machines._site_nodes import (
     take,
     with_runs,
 )
-from optsched.policies.site._closed import Closed, ask_again
 from optsched.policies.site._lines import (
     LICENSED,
     NONE,
@@ -74,19 +73,16 @@ from optsched.policies.site._lines import (
     use,
     with_segments,
 )
-from optsched.policies.site._turns import Turns, ahead_of, begin_turns, note_wait
-from optsched.simulator._core import (
-    DONE,
-    N_ENDED,
-    N_REJECTED,
-    N_SUBMITTED,
-    OPEN,
-    START,
-    News,
-    tell,
+from optsched.policies.site._tables import (
+    Closed,
+    Turns,
+    ahead_of,
+    ask_again,
+    begin_turns,
+    note_wait,
 )
-
-Times = NDArray[np.float64]
+from optsched.simulator import _core
+from optsched.simulator._core import News, Times, tell, zeroed
 
 NEVER, IF_LATE, NOW = range(3)
 """When all waiting jobs are placed as if none had a place: never, where one comes late and has to
@@ -128,7 +124,7 @@ class Reservations(NamedTuple):
     changes: Numbers  # whether waiting jobs may be able to move
     replans: Numbers  # `NEVER`, `IF_LATE` or `NOW`
     turns: Turns
-    change: Numbers  # for the search, see `earliest_of`; as the next three
+    gains: Numbers  # for the search, see `earliest_of`; as the next three
     place: Place
     before: Place  # of a job that has just given it up
     peaks: Free
@@ -271,7 +267,7 @@ def find(table: Reservations, job: int, before: float) -> tuple[float, int]:
     duration, base = table.requested[job], table.own[job] * len(table.free.jobs)
     table.missing[job] = 2 * LICENSED
     for one in range(lines.asked.first[request], lines.asked.first[request + 1]):
-        at, missing = earliest_of(lines, one, base, duration, start, table.change)
+        at, missing = earliest_of(lines, one, base, duration, start, table.gains)
         if at < start:
             start, chosen = at, one
         table.missing[job] = min(table.missing[job], missing)
@@ -324,11 +320,7 @@ def place_first(table: Reservations, job: int, ahead: float) -> None:
 def submit(table: Reservations, job: int) -> None:
     """Reserve for a submitted job at the earliest time."""
     place_first(table, job, table.turns.ahead[job])
-    at = table.waiting[0]
-    while at > 0 and table.rank[table.order[at - 1]] > table.rank[job]:  # it was held
-        table.order[at] = table.order[at - 1]
-        at -= 1
-    table.order[at] = job
+    enter(table.order, table.waiting[0], table.rank, job)
     table.waiting[0] += 1
 
 
@@ -400,10 +392,7 @@ def replan(table: Reservations) -> None:
 
 @kernel(allocates=False)
 def is_free(table: Reservations, job: int, used: int) -> bool:
-    """Return whether the place of a job, the first nodes of `place`, is free.
-
-    It is not if a job that has ended there by its estimate still runs.
-    """
+    """Return whether the first nodes of `place` are free: a job may run beyond its estimate."""
     asked, place, one = table.lines.asked, table.place, table.alternative[job]
     for entry in range(used):
         if most_on(asked, table.free, one, place.node[entry]) < place.chunks[entry]:
@@ -424,7 +413,7 @@ def start_due(table: Reservations, news: News) -> None:
             kept += 1
             continue
         take(asked, table.free, table.alternative[job], place, 0, used)
-        tell(news, START, job, 0.0)
+        tell(news, _core.START, job, 0.0)
         note_start(log, job)
         for entry in range(used):
             note_node(log, job, place.node[entry])
@@ -451,39 +440,36 @@ def reject(table: Reservations, job: int) -> bool:
 
 @kernel(allocates=False)
 def decide(table: Reservations, news: News) -> int:
-    """Update the reservations, and start the jobs whose reservations begin.
-
-    Returns `OPEN` if the tables have to be longer first.
-    """
+    """Start the jobs whose reservations begin; `OPEN` if the tables have to be longer first."""
     lines, counts, has_changed = table.lines, news.counts, False
     if not table.is_heard[0]:
-        for at in range(counts[N_SUBMITTED]):
+        for at in range(counts[_core.N_SUBMITTED]):
             table.entries[0] += table.most[news.submitted[at]]
         table.is_heard[0] = 1
     if table.entries[0] > table.room[0] or not has_room(table.log, table.entries[0]):
-        return OPEN
+        return _core.OPEN
     table.is_heard[0] = 0
     if lines.instant[0] == -np.inf:
         close(lines, table.closed)
     forget(lines, news.now[0])
-    for at in range(counts[N_ENDED]):
+    for at in range(counts[_core.N_ENDED]):
         job, has_changed = news.ended[at], True
         used = copy_place(table, job, table.place)
         give(lines.asked, table.free, table.alternative[job], table.place, 0, used)
         table.entries[0] -= table.most[job]
         give_up(table, job)
-    for at in range(counts[N_REJECTED]):
+    for at in range(counts[_core.N_REJECTED]):
         has_changed |= reject(table, news.rejected[at])
     is_late = table.replans[0] == NOW
     if has_changed and table.changes[0] and not is_late:
         place_all_again(table)
     for tier in range(table.tiers[0]):
-        for at in range(counts[N_SUBMITTED]):
+        for at in range(counts[_core.N_SUBMITTED]):
             if table.tier[news.submitted[at]] == tier:
                 submit(table, news.submitted[at])
     has_quotas = table.turns.quota.shape[1] > 0
-    if table.replans[0] != NEVER and (table.waiting[0] > counts[N_SUBMITTED] or has_quotas):
-        for at in range(counts[N_SUBMITTED]):
+    if table.replans[0] != NEVER and (table.waiting[0] > counts[_core.N_SUBMITTED] or has_quotas):
+        for at in range(counts[_core.N_SUBMITTED]):
             is_late |= table.start[news.submitted[at]] > news.now[0]
     if is_late:
         table.replans[0] = IF_LATE
@@ -491,7 +477,7 @@ def decide(table: Reservations, news: News) -> int:
     start_due(table, news)
     if table.waiting[0] > 0:
         ask_again(table.closed, news)
-    return DONE
+    return _core.DONE
 
 
 def new_reservations(
@@ -512,23 +498,34 @@ def new_reservations(
     of_request = np.append(np.maximum.reduceat(np.append(most, 0), asked.first[:-1]), 0)
     lines = new_lines(asked, free, closed, jobs)
     different, tiers = np.unique(-tier, return_inverse=True)
-    alternative, missing, first, order = np.zeros((4, jobs), dtype=np.int64)
-    spare, room, entries, waiting, is_heard, changes, replans = np.zeros((7, 1), dtype=np.int64)
-    node, chunks, *places = np.zeros((6, nodes), dtype=np.int64)
+    single = ("spare", "room", "entries", "waiting", "is_heard", "changes", "replans")
     following = np.arange(1, nodes + 1)
     peaks = np.zeros((nodes, lines.free.amount.shape[1]), dtype=np.int64)
-    return Reservations(
-        *(lines, Free(*(part.copy() for part in free)), closed, new_log(jobs)),
-        requests,
-        requested,
-        *(own, tiers, np.arange(jobs, dtype=np.float64), of_request[np.maximum(requests, -1)]),
-        np.full(jobs, np.inf),
-        np.full(jobs, np.inf),
-        *(alternative, missing, first, order, node, chunks, following, spare, room, entries),
-        *(np.array([len(different)]), waiting, is_heard, changes, replans),
-        turns,
-        *(np.zeros(len(lines.instant) + 1, dtype=np.int64), Place(*places[:2]), Place(*places[2:])),
-        Free(peaks, np.zeros(nodes, dtype=np.int64), *free[2:]),
+    return zeroed(
+        Reservations,
+        jobs,
+        lines=lines,
+        free=Free(*(part.copy() for part in free)),
+        closed=closed,
+        log=new_log(jobs),
+        requests=requests,
+        requested=requested,
+        own=own,
+        tier=tiers,
+        rank=np.arange(jobs, dtype=np.float64),
+        most=of_request[np.maximum(requests, -1)],
+        start=np.full(jobs, np.inf),
+        end=np.full(jobs, np.inf),
+        node=np.zeros(nodes, dtype=np.int64),
+        chunks=np.zeros(nodes, dtype=np.int64),
+        next=following,
+        **dict(zip(single, np.zeros((len(single), 1), dtype=np.int64))),
+        tiers=np.array([len(different)]),
+        turns=turns,
+        gains=np.zeros(len(lines.instant) + 1, dtype=np.int64),
+        place=zeroed(Place, nodes),
+        before=zeroed(Place, nodes),
+        peaks=Free(peaks, np.zeros(nodes, dtype=np.int64), *free[2:]),
     )
 
 

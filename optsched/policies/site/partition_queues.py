@@ -5,24 +5,19 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.machines._site_nodes import Flags, Free, Place, log_texts, new_log, take, with_runs
 from optsched.machines.site import Held, SiteMachine
-from optsched.simulator.actions import Action, Start
-from optsched.simulator.compiled_decisions import (
-    CompiledDecisions,
-    CompiledRun,
-    hear,
-    stated,
-)
+from optsched.policies.site import _decisions, _heads, _tables
+from optsched.simulator._core import new_news, zeroed
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, hear, stated
+from optsched.simulator.policy import Action, Start
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.system import System
-
-if TYPE_CHECKING:
-    from optsched.machines._site_nodes import Flags
-    from optsched.simulator.problem_solver import ProblemSolver
 
 
 class PartitionQueues(CompiledDecisions):
@@ -41,51 +36,45 @@ class PartitionQueues(CompiledDecisions):
     """
 
     def __init__(self, system: System, machine: SiteMachine, *, backfills: bool) -> None:
-        from optsched.machines._site_nodes import Free, new_log
-        from optsched.policies.site import (
-            _closed,
-            _decisions,
-            _heads,
-            _running,
-        )
-        from optsched.simulator._core import new_news
-
         self.machine, self._queues, self._backfills = machine, machine.queues, backfills
-        self._kernels = _decisions
         jobs, cells = len(system.demands), self._queues.cells
         self._news = new_news(jobs)
-        closed = _closed.closed_nodes(self._queues, system.submit[0])
+        closed = _tables.closed_nodes(self._queues, system.submit[0])
         free = Free(*(part.copy() for part in machine.nodes))
         room = _heads.new_room(machine.asked, free, len(cells), closed)
         kinds = len(closed.first) - 1, len(cells) + len(closed.edges) + 1
-        order, behind, new, candidates = np.zeros((4, jobs), dtype=np.int64)
         number, gone, come, decision = np.zeros((4, 1), dtype=np.int64)
         of_job = np.array(self._queues.of_job)
         rank = _rank(np.arange(jobs), -np.array(self._queues.tier))
-        waiting = _decisions.Waiting(
-            *(rank, rank, of_job, np.zeros(jobs, dtype=bool), order, behind, number, gone, come),
-            *(new,),
-            candidates=_heads.Candidates(
-                *(candidates, np.array(system.demands, dtype=np.int64)),
-                *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[of_job]),
-                failed=np.zeros((*kinds, len(machine.requests.first)), dtype=np.int64),
-                decision=decision,
-            ),
+        candidates = zeroed(
+            _heads.Candidates,
+            jobs,
+            requests=np.array(system.demands, dtype=np.int64),
+            requested=np.array(system.requested_time, dtype=np.float64),
+            own=closed.of_queue[of_job],
+            failed=np.zeros((*kinds, len(machine.requests.first)), dtype=np.int64),
+            decision=decision,
         )
-        opened, stopped = np.ones(cells.shape[1], dtype=bool), np.zeros(len(cells), dtype=bool)
+        counts = {"number": number, "gone": gone, "come": come}
+        order = {"rank": rank, "backfilling": rank, "queue": of_job}
+        opened, (last, until) = np.ones(cells.shape[1], dtype=bool), np.full((2, 1), -np.inf)
         if not backfills and not len(closed.start):
             room = room._replace(allowed=opened)
-        times = np.full((2, 1), -np.inf)
-        stops = _decisions.Stops(
-            *(cells, cells @ cells.T, np.zeros(len(cells), dtype=np.int64), opened, stopped),
-            *(np.zeros(1, dtype=bool), *times),
-        )
         self.tables = _decisions.Queues(
             room,
-            _running.nothing_runs(jobs, int(free.total[0])),
-            _running.no_shortages(len(machine.requests.alternatives)),
-            waiting,
-            stops,
+            _tables.nothing_runs(jobs, int(free.total[0])),
+            _tables.no_shortages(len(machine.requests.alternatives)),
+            zeroed(_decisions.Waiting, jobs, candidates=candidates, **order, **counts),
+            zeroed(
+                _decisions.Stops,
+                len(cells),
+                cells=cells,
+                shares=cells @ cells.T,
+                open=opened,
+                is_kept=np.zeros(1, dtype=bool),
+                last=last,
+                until=until,
+            ),
             new_log(0),
         )
 
@@ -110,8 +99,6 @@ class PartitionQueues(CompiledDecisions):
 
         Of a tier, the job of lowest score is first, and of equal ones the first submitted.
         """
-        from optsched.machines._site_nodes import new_log
-
         waiting = self.tables.waiting
         jobs, tier = np.arange(len(waiting.queue)), -np.array(self._queues.tier)
         first = waiting.rank if score is None else _rank(jobs, score, tier)
@@ -126,18 +113,14 @@ class PartitionQueues(CompiledDecisions):
 
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Make room in the log of nodes."""
-        from optsched.machines._site_nodes import with_runs
-
         log = with_runs(self.tables.log, len(self.tables.running.held.node))
         self.tables = self.tables._replace(log=log)
-        self.decide = self._bind(self._kernels.decide, self.tables, self._news, self._backfills)
+        self.decide = self._bind(_decisions.decide, self.tables, self._news, self._backfills)
 
     def place(self, job: int, value: float) -> Held:
         """Return the nodes of a running job."""
-        from optsched.policies.site._running import entry_of
-
         running = self.tables.running
-        at = entry_of(running, job)
+        at = _tables.entry_of(running, job)
         where = slice(running.begin[at], running.stop[at])
         held = running.held
         return Held(
@@ -146,8 +129,6 @@ class PartitionQueues(CompiledDecisions):
 
     def resources(self) -> Sequence[str]:
         """Return the nodes that each job held, as interval sets."""
-        from optsched.machines._site_nodes import log_texts
-
         return log_texts(self.tables.log)
 
     def actions(
@@ -192,11 +173,11 @@ class PartitionQueues(CompiledDecisions):
     @functools.cached_property
     def _bound(self) -> Mapping[str, Callable[..., Any]]:
         """The kernels that are called from Python, by name."""
-        kernels, given = self._kernels, (self.tables, self._news)
+        given = self.tables, self._news
         return {
-            "hear": kernels.hear.bound(*given),
-            "start_in_order": kernels.start_in_order.bound(*given, numbers=(True,)),
-            "backfill": kernels.backfill.bound(*given, numbers=(0,)),
+            "hear": _decisions.hear.bound(*given),
+            "start_in_order": _decisions.start_in_order.bound(*given, numbers=(True,)),
+            "backfill": _decisions.backfill.bound(*given, numbers=(0,)),
         }
 
 
@@ -227,14 +208,9 @@ class SiteRoom(PartitionQueues):
         return place
 
     def open_to(self, job: int) -> Flags:
-        """Return the nodes that no reservation closes to a job that starts now, shape (nodes,).
-
-        It is valid until the next call.
-        """
-        from optsched.policies.site._closed import note_closed
-
+        """Return the nodes that are open to a job that starts now, valid until the next call."""
         closed, own = self._room.closed, self._candidates.own[job]
-        note_closed(closed, own, float(self.system.now), self._end(job))
+        _tables.note_closed(closed, own, float(self.system.now), self._end(job))
         return closed.open
 
     def survey(self, jobs: Sequence[int]) -> tuple[list[int], int]:
@@ -242,14 +218,12 @@ class SiteRoom(PartitionQueues):
 
         These are the first ones, placed one after the other. There must be no head.
         """
-        from optsched.machines._site_nodes import take
-
         chosen, together, tables = list[int](), 0, self.tables
         now = float(self.system.now)
-        free = type(self._room.free)(*(part.copy() for part in self._room.free))
+        free = Free(*(part.copy() for part in self._room.free))
         left = tables._replace(room=self._room._replace(free=free))
         for at, job in enumerate(jobs):
-            one, used = self._kernels.place_job(left if together == at else tables, job, now)
+            one, used = _decisions.place_job(left if together == at else tables, job, now)
             if used and together == at:
                 take(self._room.asked, free, one, self._room.place, 0, used)
                 together += 1
@@ -260,8 +234,6 @@ class SiteRoom(PartitionQueues):
 
     def backfill(self, jobs: Sequence[int]) -> Iterator[Action]:
         """Start those of the jobs behind heads that fit and delay no head, in order."""
-        from optsched.policies.site._running import put_off
-
         self._candidates.job[: len(jobs)] = jobs
         self._bound["backfill"](len(jobs))
         for action in stated(self._news, self.place):
@@ -269,13 +241,11 @@ class SiteRoom(PartitionQueues):
             assert isinstance(action, Start)
             end = float(self.system.running.estimated_end(action.job))
             if end != self._end(action.job):  # a decision that is charged for
-                put_off(self.tables.running, action.job, end)
+                _tables.put_off(self.tables.running, action.job, end)
 
     def ask_again(self) -> Iterator[Action]:
         """Ask for a decision when a reservation begins or ends next."""
-        from optsched.policies.site._closed import ask_again
-
-        ask_again(self._room.closed, self._news)
+        _tables.ask_again(self._room.closed, self._news)
         yield from stated(self._news, self.place)
 
     @property
@@ -285,35 +255,30 @@ class SiteRoom(PartitionQueues):
 
     def start(self, job: int, place: Held) -> Iterator[Action]:
         """Start a job, and note where it runs."""
-        from optsched.machines._site_nodes import Place
-
         yield Start(job, place)
         one, nodes, chunks = place
         end = float(self.system.running.estimated_end(job))
-        self._kernels.run(self.tables, job, one, Place(nodes, chunks), len(nodes), end)
+        _decisions.run(self.tables, job, one, Place(nodes, chunks), len(nodes), end)
 
     def start_first(self, job: int, place: Held) -> Iterator[Action]:
         """Start a job that is before the heads that are to come, and may delay them."""
         yield from self.start(job, place)
-        self._kernels.start_before(self._room.heads)
+        _heads.start_before(self._room.heads)
 
     def start_beside(self, job: int, place: Held) -> Iterator[Action]:
         """Start a job on nodes that are free and open to it, unless that delays a head."""
-        from optsched.machines._site_nodes import Place
-        from optsched.policies.site._heads import spare_for_heads
-
         where, own = Place(place.nodes, place.chunks), self._candidates.own[job]
-        if spare_for_heads(self._room, place.alternative, own, self._end(job), where):
+        if _heads.spare_for_heads(self._room, place.alternative, own, self._end(job), where):
             yield from self.start(job, place)
 
     def reserve(self, job: int) -> None:
         """Reserve for a head, at the earliest time at which it fits by estimated ends."""
         now = float(self.system.now)
-        self._kernels.reserve(self._room, self.tables.running, self._candidates, job, now)
+        _heads.reserve(self._room, self.tables.running, self._candidates, job, now)
 
     def forget_heads(self) -> None:
         """Remove all heads and their reservations."""
-        self._kernels.forget_heads(self._room)
+        _heads.forget_heads(self._room)
         self._room.heads.kept[0] = 0
 
     def _end(self, job: int) -> float:
@@ -322,8 +287,9 @@ class SiteRoom(PartitionQueues):
 
     @functools.cached_property
     def _place_job(self) -> Callable[..., tuple[int, int]]:
-        kernel = self._kernels.place_job
-        bound: Callable[..., tuple[int, int]] = kernel.bound(self.tables, numbers=(0, 0.0))
+        bound: Callable[..., tuple[int, int]] = _decisions.place_job.bound(
+            self.tables, numbers=(0, 0.0)
+        )
         return bound
 
 
