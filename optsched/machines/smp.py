@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.machines.free_runs import Run
-from optsched.machines.nodes import Nodes
+from optsched.machines.nodes import Nodes, Run
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import machines
 

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from optsched.boxes.box import EQUAL_LINKS, Box, Grid, Links, Triple, bisection, box_of_text
 from optsched.compiled import kernel
 from optsched.errors import InputError, UnknownNameError
-from optsched.machines.free_runs import FreeRuns
-from optsched.machines.nodes import Nodes
+from optsched.machines.nodes import FreeRuns, Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
-from optsched.machines.texts import Texts
+from optsched.machines.texts import Texts, interval_runs, text_of_box
 from optsched.registry import machines
 
 Integers = NDArray[np.int64]
@@ -483,8 +482,6 @@ class Torus(Nodes):
         """
         import pandas as pd
 
-        from optsched.machines._interval_text import interval_runs
-
         # the jobs of a trace often hold the same nodes
         which, texts = pd.factorize(np.array(allocations, dtype=object))
         stored = Texts.of(texts.tolist())
@@ -513,8 +510,6 @@ class Torus(Nodes):
         Allocations are interval sets of positions, ``0-3 16-19`` for instance, each of all nodes of
         a box.
         """
-        from optsched.machines._interval_text import interval_runs
-
         jobs = len(allocations)
         boxes = np.zeros((jobs, 6), np.int64)
         if not jobs:
@@ -538,8 +533,6 @@ class Torus(Nodes):
 
     def nodes_text(self, box: Box) -> str:
         """Return the nodes of a box as an interval set of positions on the line."""
-        from optsched.machines._interval_text import text_of_box
-
         text = text_of_box(self.position_of, np.array(box), self.nodes_per_router)
         return str(text.tobytes(), "ascii")
 

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.executions._shared_nodes import new_places
-from optsched.executions.resource_sharing import demands
-from optsched.machines._interval_text import interval_text
-from optsched.machines.free_runs import Run
+from optsched.executions.resource_sharing import demands, new_places
+from optsched.machines.nodes import Run
 from optsched.machines.smp import Smp
-from optsched.machines.texts import Texts
+from optsched.machines.texts import Texts, interval_text
 from optsched.models.fields import read_only
 from optsched.models.threshold_allocation import Goal, ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import penalty_within

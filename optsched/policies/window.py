@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.machines._line_nodes import texts_of
-from optsched.machines.free_runs import Run
+from optsched.machines.nodes import Run
 from optsched.models.fields import read_only
 from optsched.models.window_mkp import WindowMKP
 from optsched.models.window_mkp.problem import choice_among

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from machines.memory import Memory, Use
 
 from optsched.errors import InputError
-from optsched.machines.cluster import Cluster, Cores
+from optsched.machines.cluster import Cluster, Cores, residents
 from optsched.machines.machine import read_machine
-from optsched.machines.node_memory import residents
 
 
 @pytest.mark.parametrize(

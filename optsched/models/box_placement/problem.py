@@ -106,7 +106,7 @@ class BoxPlacement(TorusProblem[Placement]):
     @cached_property
     def free(self) -> NDArray[np.bool_]:
         """Mask of the routers that no hole and no running job occupies, shape of the torus."""
-        from optsched.boxes._layered import write
+        from optsched.boxes.layer_shapes import write
 
         held = [*self.holes, *self.running]
         boxes = np.fromiter(chain.from_iterable(held), np.int64, 6 * len(held)).reshape(-1, 6)

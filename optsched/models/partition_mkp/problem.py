@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._layered import find_layer_shape
 from optsched.boxes._rows import NONE, Sides, Wrap, run_of
 from optsched.boxes.box import Box, Grid, Triple
-from optsched.boxes.layer_shapes import layer_shape
+from optsched.boxes.layer_shapes import find_layer_shape, layer_shape
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.fields import Fields, first_few

@@ -1,6 +1,6 @@
 """Compaction of running jobs, and first and best fit of waiting jobs, compiled.
 
-Sets of columns are rows of words, see `optsched.machines._column_words`.
+Sets of columns are rows of words, see `optsched.machines.matrix`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._column_words import Numbers, Words, add, overlap, remove
+from optsched.machines.matrix import Numbers, Words, add, overlap, remove
 
 NOT_PLACED = -1
 """The row of a job without one, as in the model; kernels take constants from files of kernels."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from optsched.machines._column_words import WORD, words_of
+from optsched.machines.matrix import WORD, words_of
 from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.registry import solvers
 from optsched.solvers.gang_packing._fits import compact, empty_rows, fit

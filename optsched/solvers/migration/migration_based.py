@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from optsched.boxes._free_boxes import put
 from optsched.boxes._rows import (
     NONE,
     ONE,
@@ -20,6 +19,7 @@ from optsched.boxes._rows import (
     lowest,
 )
 from optsched.boxes.box import Box
+from optsched.boxes.free_boxes import put
 from optsched.compiled import kernel
 from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._layered import find_layer_shape
 from optsched.boxes._rows import Sides
+from optsched.boxes.layer_shapes import find_layer_shape
 from optsched.compiled import kernel
 from optsched.models.partition_mkp import PartitionMKP, Place, Placement
 from optsched.registry import solvers
