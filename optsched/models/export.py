@@ -403,8 +403,7 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
 
 
 def _knapsack(problem: Problem[Any]) -> str:
-    from optsched.models.window_mkp.files import window_mkp_text
-    from optsched.models.window_mkp.problem import WindowMKP
+    from optsched.models.window_mkp import WindowMKP, window_mkp_text
 
     if not isinstance(problem, WindowMKP):
         raise InputError(f"{problem.name} has no text format; expected a window-mkp problem")

@@ -470,8 +470,8 @@ F = TypeVar("F", bound=type[Formulation[Any, Any]])
 class Formulations:
     """The registered formulations, by the name of the model.
 
-    A formulation is registered in the module that defines its problem, or in the module ``program``
-    beside that module, which is imported at its first use.
+    A formulation is registered in the module that defines its problem or, of a large model, in the
+    module ``program`` beside that module, which is imported at its first use.
     """
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from optsched.models.integer_program.or_library import instances
 from optsched.models.problem import Problem
 from optsched.models.snapshot import FILE as TABLE
 from optsched.models.snapshot import Snapshot, known_values
-from optsched.models.window_mkp.files import parse_window_mkp_table, parse_window_mkp_text
+from optsched.models.window_mkp import parse_window_mkp_table, parse_window_mkp_text
 from optsched.numbers import counted
 from optsched.text_files import parse_json
 

@@ -13,8 +13,7 @@ from optsched.errors import InputError
 from optsched.machines._line_nodes import texts_of
 from optsched.machines.nodes import Run
 from optsched.models.fields import read_only
-from optsched.models.window_mkp import WindowMKP
-from optsched.models.window_mkp.problem import choice_among
+from optsched.models.window_mkp import WindowMKP, choice_among
 from optsched.policies import _window
 from optsched.registry import policies
 from optsched.simulator.chosen_solvers import ChosenSolver
