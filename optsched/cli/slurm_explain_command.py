@@ -29,7 +29,7 @@ from optsched.cli.terminal import print_json, print_line, print_lines, print_tab
 from optsched.durations import moment, short
 from optsched.errors import InputError
 from optsched.models.hold import Hold
-from optsched.models.hold.room import Shortage, shortage
+from optsched.models.hold.program import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted
 from optsched.sites.host_lists import host_list

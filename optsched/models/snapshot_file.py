@@ -15,9 +15,8 @@ from optsched.binary_files import MOST, in_memory, read_bytes, read_head, write_
 from optsched.content import SCHEMA_FILE, find_snapshot, of_model
 from optsched.errors import InputError, path_of
 from optsched.files import FolderKind, json_text
-from optsched.models.integer_program.lp_file import parse_lp
-from optsched.models.integer_program.mps_file import parse_mps
 from optsched.models.integer_program.or_library import instances
+from optsched.models.integer_program.program_files import parse_lp, parse_mps
 from optsched.models.problem import Problem
 from optsched.models.snapshot import FILE as TABLE
 from optsched.models.snapshot import Snapshot, known_values

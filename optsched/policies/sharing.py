@@ -17,8 +17,8 @@ from optsched.machines.smp import Smp
 from optsched.machines.texts import Texts, interval_text
 from optsched.models.fields import read_only
 from optsched.models.threshold_allocation import Goal, ThresholdAllocation
-from optsched.models.threshold_allocation.presolve import penalty_within
 from optsched.models.threshold_allocation.problem import GOALS, units
+from optsched.models.threshold_allocation.timeline import penalty_within
 from optsched.policies import _sharing
 from optsched.policies._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
 from optsched.simulator.chosen_solvers import ChosenSolver

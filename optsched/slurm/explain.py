@@ -8,7 +8,7 @@ from functools import cached_property
 
 from optsched.durations import moment, short
 from optsched.errors import InputError, UnknownNameError
-from optsched.models.hold.room import Shortage, shortage
+from optsched.models.hold.program import Shortage, shortage
 from optsched.numbers import whole_number
 from optsched.slurm.access import users_of_limit
 from optsched.slurm.factors import Factors, behind_by

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
-from optsched.models.integer_program.problem import BinPacking, IntegerProgram
-from optsched.models.integer_program.program import factor_of
+from optsched.models.integer_program.problem import BinPacking, IntegerProgram, factor_of
 from optsched.models.snapshot import SCALE, Snapshot
 from optsched.numbers import counted
 

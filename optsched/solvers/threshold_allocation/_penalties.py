@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.models.threshold_allocation._timeline import Job, Timeline
-from optsched.models.threshold_allocation.presolve import NEVER
+from optsched.models.threshold_allocation.timeline import NEVER, Job, Timeline
 
 Integers = NDArray[np.int64]
 

@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
-from optsched.models.threshold_allocation._check import EVERYBODY, RESPONSE, START
-from optsched.models.threshold_allocation._timeline import Job, Timeline
-from optsched.models.threshold_allocation.presolve import NEVER, most_penalized
-from optsched.models.threshold_allocation.problem import GOALS
+from optsched.models.threshold_allocation.problem import GOALS, most_penalized
+from optsched.models.threshold_allocation.timeline import (
+    EVERYBODY,
+    NEVER,
+    RESPONSE,
+    START,
+    Job,
+    Timeline,
+)
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.result import Budget

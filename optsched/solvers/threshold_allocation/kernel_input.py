@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from optsched.models.fields import read_only
 from optsched.models.threshold_allocation import ThresholdAllocation
-from optsched.models.threshold_allocation.presolve import timeline_of
+from optsched.models.threshold_allocation.timeline import timeline_of
 
 if TYPE_CHECKING:
-    from optsched.models.threshold_allocation._timeline import Job, Timeline
+    from optsched.models.threshold_allocation.timeline import Job, Timeline
 
 BATCH = 64
 """Start times between two checks of a budget."""

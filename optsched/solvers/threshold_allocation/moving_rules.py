@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
-from optsched.models.threshold_allocation._timeline import Job, Timeline
-from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT, most_penalized
+from optsched.models.threshold_allocation.problem import most_penalized
+from optsched.models.threshold_allocation.timeline import NEVER, NO_LIMIT, Job, Timeline
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.threshold_allocation._penalties import penalize
