@@ -228,7 +228,6 @@ class Cluster(Machine):
         self.size = self.free = nodes * cores
         self.files = NodeMemory(nodes, cores, kept)  # resident files of the nodes
         self._free = [(1 << cores) - 1] * nodes
-        self._in_use = np.zeros(nodes, dtype=np.bool_)
 
     @classmethod
     def from_spec(cls, text: str) -> Self:
@@ -277,14 +276,12 @@ class Cluster(Machine):
         if taken := cores & ~self._free[node]:
             raise ValueError(f"cores {interval_text(taken)} of node {node} are not free")
         self._free[node] &= ~cores
-        self._in_use[node] = True
         self.free -= processors
         return Cores(node, cores)
 
     def release(self, allocation: Cores) -> None:
         """Take back the cores of a job."""
         self._free[allocation.node] |= allocation.cores
-        self._in_use[allocation.node] = self._free[allocation.node] != (1 << self.cores) - 1
         self.free += allocation.cores.bit_count()
 
     def resources(self, allocation: Cores) -> str:
@@ -305,9 +302,6 @@ class Cluster(Machine):
         for node, cores in enumerate(covered):
             if cores != everything:
                 found.append(f"cores {interval_text(everything & ~cores)} of node {node} are lost")
-        in_use = [free != everything for free in self._free]
-        wrong = np.flatnonzero(self._in_use != in_use).tolist()
-        found += [f"node {node} is wrongly counted as in use, or as idle" for node in wrong]
         if (free := sum(free.bit_count() for free in self._free)) != self.free:
             found.append(f"{self.free} cores counted free, {free} are")
         return found
@@ -315,7 +309,3 @@ class Cluster(Machine):
     def is_free(self, place: Cores) -> bool:
         """Return whether all cores of a place are free."""
         return not place.cores & ~self._free[place.node]
-
-    def nodes_in_use(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return a mask of the nodes that run a job, shape (nodes,)."""
-        return self._in_use.copy()

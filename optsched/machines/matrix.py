@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.boxes._rows import ones
 from optsched.column_sets import ColumnSet, interval_text, lowest
 from optsched.compiled import kernel
 from optsched.errors import InputError
@@ -116,15 +117,12 @@ class Matrix(SizedMachine):
 
 
 Numbers = NDArray[np.int64]
+
 Words = NDArray[np.uint64]
 
 WORD = 64
 NONE, ONE = np.uint64(0), np.uint64(1)
-HALVES = np.uint64(0x5555555555555555)
-QUARTERS = np.uint64(0x3333333333333333)
-EIGHTHS = np.uint64(0x0F0F0F0F0F0F0F0F)
-BYTES = np.uint64(0x0101010101010101)
-TWO, FOUR, TOP, LAST = np.uint64(2), np.uint64(4), np.uint64(56), np.uint64(63)
+LAST = np.uint64(63)
 
 
 def words_of(masks: Iterable[int], words: int) -> Words:
@@ -164,14 +162,10 @@ def _places(columns: Words) -> Numbers:
 @kernel(allocates=False)
 def size(columns: Words) -> int:
     """Return the number of columns of a set."""
-    total = NONE
+    total = 0
     for word in range(len(columns)):
-        bits = columns[word]
-        bits -= (bits >> ONE) & HALVES
-        bits = (bits & QUARTERS) + ((bits >> TWO) & QUARTERS)
-        bits = (bits + (bits >> FOUR)) & EIGHTHS
-        total += (bits * BYTES) >> TOP
-    return int(total)
+        total += ones(columns[word])
+    return total
 
 
 @kernel(allocates=False)

@@ -212,7 +212,7 @@ class PartitionMKP(TorusProblem[Placement]):
         if grid.are_disjoint(bins, holes):
             return []
         taken: dict[int, list[str]] = {}
-        for one, other in _sharing(grid, bins, [*bins, *holes]):
+        for one, other in np.argwhere(grid.meets(bins, [*bins, *holes])).tolist():
             if other < one:
                 taken.setdefault(one, []).append(f"bin {other + 1} in {bins[other]}")
             elif other >= len(bins):
@@ -447,22 +447,12 @@ def _misplaced(
         if box.volume < problem.routers[job]:
             found.append(Violation("size", f"{text} takes {problem.routers[job]} routers"))
     given = [box for _, _, box in placed]
-    for one, other in () if grid.are_disjoint(given) else _sharing(grid, given, given):
+    pairs = [] if grid.are_disjoint(given) else np.argwhere(grid.meets(given, given)).tolist()
+    for one, other in pairs:
         if one < other:
             both = [f"job {placed[number][0] + 1} in {given[number]}" for number in (one, other)]
             found.append(Violation("overlap", f"{both[0]} shares routers with {both[1]}"))
     return found
-
-
-def _sharing(grid: Grid, boxes: Sequence[Box], others: Sequence[Box]) -> list[tuple[int, int]]:
-    """Return the pairs of a box and another box, by number, that share a router."""
-    one = np.array(boxes, dtype=np.int64).reshape(-1, 1, 6)
-    other = np.array(others, dtype=np.int64).reshape(1, -1, 6)
-    side = np.array(grid.shape)
-    ahead = (other[..., :3] - one[..., :3]) % side < one[..., 3:]
-    behind = (one[..., :3] - other[..., :3]) % side < other[..., 3:]
-    pairs = np.argwhere((ahead | behind).all(axis=2))
-    return [(a, b) for a, b in pairs.tolist()]
 
 
 WHOLE, STANDS, LEADS = range(3)
