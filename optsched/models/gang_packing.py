@@ -351,8 +351,8 @@ class GangFormulation(Formulation[GangPacking, Packing]):
             behind = (1, x[n + 1 :]), (-1, x[n:-1])
             builder.rows("order_{}", *behind, over=(waiting[1:],), at_most=0)
         alike = np.array(_interchangeable(problem), dtype=np.int64)
-        pair = (-1, y[alike[:-1], None]), (1, y[alike[1:], None])
-        builder.rows("first_row{}", *pair, over=((alike[:-1] + 1).tolist(),), at_most=0)
+        pair = (-1, y[alike[:-1]]), (1, y[alike[1:]])
+        builder.paired_rows("first_row{}", (alike[:-1] + 1).tolist(), *pair, at_most=0)
         return builder.build(offset=(rows + 1) * int(sizes[:n].sum()))
 
     def decode(self, x: NDArray[np.int64]) -> Packing:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
 from optsched.fields import Integer
 from optsched.models.fields import label
-from optsched.models.problem import Violation
+from optsched.models.problem import Solution, Violation
 from optsched.models.program import (
     Formulation,
     Program,
@@ -210,17 +210,6 @@ class BoxVariables(NamedTuple):
         rows = np.column_stack((self.job, self.box)).tolist()
         return np.fromiter((tuple(row) in wanted for row in rows), np.int64, len(rows))
 
-    def add_router_rows(self, builder: ProgramBuilder, v: Ints, grid: Grid) -> None:
-        """Add the rows by which no router is in two boxes; `v` has the numbers of the variables."""
-        entries = list(_routers(grid, self.box))
-        taken = np.concatenate([numbers for numbers, _ in entries] or [v[:0]])
-        router = np.concatenate([cells for _, cells in entries] or [v[:0]])
-        # a router with a single variable needs no row
-        shared = (np.bincount(router, minlength=grid.routers) > 1)[router]
-        sides = [range(side) for side in grid.shape]
-        apart = (1, v[taken[shared]], router[shared])
-        builder.ragged_rows("router_{}_{}_{}", sides, apart, at_most=1)
-
 
 def box_variables(problem: MigratingProblem[Any]) -> BoxVariables:
     """Return the variables of a problem."""
@@ -263,48 +252,84 @@ def _routers(grid: Grid, boxes: Ints) -> Iterator[tuple[Ints, Ints]]:
         yield np.repeat(np.arange(start, end), len(offsets)), cells.ravel()
 
 
+P = TypeVar("P", bound=MigratingProblem[Any])
+
+
+class MovingFormulation(Formulation[P, Solution]):
+    """Base class of the formulations of migrating problems: every variable is a box of a job."""
+
+    @cached_property
+    def variables(self) -> BoxVariables:
+        """The variables for boxes, the first ones of the program."""
+        return box_variables(self.problem)
+
+    def add_boxes(self, builder: ProgramBuilder, start: str) -> Ints:
+        """Add the variables, with the costs of moves; `start` as in `BoxVariables.name`."""
+        found, running = self.variables, len(self.problem.running)
+        moves = (found.job < running) & ~found.stays
+        cost = np.zeros(len(found.job), dtype=np.int64)
+        cost[moves] = np.array(self.problem.costs, dtype=np.int64)[found.job[moves]]
+
+        def name(variable: int) -> str:
+            return found.name(variable, running, start)
+
+        return builder.variables(name, range(len(found.job)), objective=cost)
+
+    def add_box_rows(self, builder: ProgramBuilder, v: Ints) -> None:
+        """Add the rows by which each running job is in one box, and no router in two."""
+        found, grid = self.variables, self.problem.grid
+        kept = found.job < len(self.problem.running)
+        once = (1, v[kept], found.job[kept])
+        builder.ragged_rows("once_job{}", (len(self.problem.running),), once, equal=1)
+        entries = list(_routers(grid, found.box))
+        taken = np.concatenate([numbers for numbers, _ in entries] or [v[:0]])
+        router = np.concatenate([cells for _, cells in entries] or [v[:0]])
+        # a router with a single variable needs no row
+        shared = (np.bincount(router, minlength=grid.routers) > 1)[router]
+        sides = [range(side) for side in grid.shape]
+        apart = (1, v[taken[shared]], router[shared])
+        builder.ragged_rows("router_{}_{}_{}", sides, apart, at_most=1)
+
+    def chosen(self, x: Ints) -> tuple[dict[int, Box], list[tuple[int, Box]]]:
+        """Return the new boxes of jobs that a vector moves, and the boxes of jobs that start.
+
+        Of several boxes of a running job, the first one wins.
+        """
+        running = self.problem.running
+        destinations: dict[int, Box] = {}
+        starts, settled = [], set()
+        for job, box in self.variables.chosen(x[: len(self.variables.job)]):
+            if job >= len(running):
+                starts.append((job, box))
+            elif job not in settled:
+                settled.add(job)
+                if box != running[job]:
+                    destinations[job] = box
+        return destinations, starts
+
+
 @formulations.register("migration")
-class MigrationFormulation(Formulation[Migration, Plan]):
+class MigrationFormulation(MovingFormulation[Migration, Plan]):
     """Equations (1) to (5) of the model's page.
 
-    Every variable is a box of a job: first the boxes of the large job, then for each movable job
-    its present box, which stands for staying, and its possible new boxes.
+    The boxes of the large job are first, then for each movable job its present box, which stands
+    for staying, and its possible new boxes.
     """
 
     @cached_property
     def program(self) -> Program:
         """The program."""
-        problem, found = self.problem, self.variables
-        running = len(problem.running)
-        is_place = found.job == running
-        moves = ~is_place & ~found.stays
-        cost = np.zeros(len(found.job), dtype=np.int64)
-        cost[moves] = np.array(problem.costs, dtype=np.int64)[found.job[moves]]
         builder = ProgramBuilder("min")
-
-        def name(variable: int) -> str:
-            return found.name(variable, running, "place")
-
-        v = builder.variables(name, range(len(found.job)), objective=cost)
+        v = self.add_boxes(builder, "place")
+        is_place = self.variables.job == len(self.problem.running)
         builder.row("place", (1, v[is_place]), equal=1)
-        once = (1, v[~is_place], found.job[~is_place])
-        builder.ragged_rows("once_job{}", (running,), once, equal=1)
-        found.add_router_rows(builder, v, problem.grid)
+        self.add_box_rows(builder, v)
         return builder.build()
 
     def decode(self, x: Ints) -> Plan:
         """Return the moves of a vector, in the order of `Migration.plan`."""
-        destinations: dict[int, Box] = {}
-        place = None
-        running = self.problem.running
-        for job, box in reversed(self.variables.chosen(x)):  # the first of several boxes wins
-            if job == len(running):
-                place = box
-            elif box == running[job]:
-                destinations.pop(job, None)
-            else:
-                destinations[job] = box
-        return self.problem.plan(destinations, place)
+        destinations, starts = self.chosen(x)
+        return self.problem.plan(destinations, starts[0][1] if starts else None)
 
     def encode(self, solution: Plan) -> Ints:
         """Return the 0-1 vector of a plan, which does not state the order of the moves."""
@@ -312,8 +337,3 @@ class MigrationFormulation(Formulation[Migration, Plan]):
         if solution.place is not None:
             boxes[len(self.problem.running)] = solution.place
         return self.variables.vector(boxes.items())
-
-    @cached_property
-    def variables(self) -> BoxVariables:
-        """The variables of the program."""
-        return box_variables(self.problem)

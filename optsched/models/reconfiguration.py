@@ -17,9 +17,9 @@ from optsched.boxes.box import Box, Triple
 from optsched.errors import InputError
 from optsched.fields import LARGEST_FIELD, Fields, Integer
 from optsched.models.fields import Integers, Numbers
-from optsched.models.migration import BoxVariables, box_variables
+from optsched.models.migration import MovingFormulation
 from optsched.models.problem import Violation, listed, named, wrong_length
-from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
+from optsched.models.program import Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field, labels
 from optsched.models.torus import (
     MigratingProblem,
@@ -234,42 +234,31 @@ Ints = NDArray[np.int64]
 
 
 @formulations.register("reconfiguration")
-class ReconfigurationFormulation(Formulation[Reconfiguration, Arrangement]):
+class ReconfigurationFormulation(MovingFormulation[Reconfiguration, Arrangement]):
     """Equations (1) to (5) of the model's page.
 
-    Every variable is a box of a job: first the boxes of the waiting jobs, class by class, then for
-    each movable job its present box, which stands for staying, and its possible new boxes. The jobs
-    of a class, see `Reconfiguration.alike`, share the variables of its first job.
+    The boxes of the waiting jobs are first, class by class, then for each movable job its present
+    box, which stands for staying, and its possible new boxes. The jobs of a class, see
+    `Reconfiguration.alike`, share the variables of its first job.
     """
 
     @cached_property
     def program(self) -> Program:
         """The program."""
-        problem, found = self.problem, self.variables
-        running = len(problem.running)
-        starts = found.job >= running
-        moves = ~starts & ~found.stays
-        cost = np.zeros(len(found.job), dtype=np.int64)
-        cost[moves] = np.array(problem.costs, dtype=np.int64)[found.job[moves]]
+        problem, running = self.problem, len(self.problem.running)
         first = [jobs[0] for jobs in problem.alike]
         most = np.array([len(jobs) for jobs in problem.alike], dtype=np.int64)
         least = np.where([job in problem.required for job in first], most, 0)
         worth = problem.worth * np.array([problem.profits[job] for job in first], dtype=np.int64)
         builder = ProgramBuilder("min")
-
-        def name(variable: int) -> str:
-            return found.name(variable, running, "start{}")
-
-        v = builder.variables(name, range(len(found.job)), objective=cost)
+        v = self.add_boxes(builder, "start{}")
         z = builder.variables(
             "started{}", [job + 1 for job in first], lower=least, upper=most, objective=-worth
         )
         for number, job in enumerate(first):
-            boxes = v[found.job == running + job]
+            boxes = v[self.variables.job == running + job]
             builder.row(f"start{job + 1}", (1, boxes), (-1, z[number : number + 1]), equal=0)
-        once = (1, v[~starts], found.job[~starts])
-        builder.ragged_rows("once_job{}", (running,), once, equal=1)
-        found.add_router_rows(builder, v, problem.grid)
+        self.add_box_rows(builder, v)
         areas = [min(map(math.prod, shapes), default=0) for _, shapes, _ in problem.choices()]
         of_running = sum(areas[len(first) :])
         area = int(np.count_nonzero(problem.place_room())) - of_running
@@ -278,20 +267,14 @@ class ReconfigurationFormulation(Formulation[Reconfiguration, Arrangement]):
 
     def decode(self, x: Ints) -> Arrangement:
         """Return the arrangement of a vector; of a class, the first jobs start."""
-        running = self.problem.running
-        destinations: dict[int, Box] = {}
+        running = len(self.problem.running)
         boxes: list[Box | None] = [None] * len(self.problem.waiting)
-        not_placed = {len(running) + jobs[0]: iter(jobs) for jobs in self.problem.alike}
-        settled = set()
-        for job, box in self.variables.chosen(x[: len(self.variables.job)]):
-            if job >= len(running):
-                # skip boxes beyond the number of jobs of the class
-                if (waiting := next(not_placed[job], None)) is not None:
-                    boxes[waiting] = box
-            elif job not in settled:
-                settled.add(job)  # the first of several boxes wins
-                if box != running[job]:
-                    destinations[job] = box
+        not_placed = {running + jobs[0]: iter(jobs) for jobs in self.problem.alike}
+        destinations, starts = self.chosen(x)
+        for job, box in starts:
+            # skip boxes beyond the number of jobs of the class
+            if (waiting := next(not_placed[job], None)) is not None:
+                boxes[waiting] = box
         return self.problem.arrangement(destinations, boxes)
 
     def encode(self, solution: Arrangement) -> Ints:
@@ -312,8 +295,3 @@ class ReconfigurationFormulation(Formulation[Reconfiguration, Arrangement]):
             count[job - running] += 1
         boxes = self.variables.vector([*kept.items(), *started])
         return np.concatenate((boxes, np.array([*count.values()], dtype=np.int64)))
-
-    @cached_property
-    def variables(self) -> BoxVariables:
-        """The variables of the program."""
-        return box_variables(self.problem)

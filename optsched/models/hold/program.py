@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -343,13 +343,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         o = builder.variables("o", 1)
         blocks["o"] = Block(o, np.zeros(1, dtype=np.int64))
 
-        def rows(name: str, over: list[Any], *terms: tuple[Any, Ints], at_most: Any) -> None:
-            columns = [
-                (np.broadcast_to(c, len(over))[:, None], np.broadcast_to(v, len(over))[:, None])
-                for c, v in terms
-            ]
-            builder.rows(name, *columns, over=(over,), at_most=at_most)
-
+        rows = builder.paired_rows
         rows("all_node{}", nodes.tolist(), (1, b), (-1, o), at_most=0)
         rows("none_node{}", in_play.tolist(), (1, x), (most, o), (-most, b[in_play]), at_most=most)
         k, (_, to) = blocks["k"]

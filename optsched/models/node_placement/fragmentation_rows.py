@@ -228,13 +228,8 @@ class FragmentationRows:
         rows = np.arange(len(names))
         if len(names):
             less = -sums.amount, sums.variables, sums.row
-            self._builder.rows(
-                f"{letter}_off_{{}}",
-                (np.ones((len(rows), 1), dtype=np.int64), product[:, None]),
-                (-most[:, None], switch[:, None]),
-                over=(names,),
-                at_most=0,
-            )
+            off = (1, product), (-most, switch)
+            self._builder.paired_rows(f"{letter}_off_{{}}", names, *off, at_most=0)
             self._builder.ragged_rows(
                 f"{letter}_most_{{}}", (names,), less, (1, product, rows), at_most=0
             )
