@@ -29,6 +29,8 @@ from optsched.models.snapshot import SCALE, Snapshot
 from optsched.numbers import LARGEST
 from optsched.registry import models
 
+__all__ = ["BinPacking", "IntegerProgram", "Values"]
+
 
 class BinPacking(NamedTuple):
     """Items that go into as few bins as possible."""
@@ -394,6 +396,20 @@ def factor_of(numbers: Iterable[int | Decimal]) -> int:
     return factor
 
 
+def whole_row(
+    row: Mapping[int, Number], least: Number | None, most: Number | None
+) -> tuple[dict[int, int], int | None, int | None]:
+    """Return a row and its bounds times what makes their numbers integers, without zeros."""
+    factor = factor_of([*row.values(), *(b for b in (least, most) if b is not None)])
+    lower, upper = (None if bound is None else int(factor * bound) for bound in (least, most))
+    return {number: int(factor * a) for number, a in row.items() if a}, lower, upper
+
+
+def origin_of(path: Path, factor: int) -> dict[str, Any]:
+    """Return the origin of a file's program whose objective was multiplied by a factor."""
+    return {"file": path.name} | ({SCALE: factor} if factor > 1 else {})
+
+
 @dataclasses.dataclass(slots=True)
 class StatedVariable:
     """A variable: its bounds, None where the file states none, and whether it is an integer."""
@@ -408,8 +424,8 @@ class StatedRow:
     """A row: its coefficients by number of the variable, and its bounds."""
 
     entries: dict[int, float]
-    at_least: float = -math.inf
-    at_most: float = math.inf
+    lower: float = -math.inf
+    upper: float = math.inf
 
 
 @dataclasses.dataclass(slots=True)
@@ -434,7 +450,7 @@ class StatedProgram:
         ]
         if mistakes:
             raise InputError(*mistakes, file=path)
-        rows, at_least, at_most = [], [], []
+        rows = []
         place = "the objective"
         try:
             costs = {number: _exact(cost) for number, cost in self.objective.items()}
@@ -443,14 +459,8 @@ class StatedProgram:
             for name, row in self.rows.items():
                 place = f"row {name}"
                 entries = {number: _exact(a) for number, a in row.entries.items() if a}
-                bounds = [
-                    None if abs(b) >= INFINITE else _exact(b) for b in (row.at_least, row.at_most)
-                ]
-                of_row = factor_of([*entries.values(), *(b for b in bounds if b is not None)])
-                rows.append({number: int(of_row * a) for number, a in entries.items()})
-                least, most = (None if b is None else int(of_row * b) for b in bounds)
-                at_least.append(least)
-                at_most.append(most)
+                bounds = [None if abs(b) >= INFINITE else _exact(b) for b in (row.lower, row.upper)]
+                rows.append(whole_row(entries, *bounds))
         except InputError as error:
             raise InputError(*error.mistakes, file=path, field=place) from None
         try:
@@ -461,15 +471,14 @@ class StatedProgram:
                 [math.floor(one.upper or 0) for one in self.variables.values()],
                 int(factor * offset),
                 list(self.variables),
-                rows=rows,
-                at_least=at_least,
-                at_most=at_most,
+                rows=[row for row, _, _ in rows],
+                at_least=[least for _, least, _ in rows],
+                at_most=[most for _, _, most in rows],
                 row_names=list(self.rows),
             )
         except InputError as error:
             raise error.within(path) from None
-        origin = {"file": path.name}
-        return Snapshot(problem, origin if factor == 1 else origin | {SCALE: factor})
+        return Snapshot(problem, origin_of(path, factor))
 
     def _continuous(self) -> Iterator[str]:
         for name, variable in self.variables.items():

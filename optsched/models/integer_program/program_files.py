@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from typing import Literal, NoReturn
 
 from optsched.errors import InputError
@@ -94,7 +95,11 @@ class _LPReader:
         self._advance()
         while self.kind != "section":
             self._row()
-        readers = {BOUNDS: self._bound, GENERAL: self._general_one, BINARY: self._binary_one}
+        readers: dict[str, Callable[[], None]] = {
+            BOUNDS: self._bound,
+            GENERAL: partial(self._typed, self._general),
+            BINARY: partial(self._typed, self._binary),
+        }
         while self.text != END:
             section = self.text
             self._advance()
@@ -215,28 +220,36 @@ class _LPReader:
             sense = self._sense()
             row.entries, more = self._sum("row")
             if not row.entries and more is not None and constant == 0:  # 0 <= 5, of no variable
-                self._limit(row, sense, more)
+                self._limit(row, "a row", sense, more)
             elif not row.entries or more is not None:
                 self._fail(f"row {name} has no variable; expected one", line)
             else:
-                self._limit(row, _turned(sense), constant)
+                self._limit(row, "a row", _turned(sense), constant)
                 if self.kind == "sense" and sense != "=":
                     if self._sense() != sense:
                         self._fail(f"row {name} has two senses; expected one direction", line)
-                    self._limit(row, sense, self._bound_value())
+                    self._limit(row, "a row", sense, self._bound_value())
         else:
             sense = self._sense()
-            self._limit(row, sense, self._bound_value())
+            self._limit(row, "a row", sense, self._bound_value())
         rows[name] = row
         self._end_of_statement("row")
 
-    def _limit(self, row: StatedRow, sense: str, value: float) -> None:
+    def _limit(
+        self,
+        of: StatedRow | StatedVariable,
+        name: str,  # what messages call it
+        sense: str,
+        value: float,
+        line: int | None = None,
+    ) -> None:
+        """Bound a row or a variable; the last statement holds, as CPLEX has it."""
         if abs(value) >= INFINITE and (sense == "=" or (value > 0) == (sense == ">")):
-            self._fail("a row is bounded by infinity; expected a number")
+            self._fail(f"{name} is bounded by infinity; expected a number", line)
         if sense != ">":
-            row.at_most = value
+            of.upper = value
         if sense != "<":
-            row.at_least = value
+            of.lower = value
 
     def _end_of_statement(self, noun: str) -> None:
         """Accept a statement that ends where its line ends, or before a section or a label."""
@@ -257,31 +270,17 @@ class _LPReader:
             self._advance()
         else:
             if left is not None:
-                self._set_bound(name, left_sense, left, line)
+                self._limit(variable, f"variable {name}", left_sense, left, line)
             if left is None or self.kind == "sense":
                 sense = self._sense()
                 right = self._bound_value()
                 if left is not None and {sense, left_sense} != {"<", ">"}:
                     self._fail(f"bounds of {name} in one direction twice; expected l <= x <= u")
-                self._set_bound(name, sense, right, line)
+                self._limit(variable, f"variable {name}", sense, right, line)
         self._end_of_statement("bound")
 
-    def _set_bound(self, name: str, sense: str, value: float, line: int) -> None:
-        """Bound a variable; the last statement holds, as CPLEX has it."""
-        variable = self._stated.variables[name]
-        if abs(value) >= INFINITE and (sense == "=" or (value > 0) == (sense == ">")):
-            self._fail(f"variable {name} is bounded by infinity; expected a number", line)
-        if sense != ">":
-            variable.upper = value
-        if sense != "<":
-            variable.lower = value
-
-    def _general_one(self) -> None:
-        self._general.add(self.text)
-        self._variable()
-
-    def _binary_one(self) -> None:
-        self._binary.add(self.text)
+    def _typed(self, names: set[str]) -> None:
+        names.add(self.text)
         self._variable()
 
     def _settle(self) -> None:
@@ -444,8 +443,8 @@ class _MPSReader:
             self._objective = name
             return
         # a further row of type N is a row without bounds
-        at_least = 0.0 if sense in "GE" else -math.inf
-        self._stated.rows[name] = StatedRow({}, at_least, 0.0 if sense in "LE" else math.inf)
+        lower = 0.0 if sense in "GE" else -math.inf
+        self._stated.rows[name] = StatedRow({}, lower, 0.0 if sense in "LE" else math.inf)
 
     def _entries(self, fields: list[str]) -> None:
         if len(fields) == 3 and fields[1] == MARKER:
@@ -505,10 +504,10 @@ class _MPSReader:
                 self._stated.offset = -value
             elif self._senses[row] != "N":
                 stated = self._stated.rows[row]
-                if math.isfinite(stated.at_least):
-                    stated.at_least = value
-                if math.isfinite(stated.at_most):
-                    stated.at_most = value
+                if math.isfinite(stated.lower):
+                    stated.lower = value
+                if math.isfinite(stated.upper):
+                    stated.upper = value
 
     def _range(self, fields: list[str]) -> None:
         for row, value in self._pairs("RANGES", fields):
@@ -573,9 +572,9 @@ class _MPSReader:
         for name, span in self._ranges.items():
             row, sense = self._stated.rows[name], self._senses[name]
             if sense == "L" or (sense == "E" and span < 0):
-                row.at_least = _plus(row.at_most, -abs(span))
+                row.lower = _plus(row.upper, -abs(span))
             else:
-                row.at_most = _plus(row.at_least, abs(span))
+                row.upper = _plus(row.lower, abs(span))
         for variable in self._stated.variables.values():
             if variable.integer and variable.lower is None and variable.upper is None:
                 variable.lower, variable.upper = 0.0, 1.0

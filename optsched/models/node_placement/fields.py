@@ -20,6 +20,7 @@ from optsched.fields import (
     first_few,
     plain_sequence,
 )
+from optsched.models.fields import integer_schema
 from optsched.models.problem import Violation
 
 WHOLE = 1000
@@ -34,10 +35,7 @@ class Devices(Each):
 
     in_python = "sequence of sequences of int"
     on_file = f"list of lists of integers, 0 to {WHOLE}"
-    items: Mapping[str, Any] = {
-        "type": "array",
-        "items": {"type": "integer", "minimum": 0, "maximum": WHOLE},
-    }
+    items: Mapping[str, Any] = {"type": "array", "items": integer_schema(most=WHOLE)}
 
     def reader(self, fields: Fields) -> Callable[[Any], Any]:
         def read(row: Any) -> tuple[int, ...]:

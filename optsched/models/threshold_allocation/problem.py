@@ -20,6 +20,8 @@ from optsched.models.schema import declared, field
 from optsched.models.threshold_allocation.timeline import Job, checked_penalty, penalty_within
 from optsched.registry import models
 
+__all__ = ["Goal", "Placement", "ThresholdAllocation"]
+
 HELD = ("node", "processes", "start", "end")
 """Columns of the table of allocations before those of the demand."""
 
