@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optsched.column_sets import interval_text, lowest, runs_of, runs_text
 from optsched.compiled import kernel
 from optsched.errors import InputError
-from optsched.machines.machine import Machine
+from optsched.machines.machine import Machine, check_counts
 from optsched.registry import machines
 
 FILE, LOAD, LOADED, UNTIL, USERS = range(5)
@@ -206,10 +206,7 @@ class Cluster(Machine):
         # next job starts on the node; see `NodeMemory`
         kept: Kept = "users",
     ) -> None:
-        given = {"nodes": nodes, "cores": cores, "memory": memory, "bandwidth": bandwidth}
-        for name, number in given.items():
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InputError(f"{number!r}; expected a whole number from 1", field=name)
+        check_counts({"nodes": nodes, "cores": cores, "memory": memory, "bandwidth": bandwidth})
         if cores > MOST_CORES:
             raise InputError(f"{cores}; expected at most {MOST_CORES}", field="cores")
         if memory < bandwidth:

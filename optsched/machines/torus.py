@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from optsched.boxes.box import EQUAL_LINKS, Box, Grid, Links, Triple, bisection, box_of_text
 from optsched.compiled import kernel
 from optsched.errors import InputError, UnknownNameError
+from optsched.machines.machine import check_counts
 from optsched.machines.nodes import FreeRuns, Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
 from optsched.machines.texts import Texts, interval_runs, text_of_box
@@ -313,9 +314,7 @@ class Torus(Nodes):
         self.links: Links = _triple(links, f"{links!r}; {three}", "links")
         if max(self.links) > FASTEST:
             raise InputError(f"{links!r}; expected at most {FASTEST:,}", field="links")
-        if not _are_counts([nodes_per_router]):
-            expected = "expected a whole number from 1"
-            raise InputError(f"{nodes_per_router!r}; {expected}", field="nodes_per_router")
+        check_counts({"nodes_per_router": nodes_per_router})
         if not isinstance(ordering, str) or ordering not in ORDERINGS:
             raise UnknownNameError("ordering", str(ordering), ORDERINGS)
         if not isinstance(wrap, list | tuple) or [type(axis) for axis in wrap] != [bool] * 3:
@@ -594,10 +593,7 @@ def _hole(hole: Box | str, grid: Grid) -> Box:
 
 
 def _triple(numbers: Any, mistake: str, field: str) -> Triple:
-    if isinstance(numbers, list | tuple) and len(numbers) == 3 and _are_counts(numbers):
-        return numbers[0], numbers[1], numbers[2]
-    raise InputError(mistake, field=field)
-
-
-def _are_counts(numbers: Sequence[Any]) -> bool:
-    return all(type(number) is int and number >= 1 for number in numbers)
+    three = isinstance(numbers, list | tuple) and [*map(type, numbers)] == [int] * 3
+    if not three or min(numbers) < 1:
+        raise InputError(mistake, field=field)
+    return numbers[0], numbers[1], numbers[2]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold.problem import Hold, Release
+from optsched.models.node_placement.fields import is_allowed
 from optsched.models.program import (
     Formulation,
     Program,
@@ -82,13 +83,6 @@ def chosen(numbers: Sequence[int], count: int) -> Flags:
     flags = np.zeros(count, dtype=bool)
     flags[[*numbers]] = True
     return flags
-
-
-def is_allowed(kinds: Sequence[str] | None, allowed: Sequence[str] | None, nodes: int) -> Flags:
-    """Return whether nodes of some kinds may be used, shape (nodes,); None for all."""
-    if allowed is None or kinds is None:
-        return np.ones(nodes, dtype=bool)
-    return np.array([kind in allowed for kind in kinds], dtype=bool)
 
 
 def groups(problem: Hold) -> tuple[list[str], Ints]:

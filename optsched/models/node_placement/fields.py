@@ -158,6 +158,15 @@ def beyond_limits(
     return found
 
 
+def is_allowed(
+    kinds: Sequence[str] | None, allowed: Sequence[str] | None, nodes: int
+) -> NDArray[np.bool_]:
+    """Return whether nodes of some kinds may be used, shape (nodes,); None for all."""
+    if allowed is None or kinds is None:
+        return np.ones(nodes, dtype=bool)
+    return np.array([kind in allowed for kind in kinds], dtype=bool)
+
+
 Ints = NDArray[np.int64]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.node_placement.fields import WHOLE
+from optsched.models.node_placement.fields import WHOLE, is_allowed
 from optsched.models.node_placement.fragmentation_rows import (
     FragmentationRows,
     Terms,
@@ -79,9 +79,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             most = np.minimum(most, np.array(whole) // (share // WHOLE))
         elif share:
             most = np.minimum(most, [sum(g // share for g in row) for row in problem.devices])
-        kinds = problem.allowed[job]
-        if kinds is not None and problem.kinds is not None:
-            most = np.where([kind in kinds for kind in problem.kinds], most, 0)
+        most[~is_allowed(problem.kinds, problem.allowed[job], len(most))] = 0
         if job in problem.exclusive:
             most[list(problem.busy)] = 0
         return most

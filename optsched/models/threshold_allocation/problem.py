@@ -248,9 +248,6 @@ class ThresholdAllocation(Problem[Placement]):
             ]
         return overcommitments(fields["held"], fields["processors"])
 
-    def __repr__(self) -> str:
-        return f"<ThresholdAllocation {self.size}>"
-
     @property
     def size(self) -> str:
         """Processes of the job on nodes x processors."""
