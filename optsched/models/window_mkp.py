@@ -22,7 +22,7 @@ from optsched.models.fields import Integers, from_one
 from optsched.models.problem import Choice, Problem, Violation, listed, named, wrong_length
 from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field, labels
-from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot import Snapshot, text_of
 from optsched.numbers import counted, parse_integer
 from optsched.registry import models
 
@@ -332,11 +332,7 @@ def parse_window_mkp_table(data: bytes, path: Path) -> Snapshot:
     Columns are ``kind`` (item or knapsack), ``size``, and optionally ``profit`` of items and
     ``name``. Without profits, an item is worth its size.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("not text; expected CSV", file=path) from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text_of(data, path, "CSV"), newline=""), strict=True)
     try:
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
     except csv.Error as error:
