@@ -1,4 +1,4 @@
-"""Optimization models of decisions: a package each, with data, formulation and verification.
+"""Optimization models of decisions, each with data, verification and formulation.
 
 The classes of problems and solutions are attributes of this module, ``models.WindowMKP`` for
 instance, and are imported at their first use.
