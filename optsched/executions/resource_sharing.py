@@ -1,4 +1,4 @@
-"""Execution model of jobs that share the resources of their nodes, and its rule as kernels."""
+"""Execution model of jobs that share the resources of their nodes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.by_reference import by_reference
-from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.machines.nodes import Run
 from optsched.machines.smp import Smp
@@ -23,7 +21,6 @@ from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
 from optsched.settings import later
-from optsched.simulator._core import CHANGED, NOW, STARTED, Core, Way, set_speed
 from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
 from optsched.traces.reading import mistake_in
@@ -31,6 +28,7 @@ from optsched.traces.requests import split_demands
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
+    from optsched.executions._shared_nodes import Places, SharedNodes
     from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 
@@ -93,6 +91,7 @@ class ResourceSharing(ExecutionModel):
                 "'optsched trace annotate bandwidth' draws demands",
                 file=trace.path,
             )
+        from optsched.executions._shared_nodes import new_shared_nodes
 
         _check_demands(trace, machine)
         _check_times(trace)
@@ -112,6 +111,8 @@ class ResourceSharing(ExecutionModel):
 
     def started(self, job: int, allocation: tuple[Run, ...], system: System) -> Speeds:
         """Slow down the job, and the jobs on nodes that the job saturates."""
+        from optsched.executions._shared_nodes import change_speeds, new_places
+
         assert isinstance(system.machine, Smp)
         begins = system.start[job]
         assert begins is not None
@@ -143,6 +144,8 @@ class ResourceSharing(ExecutionModel):
         self, run: CompiledRun, decisions: CompiledDecisions
     ) -> Callable[[int], object] | None:
         """Bind the kernel of the speeds to a run whose decisions keep the places of jobs."""
+        from optsched.executions._shared_nodes import set_speeds
+
         if decisions.places is None:
             return None
         nodes, places = self._new_nodes(decisions.places), decisions.places
@@ -249,203 +252,3 @@ def _check_penalties(trace: Trace, machine: Smp, demanded: NDArray[np.int64]) ->
             f"on {machine.spec} too large to be counted; expected coarser units",
             file=trace.path,
         )
-
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-
-COUNTS = np.dtype((np.record, [("entries", "i8"), ("stamp", "i8"), ("affected", "i8")]))
-"""Entries of `Places.node`, last stamp of `SharedNodes.mark`, jobs that may change their speed."""
-
-
-@by_reference
-class Places(NamedTuple):
-    """The nodes of each job that has started."""
-
-    first: Numbers  # node[first[job]:last[job]] are its nodes, in order
-    last: Numbers
-    node: Numbers
-    processes: Numbers  # on each of these nodes
-
-
-@by_reference
-class SharedNodes(NamedTuple):
-    """Nodes, the demand on them, and the speeds of their jobs."""
-
-    demand: Numbers  # of one process, shape (jobs, resources)
-    capacity: Numbers
-    used: Numbers  # shape (nodes, resources)
-    penalty: Times  # of each node
-    on_node: Numbers  # jobs in order of their starts, shape (nodes, processors)
-    on_node_count: Numbers
-    speed: Times
-    # of jobs whose processes run for themselves
-    since: Times
-    work_left: Times  # as the engine counts it
-    left: Times  # of the processes on each node of a job; below 0 if they are done
-    since_then: Times  # penalty of each node of a job since its work was counted
-    # the jobs whose speed changes
-    affected: Numbers
-    new_speed: Times
-    mark: Numbers
-    counts: NDArray[np.void]
-
-
-def new_places(asked: Numbers, size: int) -> Places:
-    """Return no places, with space for those of all jobs that are no larger than the machine."""
-    jobs, space = len(asked), int(asked[asked <= size].sum())
-    first, last = np.zeros(jobs, dtype=np.int64), np.zeros(jobs, dtype=np.int64)
-    return Places(first, last, *np.empty((2, space), dtype=np.int64))
-
-
-def new_shared_nodes(
-    runtime: Times, demand: Numbers, capacity: Numbers, shape: tuple[int, int], places: Places
-) -> SharedNodes:
-    """Return empty nodes; `shape` has their number, and that of the processors of each."""
-    jobs, (nodes, processors) = len(runtime), shape
-    return SharedNodes(
-        demand,
-        capacity,
-        used=np.zeros((nodes, len(capacity)), dtype=np.int64),
-        penalty=np.zeros(nodes),
-        on_node=np.zeros(shape, dtype=np.int64),
-        on_node_count=np.zeros(nodes, dtype=np.int64),
-        speed=np.ones(jobs),
-        since=np.zeros(jobs),
-        work_left=runtime.astype(np.float64),
-        left=np.empty(len(places.node)),
-        since_then=np.empty(len(places.node)),
-        affected=np.zeros(nodes * processors, dtype=np.int64),
-        new_speed=np.zeros(nodes * processors),
-        mark=np.zeros(jobs, dtype=np.int64),
-        counts=np.zeros(1, dtype=COUNTS),
-    )
-
-
-@kernel(allocates=False)
-def speed_in_all(shared: SharedNodes, places: Places, now: float, job: int) -> float:
-    """Count the work of a job's processes, and return the speed to end with the last of them.
-
-    Where rounding leaves a job that is done with no time or no work, its speed stays.
-    """
-    done_in, remaining = now - shared.since[job], 0.0
-    for entry in range(places.first[job], places.last[job]):
-        if done_in > 0:
-            shared.left[entry] -= done_in / (1.0 + shared.since_then[entry])
-        shared.since_then[entry] = shared.penalty[places.node[entry]]
-        remaining = max(remaining, shared.left[entry] * (1.0 + shared.since_then[entry]))
-    if done_in > 0:
-        shared.work_left[job] -= done_in * shared.speed[job]
-        shared.since[job] = now
-    if min(shared.work_left[job], remaining) > 0:
-        return float(shared.work_left[job] / remaining)
-    return float(shared.speed[job])
-
-
-@kernel(allocates=False)
-def speed_at_once(shared: SharedNodes, places: Places, job: int) -> float:
-    """Return the speed of a job whose processes are as slow as those on its worst node."""
-    worst = 0.0
-    for entry in range(places.first[job], places.last[job]):
-        worst = max(worst, shared.penalty[places.node[entry]])
-    return 1.0 / (1.0 + worst)
-
-
-@kernel(allocates=False)
-def arrive(shared: SharedNodes, places: Places, begins: float, job: int) -> None:
-    """Put a job that starts on its nodes."""
-    shared.since[job] = begins
-    for entry in range(places.first[job], places.last[job]):
-        node = places.node[entry]
-        shared.left[entry], shared.since_then[entry] = shared.work_left[job], 0.0
-        shared.on_node[node, shared.on_node_count[node]] = job
-        shared.on_node_count[node] += 1
-
-
-@kernel(allocates=False)
-def depart(shared: SharedNodes, places: Places, job: int) -> None:
-    """Take a job that has ended from its nodes."""
-    for entry in range(places.first[job], places.last[job]):
-        on_node = shared.on_node[places.node[entry]]
-        place = 0
-        while on_node[place] != job:
-            place += 1
-        shared.on_node_count[places.node[entry]] -= 1
-        for behind in range(place, shared.on_node_count[places.node[entry]]):
-            on_node[behind] = on_node[behind + 1]
-
-
-@kernel(allocates=False)
-def change_demand(shared: SharedNodes, places: Places, sign: int, job: int) -> None:
-    """Add the demand of a job to its nodes, or remove it; find the jobs that this may slow down.
-
-    These are the job itself if it starts, and those on nodes whose penalty changes.
-    """
-    counts, capacity, affected = shared.counts[0], shared.capacity, shared.affected
-    counts.stamp += 1
-    stamp, found = counts.stamp, 0
-    if sign > 0:
-        affected[0], found = job, 1
-        shared.mark[job] = stamp
-    for entry in range(places.first[job], places.last[job]):
-        node = places.node[entry]
-        penalty = 0.0
-        for r in range(len(capacity)):
-            shared.used[node, r] += sign * places.processes[entry] * shared.demand[job, r]
-            penalty += max(shared.used[node, r] - capacity[r], 0) / capacity[r]
-        if penalty == shared.penalty[node]:
-            continue
-        shared.penalty[node] = penalty
-        for place in range(shared.on_node_count[node]):
-            other = shared.on_node[node, place]
-            if shared.mark[other] != stamp:
-                shared.mark[other] = stamp
-                affected[found] = other
-                found += 1
-    counts.affected = found
-
-
-@kernel(allocates=False)
-def change_speeds(
-    shared: SharedNodes,
-    places: Places,
-    in_all: bool,
-    starts: bool,
-    begins: float,
-    now: float,
-    job: int,
-) -> int:
-    """Let a job start or end; return the number of jobs in `affected`, with their new speeds.
-
-    A job that starts begins its work at `begins`. `in_all`: each process runs for itself.
-    """
-    if starts:
-        arrive(shared, places, begins, job)
-        change_demand(shared, places, 1, job)
-    else:
-        depart(shared, places, job)
-        change_demand(shared, places, -1, job)
-    found = 0
-    for place in range(shared.counts[0].affected):
-        other = shared.affected[place]
-        if in_all:
-            speed = speed_in_all(shared, places, now, other)
-        else:
-            speed = speed_at_once(shared, places, other)
-            if speed == shared.speed[other]:
-                continue
-        shared.speed[other] = shared.new_speed[found] = speed
-        shared.affected[found] = other
-        found += 1
-    return found
-
-
-@kernel(allocates=False)
-def set_speeds(
-    core: Core, way: Way, shared: SharedNodes, places: Places, in_all: bool, event: int
-) -> None:
-    """Set the speeds after the start or the end of a job."""
-    job, now = core.tally[CHANGED], core.clock[NOW]
-    times = (core.start[job], now)
-    for place in range(change_speeds(shared, places, in_all, event == STARTED, *times, job)):
-        set_speed(core, way, shared.affected[place], shared.new_speed[place])

@@ -7,7 +7,7 @@ problems. Those that are not answered as the solver would are left open.
 from __future__ import annotations
 
 from optsched.compiled import kernel
-from optsched.executions.resource_sharing import Places
+from optsched.executions._shared_nodes import Places
 from optsched.machines._ascending import delete, insert, position, remove
 from optsched.models.threshold_allocation.timeline import (
     NEVER,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
-from optsched.executions.resource_sharing import Places
+from optsched.executions._shared_nodes import Places
 from optsched.machines._ascending import delete, enter, insert, place_of, remove
 from optsched.models.threshold_allocation.timeline import (
     BROKEN,

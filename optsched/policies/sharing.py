@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.executions.resource_sharing import demands, new_places
+from optsched.executions._shared_nodes import new_places
+from optsched.executions.resource_sharing import demands
 from optsched.machines.nodes import Run
 from optsched.machines.smp import Smp
 from optsched.machines.texts import Texts, interval_text
