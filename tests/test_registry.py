@@ -35,7 +35,7 @@ def test_the_text_of_a_module_has_the_names_that_it_registers(kind):
             "first-fit",
             "gang_packing.fit_rules node_placement.fit_rules threshold_allocation",
         ),
-        ("models", "window-mkp", "window_mkp.problem"),
+        ("models", "window-mkp", "window_mkp"),
     ],
 )
 def test_a_lookup_imports_the_modules_of_the_name_alone(kind, name, modules):

@@ -146,13 +146,17 @@ class Grid(NamedTuple):
             )
         )
 
-    def overlapping(self, boxes: NDArray[np.int64], others: Any) -> NDArray[np.bool_]:
-        """Return which of `boxes`, shape (boxes, 6), overlap any of the `others`, one or more."""
-        one, other = boxes[:, None], np.array(others, np.int64)[None]
+    def meets(self, boxes: Any, others: Any) -> NDArray[np.bool_]:
+        """Return which pairs of a box and another one overlap, shape (boxes, others)."""
+        one = np.array(boxes, np.int64).reshape(-1, 1, 6)
+        other = np.array(others, np.int64).reshape(1, -1, 6)
         ahead = (other[..., :3] - one[..., :3]) % self.shape
         behind = (one[..., :3] - other[..., :3]) % self.shape
-        meets = (ahead < one[..., 3:]) | (behind < other[..., 3:])
-        return np.any(np.all(meets, axis=2), axis=1)
+        return np.asarray(((ahead < one[..., 3:]) | (behind < other[..., 3:])).all(axis=2))
+
+    def overlapping(self, boxes: NDArray[np.int64], others: Any) -> NDArray[np.bool_]:
+        """Return which of `boxes`, shape (boxes, 6), overlap any of the `others`, one or more."""
+        return np.any(self.meets(boxes, others), axis=1)
 
     def are_disjoint(self, boxes: Collection[Box], besides: Iterable[Box] = ()) -> bool:
         """Return whether boxes share no router with each other, or with those `besides`."""

@@ -28,7 +28,7 @@ from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.errors import InputError
 from optsched.models.hold import Hold
-from optsched.models.hold.room import Shortage, shortage
+from optsched.models.hold.program import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted, moment, short
 from optsched.sites.site import typed

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.errors import InputError
-from optsched.machines.cluster import Cluster, Cores
-from optsched.machines.node_memory import drop, forget, use
+from optsched.machines.cluster import Cluster, Cores, drop, forget, use
 from optsched.metrics.stretch import MEASURES, stretches, summarise_stretches
 from optsched.models.data_placement.fields import HEAVIEST
 from optsched.numbers import LONGEST

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.machines.free_runs import Run
+from optsched.machines.nodes import Run
 from optsched.machines.smp import Smp
 from optsched.metrics.measure import Group, Measure
 from optsched.models.fields import LARGEST_FIELD
-from optsched.models.node_allocations import COUNTABLE, NO_PENALTY
+from optsched.models.threshold_allocation.problem import COUNTABLE, NO_PENALTY
 from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
 from optsched.schedule import Schedule, State

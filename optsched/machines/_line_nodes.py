@@ -12,8 +12,7 @@ import numpy as np
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._ascending import Numbers, delete, insert, position
-from optsched.machines._interval_text import interval_text
-from optsched.machines.texts import Texts
+from optsched.machines.texts import Texts, interval_text
 
 COUNTS = record("slots runs done")
 """Free runs, runs of the jobs, entries of the log that are processed."""

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._interval_text import interval_text
-from optsched.machines.texts import Texts
+from optsched.machines.texts import Texts, interval_text
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -1,18 +1,165 @@
-"""Nodes of several cores with a memory for files: ``cluster:NxC``."""
+"""Resident input files in the memory of nodes, and nodes of several cores: ``cluster:NxC``."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.column_sets import interval_text, lowest, runs_of, runs_text
+from optsched.compiled import kernel
 from optsched.errors import InputError
-from optsched.machines.machine import Machine
-from optsched.machines.node_memory import Kept, NodeMemory
+from optsched.machines.machine import Machine, check_counts
 from optsched.registry import machines
+
+FILE, LOAD, LOADED, UNTIL, USERS = range(5)
+FREE = -1
+
+Floats = NDArray[np.float64]
+
+
+@kernel(allocates=False)
+def use(
+    table: Floats,
+    latest_start: Floats,
+    until_next: bool,
+    node: int,
+    file: int,
+    load: int,
+    now: float,
+    until: float,
+) -> tuple[float, bool]:
+    """Begin the use of a file by a job, with a load if the file is not resident.
+
+    The load takes `load` seconds; `now` and `until` are the job's start and estimated end. Returns
+    the seconds that the job waits for its file, and whether it loads the file itself.
+    """
+    forget(table, latest_start, until_next, node, now)
+    slot = vacant = FREE
+    for each in range(table.shape[2]):
+        held = table[FILE, node, each]
+        if held == file:
+            slot = each
+        elif held == FREE and vacant == FREE:
+            vacant = each
+    loads = slot == FREE
+    if loads:
+        slot = vacant
+        table[FILE, node, slot] = file
+        table[LOAD, node, slot] = load
+        table[LOADED, node, slot] = now + load
+        table[UNTIL, node, slot] = until
+        table[USERS, node, slot] = 0
+    table[USERS, node, slot] += 1
+    table[UNTIL, node, slot] = max(table[UNTIL, node, slot], until)
+    return max(0.0, table[LOADED, node, slot] - now), loads
+
+
+@kernel(allocates=False)
+def drop(table: Floats, node: int, file: int, now: float) -> None:
+    """End the use of a file by a job."""
+    for slot in range(table.shape[2]):
+        if table[FILE, node, slot] == file:
+            table[USERS, node, slot] -= 1
+            if table[USERS, node, slot] == 0:
+                table[UNTIL, node, slot] = now
+            break
+
+
+@kernel(allocates=False)
+def forget(table: Floats, latest_start: Floats, until_next: bool, node: int, now: float) -> None:
+    """Evict the files that a job that starts now does not find."""
+    latest = latest_start[node]
+    if until_next:
+        if latest == now:
+            return  # starts of one instant do not evict for each other
+        latest_start[node] = now
+    for slot in range(table.shape[2]):
+        if table[FILE, node, slot] == FREE or table[USERS, node, slot] > 0:
+            continue
+        until = table[UNTIL, node, slot]
+        # with charged decisions, the previous start may even be later than this one
+        if until <= latest if until_next else until < now:
+            table[FILE, node, slot] = FREE
+
+
+@kernel
+def residents(
+    table: Floats, latest_start: Floats, now: float, until_next: bool
+) -> NDArray[np.int64]:
+    """Return the table of `NodeMemory.residents`; the arguments are its state."""
+    _, nodes, slots = table.shape
+    rows = np.empty((nodes * slots, 5), dtype=np.int64)
+    count = 0
+    for node in range(nodes):
+        latest = -math.inf if latest_start[node] >= now else latest_start[node]
+        for slot in range(slots):
+            if table[FILE, node, slot] == FREE:
+                continue
+            until = table[UNTIL, node, slot]
+            if table[USERS, node, slot] > 0 or until >= now or (until_next and until > latest):
+                rows[count, 0] = node
+                rows[count, 1] = int(table[FILE, node, slot])
+                load = rows[count, 2] = int(table[LOAD, node, slot])
+                left = math.ceil(max(table[LOADED, node, slot] - now, 0.0))
+                rows[count, 3] = min(left, load)  # a sum less one of its terms may be rounded up
+                rows[count, 4] = math.ceil(max(until - now, 0.0))
+                count += 1
+    return rows[:count].copy()
+
+
+Kept = Literal["users", "next"]
+"""Period for which a file stays: while a job uses it, or until the next start on the node."""
+
+
+class NodeMemory:
+    """Input files of jobs in the memory of nodes.
+
+    A file is resident from the start of its load until its last user ends, including that instant:
+    a job that starts then finds the file. `kept` is the rule from then on. With ``users``, the rule
+    of the authors' program, later jobs do not find the file. With ``next`` they do if no job was
+    started on the node in between (Gonthier et al. 2024, section III, case 2): a job that starts at
+    t finds a file whose last user ended at e if no job, with or without a file, started at a time
+    s, e <= s < t. Memory is large enough for the files of all jobs that a node can run, at most one
+    for each core, so nothing else evicts a file.
+
+    M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware
+    batch scheduling", APDCM 2024.
+    """
+
+    def __init__(self, nodes: int, cores: int, kept: Kept = "users") -> None:
+        self.cores = cores
+        self.kept = kept
+        # Time of the latest start on each node, -inf before; ``next`` only, shape
+        # (nodes,)
+        self.latest_start = np.full(nodes, -np.inf)
+        # files in use, and those whose last user has ended since the last start
+        # File, load time, end of the load, end of the last use and users of each slot of
+        # the nodes, shape (5, nodes, 2 x cores)
+        self.table = np.zeros((5, nodes, 2 * cores))
+        self.table[FILE] = FREE
+
+    def residents(self, now: float) -> NDArray[np.int64]:
+        """Return the resident files, in order of the nodes.
+
+        Result: the node, the file, the seconds to load it from the shared storage, and the whole
+        seconds from now, at least 0, until it is loaded, and until which it is planned to stay.
+        While jobs use the file, the latter is the latest limit of all its users, including those
+        that have ended, as in the authors' program. Afterwards it is 0, also if files stay until
+        the next start.
+        """
+        rows: NDArray[np.int64]
+        rows = residents(self.table, self.latest_start, now, self.kept == "next")
+        return rows
+
+    def started(self, now: float) -> NDArray[np.bool_]:
+        """Return a mask of the nodes with a start at `now`, shape (nodes,); ``next`` only."""
+        return self.latest_start >= now
+
 
 MOST_CORES = 62
 """Most cores of a node, whose sets of cores are bits of a 64-bit number."""
@@ -59,10 +206,7 @@ class Cluster(Machine):
         # next job starts on the node; see `NodeMemory`
         kept: Kept = "users",
     ) -> None:
-        given = {"nodes": nodes, "cores": cores, "memory": memory, "bandwidth": bandwidth}
-        for name, number in given.items():
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InputError(f"{number!r}; expected a whole number from 1", field=name)
+        check_counts({"nodes": nodes, "cores": cores, "memory": memory, "bandwidth": bandwidth})
         if cores > MOST_CORES:
             raise InputError(f"{cores}; expected at most {MOST_CORES}", field="cores")
         if memory < bandwidth:
@@ -81,7 +225,6 @@ class Cluster(Machine):
         self.size = self.free = nodes * cores
         self.files = NodeMemory(nodes, cores, kept)  # resident files of the nodes
         self._free = [(1 << cores) - 1] * nodes
-        self._in_use = np.zeros(nodes, dtype=np.bool_)
 
     @classmethod
     def from_spec(cls, text: str) -> Self:
@@ -130,14 +273,12 @@ class Cluster(Machine):
         if taken := cores & ~self._free[node]:
             raise ValueError(f"cores {interval_text(taken)} of node {node} are not free")
         self._free[node] &= ~cores
-        self._in_use[node] = True
         self.free -= processors
         return Cores(node, cores)
 
     def release(self, allocation: Cores) -> None:
         """Take back the cores of a job."""
         self._free[allocation.node] |= allocation.cores
-        self._in_use[allocation.node] = self._free[allocation.node] != (1 << self.cores) - 1
         self.free += allocation.cores.bit_count()
 
     def resources(self, allocation: Cores) -> str:
@@ -158,9 +299,6 @@ class Cluster(Machine):
         for node, cores in enumerate(covered):
             if cores != everything:
                 found.append(f"cores {interval_text(everything & ~cores)} of node {node} are lost")
-        in_use = [free != everything for free in self._free]
-        wrong = np.flatnonzero(self._in_use != in_use).tolist()
-        found += [f"node {node} is wrongly counted as in use, or as idle" for node in wrong]
         if (free := sum(free.bit_count() for free in self._free)) != self.free:
             found.append(f"{self.free} cores counted free, {free} are")
         return found
@@ -168,7 +306,3 @@ class Cluster(Machine):
     def is_free(self, place: Cores) -> bool:
         """Return whether all cores of a place are free."""
         return not place.cores & ~self._free[place.node]
-
-    def nodes_in_use(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return a mask of the nodes that run a job, shape (nodes,)."""
-        return self._in_use.copy()

@@ -232,6 +232,13 @@ class SizedMachine(Machine):
         return f"{self.name}:{self.size}"
 
 
+def check_counts(counts: Mapping[str, Any]) -> None:
+    """Refuse parameters, by name, that are not whole numbers from 1."""
+    for name, number in counts.items():
+        if type(number) is not int or number < 1:
+            raise InputError(f"{number!r}; expected a whole number from 1", field=name)
+
+
 def read_machine(spec: str | int | Path | Machine, base: Path = Path()) -> Machine:
     """Build the empty machine of a specification.
 

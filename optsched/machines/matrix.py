@@ -1,11 +1,20 @@
-"""Ousterhout matrix, whose rows take turns on the processors: ``matrix:N``."""
+"""Ousterhout matrix, whose rows take turns on the processors: ``matrix:N``.
+
+Kernels have sets of columns as rows of words of 64 bits, Python as masks; see
+`optsched.column_sets`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.boxes._rows import ones
 from optsched.column_sets import ColumnSet, interval_text, lowest
+from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.machines.machine import SizedMachine
 from optsched.registry import machines
@@ -105,3 +114,96 @@ class Matrix(SizedMachine):
         if self.rows and not self.rows[-1]:
             found.append(f"row {len(self.rows) - 1} behind the last job is kept")
         return found
+
+
+Numbers = NDArray[np.int64]
+
+Words = NDArray[np.uint64]
+
+WORD = 64
+NONE, ONE = np.uint64(0), np.uint64(1)
+LAST = np.uint64(63)
+
+
+def words_of(masks: Iterable[int], words: int) -> Words:
+    """Return sets of columns, given as masks, as words, one set in a row."""
+    every = bytearray().join([mask.to_bytes(8 * words, "little") for mask in masks])
+    return np.frombuffer(every, dtype="<u8").reshape(-1, words)
+
+
+def masks_of(columns: Words) -> list[int]:
+    """Return sets of columns, one in a row, as masks."""
+    every, width = columns.astype("<u8").tobytes(), 8 * columns.shape[1]
+    return [int.from_bytes(every[at : at + width], "little") for at in range(0, len(every), width)]
+
+
+def runs_of(columns: Words) -> tuple[Numbers, Numbers, Numbers]:
+    """Return first, last and runs of `interval_text` for sets of columns, one in a row."""
+    before, after = np.zeros_like(columns), np.zeros_like(columns)
+    before[:, 1:], after[:, :-1] = columns[:, :-1] >> LAST, columns[:, 1:] << LAST
+    starts = _places(columns & ~(columns << ONE | before))
+    stops = _places(columns & ~(columns >> ONE | after)) + 1
+    row = starts // (WORD * columns.shape[1])
+    runs = np.column_stack((starts, stops)) - (WORD * columns.shape[1] * row)[:, np.newaxis]
+    number = np.bincount(row, minlength=len(columns))
+    last = number.cumsum()
+    return last - number, last, runs
+
+
+def _places(columns: Words) -> Numbers:
+    """Return the places of all bits of an array, in order."""
+    every = columns.astype("<u8").view(np.uint8).ravel()
+    there = np.flatnonzero(every)
+    byte, bit = np.nonzero(np.unpackbits(every[there, np.newaxis], axis=1, bitorder="little"))
+    found: Numbers = 8 * there[byte] + bit
+    return found
+
+
+@kernel(allocates=False)
+def size(columns: Words) -> int:
+    """Return the number of columns of a set."""
+    total = 0
+    for word in range(len(columns)):
+        total += ones(columns[word])
+    return total
+
+
+@kernel(allocates=False)
+def overlap(one: Words, other: Words) -> bool:
+    """Return whether two sets share a column."""
+    both = NONE
+    for word in range(len(one)):
+        both |= one[word] & other[word]
+    return bool(both != NONE)
+
+
+@kernel(allocates=False)
+def copy(columns: Words, copied: Words) -> None:
+    """Make a set equal to another."""
+    for word in range(len(columns)):
+        columns[word] = copied[word]
+
+
+@kernel(allocates=False)
+def add(columns: Words, added: Words) -> None:
+    """Add the columns of a set to another."""
+    for word in range(len(columns)):
+        columns[word] |= added[word]
+
+
+@kernel(allocates=False)
+def remove(columns: Words, removed: Words) -> None:
+    """Remove the columns of a set from another."""
+    for word in range(len(columns)):
+        columns[word] &= ~removed[word]
+
+
+@kernel(allocates=False)
+def move_lowest(left: Words, number: int, taken: Words) -> None:
+    """Move the lowest columns of a set, at most `number`, to another set."""
+    for word in range(len(left)):
+        while number > 0 and left[word]:
+            lowest = left[word] & (~left[word] + ONE)
+            left[word] ^= lowest
+            taken[word] |= lowest
+            number -= 1

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.machines.free_runs import Run
-from optsched.machines.nodes import Nodes
+from optsched.machines.machine import check_counts
+from optsched.machines.nodes import Nodes, Run
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import machines
 
@@ -65,9 +65,7 @@ class Smp(Nodes):
             if not RESOURCE.fullmatch(name):
                 expected = "expected small letters and underscores"
                 raise InputError(f"{name!r}; {expected}", field="capacity")
-        for name, number in {"nodes": nodes, "processors": processors, **capacity}.items():
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InputError(f"{number!r}; expected a whole number from 1", field=name)
+        check_counts({"nodes": nodes, "processors": processors, **capacity})
         for name, number in capacity.items():
             if number > MOST_CAPACITY:
                 raise InputError(f"{number}; expected at most {MOST_CAPACITY:,}", field=name)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from optsched.boxes.box import EQUAL_LINKS, Box, Grid, Links, Triple, bisection, box_of_text
 from optsched.compiled import kernel
 from optsched.errors import InputError, UnknownNameError
-from optsched.machines.free_runs import FreeRuns
-from optsched.machines.nodes import Nodes
+from optsched.machines.machine import check_counts
+from optsched.machines.nodes import FreeRuns, Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
-from optsched.machines.texts import Texts
+from optsched.machines.texts import Texts, interval_runs, text_of_box
 from optsched.registry import machines
 
 Integers = NDArray[np.int64]
@@ -314,9 +314,7 @@ class Torus(Nodes):
         self.links: Links = _triple(links, f"{links!r}; {three}", "links")
         if max(self.links) > FASTEST:
             raise InputError(f"{links!r}; expected at most {FASTEST:,}", field="links")
-        if not _are_counts([nodes_per_router]):
-            expected = "expected a whole number from 1"
-            raise InputError(f"{nodes_per_router!r}; {expected}", field="nodes_per_router")
+        check_counts({"nodes_per_router": nodes_per_router})
         if not isinstance(ordering, str) or ordering not in ORDERINGS:
             raise UnknownNameError("ordering", str(ordering), ORDERINGS)
         if not isinstance(wrap, list | tuple) or [type(axis) for axis in wrap] != [bool] * 3:
@@ -483,8 +481,6 @@ class Torus(Nodes):
         """
         import pandas as pd
 
-        from optsched.machines._interval_text import interval_runs
-
         # the jobs of a trace often hold the same nodes
         which, texts = pd.factorize(np.array(allocations, dtype=object))
         stored = Texts.of(texts.tolist())
@@ -513,8 +509,6 @@ class Torus(Nodes):
         Allocations are interval sets of positions, ``0-3 16-19`` for instance, each of all nodes of
         a box.
         """
-        from optsched.machines._interval_text import interval_runs
-
         jobs = len(allocations)
         boxes = np.zeros((jobs, 6), np.int64)
         if not jobs:
@@ -538,8 +532,6 @@ class Torus(Nodes):
 
     def nodes_text(self, box: Box) -> str:
         """Return the nodes of a box as an interval set of positions on the line."""
-        from optsched.machines._interval_text import text_of_box
-
         text = text_of_box(self.position_of, np.array(box), self.nodes_per_router)
         return str(text.tobytes(), "ascii")
 
@@ -601,10 +593,7 @@ def _hole(hole: Box | str, grid: Grid) -> Box:
 
 
 def _triple(numbers: Any, mistake: str, field: str) -> Triple:
-    if isinstance(numbers, list | tuple) and len(numbers) == 3 and _are_counts(numbers):
-        return numbers[0], numbers[1], numbers[2]
-    raise InputError(mistake, field=field)
-
-
-def _are_counts(numbers: Sequence[Any]) -> bool:
-    return all(type(number) is int and number >= 1 for number in numbers)
+    three = isinstance(numbers, list | tuple) and [*map(type, numbers)] == [int] * 3
+    if not three or min(numbers) < 1:
+        raise InputError(mistake, field=field)
+    return numbers[0], numbers[1], numbers[2]

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.machines._ascending import delete, insert, position
-from optsched.machines._interval_text import read_run
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
-from optsched.machines.texts import Texts
+from optsched.machines.texts import Texts, read_run
 from optsched.metrics.measure import Group, Measure, Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
@@ -290,7 +289,7 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
 
     The resources of jobs are interval sets of positions on the line.
     """
-    from optsched.machines._interval_text import BLANK
+    from optsched.machines.texts import BLANK
 
     texts = Texts.of(schedule.resources)
     submit = trace.submit.astype(np.float64)

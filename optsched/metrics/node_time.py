@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._free_boxes import largest_box
 from optsched.boxes._rows import Integers, Sides, Words, Wrap, fill
 from optsched.boxes.box import Box
+from optsched.boxes.free_boxes import largest_box
 from optsched.compiled import kernel
 from optsched.machines.machine import Machine
 from optsched.machines.torus import Torus

@@ -1,4 +1,4 @@
-"""Optimization models of decisions: a package each, with data, formulation and verification.
+"""Optimization models of decisions, each with data, verification and formulation.
 
 The classes of problems and solutions are attributes of this module, ``models.WindowMKP`` for
 instance, and are imported at their first use.
@@ -25,8 +25,8 @@ def __dir__() -> list[str]:
 def _classes() -> Iterator[tuple[str, type[Any]]]:
     """Yield the public classes of registered models, and the classes that models share.
 
-    The classes of a model are those that the module of its problem defines, and those in that
-    module that the package of the model exports.
+    The classes of a model are those that the module of its problem exports in ``__all__``, or
+    defines.
     """
     import sys
 
@@ -34,10 +34,9 @@ def _classes() -> Iterator[tuple[str, type[Any]]]:
 
     names = [registry.models[model].__module__ for model in registry.models]
     for module in [sys.modules[name] for name in [*names, "optsched.models.problem"]]:
-        package = sys.modules.get(module.__package__ or "")
-        exported = {name: getattr(package, name) for name in getattr(package, "__all__", ())}
-        for name, value in (vars(module) | exported).items():
+        public = getattr(module, "__all__", None)
+        for name, value in vars(module).items():
             if not isinstance(value, type) or name.startswith("_"):
                 continue
-            if value.__module__ == module.__name__ or name in exported:
+            if value.__module__ == module.__name__ if public is None else name in public:
                 yield name, value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,21 +102,19 @@ def mps_text(program: Program) -> str:
     return "\n".join((*lines, "ENDATA\n"))
 
 
+def _rows(program: Program) -> Iterator[tuple[list[int], list[int], int, int]]:
+    """Yield columns, values, lower and upper bound of each row."""
+    start, columns, values = program.row_start, program.columns.tolist(), program.values.tolist()
+    bounds = zip(program.row_lower.tolist(), program.row_upper.tolist())
+    for (first, end), (lower, upper) in zip(pairwise(start.tolist()), bounds):
+        yield columns[first:end], values[first:end], lower, upper
+
+
 def _parts(program: Program) -> tuple[list[str], list[_Row]]:
     """Return the names of the variables, and the rows by names, if a file can hold them."""
-    numbers = np.abs(
-        np.concatenate(
-            (
-                program.objective,
-                program.values,
-                program.lower,
-                program.upper,
-                program.row_lower,
-                program.row_upper,
-                np.array([program.offset]),
-            )
-        )
-    )
+    bounds = program.lower, program.upper, program.row_lower, program.row_upper
+    parts = program.objective, program.values, *bounds, np.array([program.offset])
+    numbers = np.abs(np.concatenate(parts))
     if numbers[numbers != UNBOUNDED].max(initial=0) >= LARGEST_NUMBER:
         raise InputError("a number of 16 digits or more does not fit; export as cp-sat instead")
     names = [program.variable_name(number) for number in range(program.num_variables)]
@@ -125,28 +124,13 @@ def _parts(program: Program) -> tuple[list[str], list[_Row]]:
             raise InputError(f"{name!r} cannot be the name of a variable or row")
     if len(set(names)) < len(names) or len(set(of_rows)) < len(of_rows):
         raise InputError("two variables or two rows have the same name")
-    columns, values, start, lower, upper = (
-        array.tolist()
-        for array in (
-            program.columns,
-            program.values,
-            program.row_start,
-            program.row_lower,
-            program.row_upper,
-        )
-    )
-    rows = [
-        _Row(
-            name,
-            {names[columns[place]]: values[place] for place in range(first, end)},
-            None if least == -UNBOUNDED else least,
-            None if most == UNBOUNDED else most,
-        )
-        for name, first, end, least, most in zip(of_rows, start, start[1:], lower, upper)
-    ]
-    for row, length in zip(rows, np.diff(program.row_start).tolist()):
-        if len(row.entries) < length:
-            raise InputError(f"row {row.name} has a variable twice")
+    rows = []
+    for name, (columns, values, least, most) in zip(of_rows, _rows(program)):
+        entries = {names[column]: value for column, value in zip(columns, values)}
+        if len(entries) < len(columns):
+            raise InputError(f"row {name} has a variable twice")
+        at_least = None if least == -UNBOUNDED else least
+        rows.append(_Row(name, entries, at_least, None if most == UNBOUNDED else most))
     return names, rows
 
 
@@ -249,13 +233,8 @@ def minizinc_model(program: Program) -> str:
     names = [_legal(name) for name in given]
     bounds = zip(names, program.lower.tolist(), program.upper.tolist())
     lines = [f"var {_domain(lower, upper)}: {name};" for name, lower, upper in bounds]
-    columns, values, start = (
-        array.tolist() for array in (program.columns, program.values, program.row_start)
-    )
-    limits = zip(program.row_lower.tolist(), program.row_upper.tolist())
-    for row, (lower, upper) in enumerate(limits):
-        entries = slice(start[row], start[row + 1])
-        total = _sum(zip(values[entries], (names[column] for column in columns[entries])))
+    for row, (columns, values, lower, upper) in enumerate(_rows(program)):
+        total = _sum(zip(values, (names[column] for column in columns)))
         named = f'constraint :: "{_text(program.row_name(row))}"'
         if lower == upper:
             lines.append(f"{named} {total} = {lower};")
@@ -343,15 +322,11 @@ def cp_sat_model(program: Program, *, names: bool = False) -> Any:
     add_variable, add_row = proto.variables.add, proto.constraints.add
     for bounds in zip(program.lower.tolist(), program.upper.tolist()):
         add_variable().domain.extend(bounds)
-    columns, values, start = (
-        array.tolist() for array in (program.columns, program.values, program.row_start)
-    )
-    bounds_of_rows = zip(program.row_lower.tolist(), program.row_upper.tolist())
-    for first, end, bounds in zip(start, start[1:], bounds_of_rows):
+    for columns, values, *limits in _rows(program):
         row = add_row().linear
-        row.vars.extend(columns[first:end])
-        row.coeffs.extend(values[first:end])
-        row.domain.extend(bounds)
+        row.vars.extend(columns)
+        row.coeffs.extend(values)
+        row.domain.extend(limits)
     # the proto minimizes scaling_factor * (coeffs @ vars + offset)
     sign = -1 if program.sense == "max" else 1
     objective = proto.objective
@@ -403,8 +378,7 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
 
 
 def _knapsack(problem: Problem[Any]) -> str:
-    from optsched.models.window_mkp.files import window_mkp_text
-    from optsched.models.window_mkp.problem import WindowMKP
+    from optsched.models.window_mkp import WindowMKP, window_mkp_text
 
     if not isinstance(problem, WindowMKP):
         raise InputError(f"{problem.name} has no text format; expected a window-mkp problem")

@@ -65,6 +65,11 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def integer_schema(least: int = 0, most: int = LARGEST_FIELD) -> dict[str, Any]:
+    """Return the JSON Schema of an integer."""
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
 HEAD = 16
 """Number of elements up to which Python is faster than numpy."""
 
@@ -118,8 +123,7 @@ class Integers(Kind):
         most = LARGEST_FIELD
         if self.limit is not None and not self.limit.needs:
             most = self.limit.most(Fields())
-        item = {"type": "integer", "minimum": self.least, "maximum": most}
-        return {"type": "array", "items": item}
+        return {"type": "array", "items": integer_schema(self.least, most)}
 
 
 class Numbers(Each):
@@ -321,8 +325,7 @@ class Amounts(Kind):
         ][:1]
 
     def json_schema(self) -> dict[str, Any]:
-        number = {"type": "integer", "minimum": 0, "maximum": LARGEST_FIELD}
-        return {"type": "array", "items": {"type": "array", "items": number}}
+        return {"type": "array", "items": {"type": "array", "items": integer_schema()}}
 
 
 class AmountRows(Each):
@@ -335,11 +338,7 @@ class AmountRows(Each):
     in_python = "sequence of sequences of (int, ...)"
     items: Mapping[str, Any] = {
         "type": "array",
-        "items": {
-            "type": "array",
-            "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_FIELD},
-            "minItems": 1,
-        },
+        "items": {"type": "array", "items": integer_schema(), "minItems": 1},
     }
 
     def __init__(self, of: str, like: str, nodes: str = "") -> None:
@@ -454,16 +453,12 @@ class Records(Kind):
         return [dict(zip(self.names, [*row[: len(self.columns)], many])) for row, many in rows]
 
     def json_schema(self) -> dict[str, Any]:
-        columns: dict[str, Any] = {
-            name: {"type": "integer", "minimum": least, "maximum": most}
-            for name, (least, most) in self.columns.items()
-        }
+        columns: dict[str, Any] = {n: integer_schema(*of) for n, of in self.columns.items()}
         row: dict[str, Any] = {"prefixItems": [*columns.values()]}
         row |= {"minItems": len(columns), "maxItems": len(columns)}
         if self.many:
-            number = {"type": "integer", "minimum": 0, "maximum": LARGEST_FIELD}
-            row = {"items": number, "minItems": len(columns)}
-            columns[self.many] = {"type": "array", "items": number}
+            row = {"items": integer_schema(), "minItems": len(columns)}
+            columns[self.many] = {"type": "array", "items": integer_schema()}
         entry: dict[str, Any] = {"type": "object", "properties": columns, "required": [*columns]}
         entry["additionalProperties"] = False
         return {"type": "array", "items": {"anyOf": [entry, {"type": "array", **row}]}}
@@ -532,11 +527,7 @@ class Rows(Each):
     expected = "expected a list of rows"
     items: Mapping[str, Any] = {
         "type": "object",
-        "additionalProperties": {
-            "type": "integer",
-            "minimum": -LARGEST_FIELD,
-            "maximum": LARGEST_FIELD,
-        },
+        "additionalProperties": integer_schema(-LARGEST_FIELD),
     }
 
     def reader(self, fields: Fields) -> Callable[[Any], Any]:
@@ -573,11 +564,7 @@ class RowBounds(Each):
     on_file = "list of integers or null"
     in_python = "sequence of int or None"
     like = "rows"
-    items: Mapping[str, Any] = {
-        "type": ["integer", "null"],
-        "minimum": -LARGEST_FIELD,
-        "maximum": LARGEST_FIELD,
-    }
+    items: Mapping[str, Any] = integer_schema(-LARGEST_FIELD) | {"type": ["integer", "null"]}
 
     def reader(self, fields: Fields) -> Callable[[Any], Any]:
         def read(bound: Any) -> int | None:

@@ -259,6 +259,20 @@ class ProgramBuilder:
         _extend(self._row_upper, at_most if equal is None else equal, shape)
         self._row_name.add(count, name, tuple(over) or shape)
 
+    def paired_rows(
+        self, name: Name, over: Axis, *terms: tuple[ArrayLike, Ints], **bounds: ArrayLike
+    ) -> None:
+        """Add a family of rows that each have one variable of each term, or its only one.
+
+        `bounds` are those of `rows`.
+        """
+        count = over if isinstance(over, int) else len(over)
+        columns = [
+            (np.broadcast_to(a, count)[:, None], np.broadcast_to(x, count)[:, None])
+            for a, x in terms
+        ]
+        self.rows(name, *columns, over=(over,), **bounds)
+
     def row(
         self,
         name: str,
@@ -470,8 +484,8 @@ F = TypeVar("F", bound=type[Formulation[Any, Any]])
 class Formulations:
     """The registered formulations, by the name of the model.
 
-    A formulation is registered in the module that defines its problem, or in the module ``program``
-    beside that module, which is imported at its first use.
+    A formulation is registered in the module that defines its problem or, of a large model, in the
+    module ``program`` beside that module, which is imported at its first use.
     """
 
     def __init__(self) -> None:

@@ -242,6 +242,14 @@ class KnownValues:
         return replace(snapshot, known=known)
 
 
+def text_of(data: bytes, path: Path, expected: str) -> str:
+    """Return the text of a file, which may begin with a mark of its encoding."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"not text; expected {expected}", file=path) from None
+
+
 def _times(scale: int, bound: float | None) -> float | None:
     return None if bound is None else float(scale * Decimal(str(bound)))
 
@@ -265,10 +273,7 @@ def known_values(path: Path) -> KnownValues | None:
 def _read(path: Path, _changed: int, _size: int) -> KnownValues:
     """Return a table; it is read once for all instances beside it."""
     data, sha256 = read_bytes(path, MOST)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("not text; expected CSV", file=path) from None
+    text = text_of(data, path, "CSV")
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     rows: dict[str, Row] = {}
     mistakes: list[str] = []

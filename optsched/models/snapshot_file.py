@@ -22,13 +22,12 @@ from optsched.files import (
     read_head,
     write_bytes,
 )
-from optsched.models.integer_program.lp_file import parse_lp
-from optsched.models.integer_program.mps_file import parse_mps
 from optsched.models.integer_program.or_library import instances
+from optsched.models.integer_program.program_files import parse_lp, parse_mps
 from optsched.models.problem import Problem
 from optsched.models.snapshot import FILE as TABLE
-from optsched.models.snapshot import Snapshot, known_values
-from optsched.models.window_mkp.files import parse_window_mkp_table, parse_window_mkp_text
+from optsched.models.snapshot import Snapshot, known_values, text_of
+from optsched.models.window_mkp import parse_window_mkp_table, parse_window_mkp_text
 from optsched.numbers import counted
 from optsched.text_files import parse_json
 
@@ -41,10 +40,7 @@ IN_COMMENT = re.compile(r"^\*\s*SENSE:\s*Max", re.IGNORECASE | re.MULTILINE)
 
 def parse_program_file(data: bytes, path: Path, suffix: str) -> Snapshot:
     """Return the integer program of an LP or MPS file, decompressed."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"not text; expected {FORMATS[suffix]}", file=path) from None
+    text = text_of(data, path, FORMATS[suffix])
     if suffix == ".mps" and IN_COMMENT.search(text) and "OBJSENSE" not in text:
         problem = "is maximized by a comment (*SENSE) alone, which no reader of MPS heeds"
         raise InputError(f"{problem}; expected a section OBJSENSE", file=path)

@@ -431,9 +431,12 @@ def _field(of: str, parameter: inspect.Parameter) -> Any:
 
 def _shown(value: Any) -> str:
     if isinstance(value, tuple | np.ndarray):
-        values = [str(v) for v in value[:SHOWN]]
-        return " ".join([*values, *(["..."] if len(value) > SHOWN else [])]) or "-"
+        return _first([str(v) for v in value[: SHOWN + 1]])
     return "-" if value is None else str(value)
+
+
+def _first(texts: list[str]) -> str:
+    return " ".join([*texts[:SHOWN], *(["..."] if len(texts) > SHOWN else [])]) or "-"
 
 
 def _chosen(values: NDArray[np.int64]) -> str:
@@ -444,4 +447,4 @@ def _chosen(values: NDArray[np.int64]) -> str:
     for index in map(tuple, np.argwhere(values)[: SHOWN + 1].tolist()):
         number = "" if values[index] == 1 else f"={values[index]}"
         texts.append(at_index("", index)[1:-1] + number)
-    return " ".join([*texts[:SHOWN], *(["..."] if len(texts) > SHOWN else [])]) or "-"
+    return _first(texts)

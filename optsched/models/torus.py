@@ -30,7 +30,7 @@ from optsched.fields import (
     plain,
     plain_sequence,
 )
-from optsched.models.fields import Integers, Labels, Numbers
+from optsched.models.fields import Integers, Labels, Numbers, integer_schema
 from optsched.models.problem import Problem, Solution, Violation
 from optsched.models.schema import declared, field
 
@@ -61,9 +61,7 @@ class Three(Kind):
         return tuple(value)
 
     def json_schema(self) -> dict[str, Any]:
-        item: dict[str, Any] = {"type": "boolean"}
-        if self.of is int:
-            item = {"type": "integer", "minimum": 1, "maximum": self.most}
+        item = integer_schema(1, self.most) if self.of is int else {"type": "boolean"}
         return {"type": "array", "items": item, "minItems": 3, "maxItems": 3}
 
 

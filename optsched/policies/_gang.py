@@ -15,7 +15,7 @@ from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._ascending import insert, place_of
 from optsched.machines._ascending import remove as drop
-from optsched.machines._column_words import (
+from optsched.machines.matrix import (
     NONE,
     ONE,
     WORD,

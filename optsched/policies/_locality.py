@@ -9,10 +9,9 @@ import numpy as np
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
-from optsched.machines._column_words import runs_of
-from optsched.machines._interval_text import interval_text
 from optsched.machines.cluster import Cluster, Cores
-from optsched.machines.texts import Texts
+from optsched.machines.matrix import runs_of
+from optsched.machines.texts import Texts, interval_text
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement._check import (
     PROCESSORS,

@@ -9,9 +9,14 @@ from __future__ import annotations
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
 from optsched.machines._ascending import delete, insert, position, remove
-from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
-from optsched.models.threshold_allocation._timeline import least_limit
-from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
+from optsched.models.threshold_allocation.timeline import (
+    NEVER,
+    NO_LIMIT,
+    RESPONSE,
+    checked_penalty,
+    least_limit,
+    value,
+)
 from optsched.policies._sharing_table import (
     NO_JOB,
     NO_LATEST,

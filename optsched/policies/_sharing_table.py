@@ -10,12 +10,13 @@ from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
 from optsched.machines._ascending import delete, enter, insert, place_of, remove
-from optsched.models.threshold_allocation._check import BROKEN, checked_penalty
-from optsched.models.threshold_allocation._timeline import (
+from optsched.models.threshold_allocation.timeline import (
+    BROKEN,
     Job,
     Space,
     Timeline,
     add_event,
+    checked_penalty,
 )
 from optsched.simulator import _core
 from optsched.simulator._core import Flags, News, Numbers, Times, tell, zeroed

@@ -94,7 +94,7 @@ class Fitting(ABC):
         increase, so the first instant at which the job fits is found by bisection, from the first
         one with enough free routers on.
         """
-        from optsched.boxes._layered import write
+        from optsched.boxes.layer_shapes import write
 
         now = self.torus.boxes.free.copy()
         held_until = np.where(now, -np.inf, np.inf)

@@ -9,10 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.machines._column_words import masks_of, runs_of, words_of
-from optsched.machines._interval_text import interval_text
-from optsched.machines.matrix import Slice
-from optsched.machines.texts import Texts
+from optsched.machines.matrix import Slice, masks_of, runs_of, words_of
+from optsched.machines.texts import Texts, interval_text
 from optsched.models.gang_packing import GangPacking
 from optsched.numbers import LONGEST
 from optsched.policies import _gang

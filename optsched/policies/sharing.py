@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.executions._shared_nodes import new_places
 from optsched.executions.resource_sharing import demands
-from optsched.machines._interval_text import interval_text
-from optsched.machines.free_runs import Run
+from optsched.machines.nodes import Run
 from optsched.machines.smp import Smp
-from optsched.machines.texts import Texts
+from optsched.machines.texts import Texts, interval_text
 from optsched.models.fields import read_only
 from optsched.models.threshold_allocation import Goal, ThresholdAllocation
-from optsched.models.threshold_allocation.presolve import penalty_within
 from optsched.models.threshold_allocation.problem import GOALS, units
+from optsched.models.threshold_allocation.timeline import penalty_within
 from optsched.policies import _sharing
 from optsched.policies._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun

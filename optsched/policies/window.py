@@ -10,10 +10,9 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.machines._line_nodes import texts_of
-from optsched.machines.free_runs import Run
+from optsched.machines.nodes import Run
 from optsched.models.fields import read_only
-from optsched.models.window_mkp import WindowMKP
-from optsched.models.window_mkp.problem import choice_among
+from optsched.models.window_mkp import WindowMKP, choice_among
 from optsched.policies import _window
 from optsched.registry import policies
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from optsched.errors import InputError, UnknownNameError
-from optsched.models.hold.room import Shortage, shortage
+from optsched.models.hold.program import Shortage, shortage
 from optsched.numbers import moment, short, whole_number
 from optsched.slurm.access import users_of_limit
 from optsched.slurm.factors import Factors, behind_by

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.hold import Hold, Release
-from optsched.models.hold.room import (
+from optsched.models.hold.program import (
     Holding,
     drainable,
     groups,

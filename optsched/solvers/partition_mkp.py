@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._layered import find_layer_shape
 from optsched.boxes._rows import Sides
+from optsched.boxes.layer_shapes import find_layer_shape
 from optsched.compiled import kernel
 from optsched.models.partition_mkp import PartitionMKP, Place, Placement
 from optsched.registry import solvers

@@ -17,15 +17,17 @@ from optsched.compiled import kernel
 from optsched.models.fields import read_only
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
-from optsched.models.threshold_allocation._check import EVERYBODY, RESPONSE, START
-from optsched.models.threshold_allocation._timeline import Job, Timeline
-from optsched.models.threshold_allocation.presolve import (
+from optsched.models.threshold_allocation.problem import GOALS, most_penalized
+from optsched.models.threshold_allocation.timeline import (
+    EVERYBODY,
     NEVER,
     NO_LIMIT,
-    most_penalized,
+    RESPONSE,
+    START,
+    Job,
+    Timeline,
     timeline_of,
 )
-from optsched.models.threshold_allocation.problem import GOALS
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.result import Budget

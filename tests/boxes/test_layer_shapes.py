@@ -4,9 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.boxes._layered import find_layer_shape
 from optsched.boxes.box import Grid
-from optsched.boxes.layer_shapes import layer_shape
+from optsched.boxes.layer_shapes import find_layer_shape, layer_shape
 from optsched.models.torus import LONGEST_SIDE
 
 

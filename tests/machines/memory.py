@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from optsched.machines import node_memory as kernels
-from optsched.machines.node_memory import NodeMemory
+from optsched.machines import cluster as kernels
+from optsched.machines.cluster import NodeMemory
 
 
 class Use(NamedTuple):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.machines.free_runs import FreeRuns
+from optsched.machines.nodes import FreeRuns
 
 SIZE = 24
 

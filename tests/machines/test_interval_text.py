@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched import column_sets
-from optsched.machines._column_words import runs_of, words_of
-from optsched.machines._interval_text import interval_runs
+from optsched.machines.matrix import runs_of, words_of
 from optsched.machines.nodes import Nodes
-from optsched.machines.texts import Texts
+from optsched.machines.texts import Texts, interval_runs
 
 runs = st.sets(st.integers(0, 12_000), max_size=6).map(
     lambda ends: list(zip(sorted(ends)[::2], sorted(ends)[1::2]))

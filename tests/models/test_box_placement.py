@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import optsched
 from optsched.boxes.box import Box, shapes
 from optsched.errors import InputError
-from optsched.models import BoxPlacement
-from optsched.models.box_placement import candidates as box_placement_candidates
+from optsched.models import BoxPlacement, box_placement
 from optsched.models.torus import routers_for
 from optsched.solvers.box_placement import place_directly
 from optsched.testing import box_placements, brute_force, check_problem
@@ -236,7 +235,7 @@ def test_a_box_that_can_slide_is_no_corner():
 
 
 def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
-    monkeypatch.setattr(box_placement_candidates, "MOST", 90)
+    monkeypatch.setattr(box_placement, "MOST", 90)
     problem = BoxPlacement((4, 4, 4), [], [1, 2, 3])
     with pytest.raises(InputError, match="boxes of 448 routers; expected at most 90: fewer"):
         assert problem.formulate().program

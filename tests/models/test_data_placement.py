@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.models import DataPlacement
 from optsched.models.data_placement.fields import Plan
-from optsched.models.data_placement.presolve import latest_start
 from optsched.models.data_placement.problem import _load_times
+from optsched.models.data_placement.program import latest_start
 from optsched.testing import check_problem, data_placements
 
 

@@ -10,7 +10,7 @@ import optsched
 from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.models.program import Formulation, Formulations, formulations
-from optsched.models.window_mkp.program import WindowFormulation
+from optsched.models.window_mkp import WindowFormulation
 
 OUTSIDE = """
 from functools import cached_property
@@ -79,13 +79,14 @@ def test_a_formulation_is_found_by_the_name_of_the_model():
 def test_only_the_formulation_that_is_asked_for_is_imported(tmp_path):
     code = """
         import sys
-        from optsched.models.window_mkp.problem import WindowMKP
-        print("optsched.models.window_mkp.program" in sys.modules)
-        WindowMKP([1], [1]).formulate()
-        print(*(name for name in sys.modules if name.endswith("_mkp.program")))
+        from optsched.models.hold import Hold
+        print("optsched.models.hold.program" in sys.modules)
+        Hold(["cores"], free=[[4]], chunks=1, demand=[4], costs=[], held=[]).formulate()
+        print(*(name for name in sys.modules if name.endswith(".program")))
         print(any("migration" in name for name in sys.modules))
     """
-    assert printed(tmp_path, code) == ["False", "optsched.models.window_mkp.program", "False"]
+    programs = ["optsched.models.program", "optsched.models.hold.program"]
+    assert printed(tmp_path, code) == ["False", *programs, "False"]
 
 
 @pytest.mark.parametrize("package", [False, True], ids=["in one file", "beside its problem"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.models import GangPacking, Packing
-from optsched.models.gang_packing.problem import columns_for
+from optsched.models.gang_packing import columns_for
 from optsched.testing import brute_force, check_problem, gang_packings
 
 EXAMPLE = GangPacking(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.models.hold import Hold, Release
-from optsched.models.hold.room import shortage
+from optsched.models.hold.program import shortage
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_problem, holds

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation._check import added_penalty
+from optsched.models.threshold_allocation.timeline import added_penalty
 from optsched.testing import check_problem, threshold_allocations
 
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.models import Violation, WindowMKP
-from optsched.models.window_mkp import problem
+from optsched.models import Violation, WindowMKP, window_mkp
 from optsched.testing import brute_force, check_problem, window_mkps
 
 EXAMPLE = WindowMKP([6, 4, 3, 1, 2], [3, 6, 6], jobs=list("ABCDE"), slots=["1-3", "6-11", "15-20"])
@@ -195,7 +194,7 @@ def test_equally_good_solutions_are_those_of_brute_force(window, objective):
 
 
 def test_a_list_of_too_many_equally_good_solutions_is_refused(monkeypatch):
-    monkeypatch.setattr(problem, "MOST_STEPS", 1000)
+    monkeypatch.setattr(window_mkp, "MOST_STEPS", 1000)
     window = WindowMKP(weights=[1] * 40, capacities=[9] * 9)
     with pytest.raises(InputError, match="a window of 40x9 has too many equally good solutions"):
         window.equally_good(40)

@@ -14,8 +14,8 @@ from policies.sharing_workloads import crowds, trace_of
 from optsched import simulate
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation._check import checked_penalty
-from optsched.models.threshold_allocation.presolve import most_penalized
+from optsched.models.threshold_allocation.problem import most_penalized
+from optsched.models.threshold_allocation.timeline import checked_penalty
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
 from optsched.simulator.execution import ExecutionModel

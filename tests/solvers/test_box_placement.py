@@ -11,8 +11,7 @@ from hypothesis import given, settings
 import optsched
 from optsched.boxes.box import Box
 from optsched.boxes.free_boxes import words_of
-from optsched.models import BoxPlacement
-from optsched.models.box_placement import candidates as box_placement_candidates
+from optsched.models import BoxPlacement, box_placement
 from optsched.solvers import box_placement as compiled
 from optsched.solvers.box_placement import BoxSearch, place_directly
 from optsched.testing import box_placements, check_solver
@@ -159,14 +158,14 @@ def test_it_proves_what_others_prove(problem):
 
 
 def test_where_everything_fits_no_program_is_stated(monkeypatch):
-    monkeypatch.setattr(box_placement_candidates, "MOST", 0)
+    monkeypatch.setattr(box_placement, "MOST", 0)
     problem = BoxPlacement((4, 4, 4), ["1x1x1@0,0,0"], [8, 7, 32])
     result = optsched.solve(problem, "box-search")
     assert (result.status, result.objective, result.work) == ("optimal", 47, 0)
 
 
 def test_what_is_too_large_to_be_stated_is_placed_and_bounded(monkeypatch):
-    monkeypatch.setattr(box_placement_candidates, "MOST", 0)
+    monkeypatch.setattr(box_placement, "MOST", 0)
     problem = BoxPlacement((6, 1, 1), ["1x1x1@0,0,0", "1x1x1@3,0,0"], [3, 1])
     result = optsched.solve(problem, "box-search")
     assert (result.status, result.limit, result.bound) == ("feasible", "memory", 4)

@@ -185,9 +185,6 @@ class DataPlacement(Problem[Plan]):
         """Return a mistake for each load that differs from that of the same file."""
         return wrong_sizes(fields["files"], fields["loads"], fields["resident"])
 
-    def __repr__(self) -> str:
-        return f"<DataPlacement {self.size}>"
-
     @property
     def size(self) -> str:
         """Jobs x nodes x cores."""

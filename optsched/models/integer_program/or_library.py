@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from itertools import accumulate
@@ -16,9 +16,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
-from optsched.models.integer_program.problem import BinPacking, IntegerProgram
-from optsched.models.integer_program.program import factor_of
-from optsched.models.snapshot import SCALE, Snapshot
+from optsched.models.integer_program.problem import (
+    BinPacking,
+    IntegerProgram,
+    Number,
+    factor_of,
+    origin_of,
+    whole_row,
+)
+from optsched.models.snapshot import Snapshot
 from optsched.numbers import counted
 
 COUNT = re.compile(r"\d{1,9}")
@@ -33,6 +39,10 @@ KNAPSACK = "multidimensional knapsack"
 DEMANDS = "multi-demand multidimensional knapsack"
 ASSIGNMENT = "generalized assignment"
 BINS = "bin packing"
+
+
+Row = tuple[Mapping[int, Number], Number | None, Number | None]
+"""Coefficients by number of the variable, and the bounds of the row."""
 
 
 class Instance(NamedTuple):
@@ -162,19 +172,10 @@ def _knapsack(words: _Words) -> list[Instance]:
 
     def build() -> Snapshot:
         costs, factor = _whole(words, profits, "profits")
-        rows = [words.numbers(part, "amounts") for part in uses]
-        limits = words.numbers(capacities, "capacities")
-        problem = _program(
-            words,
-            "max",
-            costs,
-            [(dict(enumerate(row)), None, limit) for row, limit in zip(rows, limits)],
-            variable_names=[f"x_item{item + 1}" for item in range(items)],
-            row_names=[f"capacity_resource{i + 1}" for i in range(resources)],
-        )
+        rows = _capacities(words, uses, capacities)
         value = words.numbers(best, "best known value")[0] * factor
         optimum = {"objective": int(value), "bound": int(value), "source": words.path.name}
-        return _snapshot(words, problem, factor, optimum if value else {})
+        return _snapshot(words, "max", costs, factor, _items(items), rows, optimum if value else {})
 
     return [Instance(KNAPSACK, build)]
 
@@ -190,29 +191,25 @@ def _demands(words: _Words) -> list[Instance]:
     def build(which: int) -> Snapshot:
         count = (1, resources // 2, resources)[which % 3]
         costs, factor = _whole(words, profits[which], "profits")
-        limits = words.numbers(capacities, "capacities")
+        rows = _capacities(words, uses, capacities)
         least = words.numbers(demands, "demands")[:count]
-        rows: list[Any] = [
-            (dict(enumerate(words.numbers(part, "amounts"))), None, limit)
-            for part, limit in zip(uses, limits)
-        ]
-        rows += [
-            (dict(enumerate(words.numbers(part, "amounts of demands"))), limit, None)
-            for part, limit in zip(needs, least)
-        ]
-        names = [f"capacity_resource{i + 1}" for i in range(resources)]
-        names += [f"demand{i + 1}" for i in range(count)]
-        problem = _program(
-            words,
-            "max",
-            costs,
-            rows,
-            variable_names=[f"x_item{item + 1}" for item in range(items)],
-            row_names=names,
-        )
-        return _snapshot(words, problem, factor, {})
+        for number, (part, limit) in enumerate(zip(needs, least), 1):
+            amounts = dict(enumerate(words.numbers(part, "amounts of demands")))
+            rows[f"demand{number}"] = amounts, limit, None
+        return _snapshot(words, "max", costs, factor, _items(items), rows)
 
     return [Instance(DEMANDS, partial(build, which)) for which in range(CASES)]
+
+
+def _items(count: int) -> list[str]:
+    return [f"x_item{item + 1}" for item in range(count)]
+
+
+def _capacities(words: _Words, uses: Sequence[Part], capacities: Part) -> dict[str, Row]:
+    """Return the rows of resources of which items use amounts."""
+    amounts = [dict(enumerate(words.numbers(part, "amounts"))) for part in uses]
+    rows = enumerate(zip(amounts, words.numbers(capacities, "capacities")), 1)
+    return {f"capacity_resource{i}": (row, None, limit) for i, (row, limit) in rows}
 
 
 def _assignment(words: _Words) -> list[Instance]:
@@ -224,24 +221,15 @@ def _assignment(words: _Words) -> list[Instance]:
     def build() -> Snapshot:
         amounts, factor = _whole(words, costs, "costs")
         limits = words.numbers(capacities, "capacities")
-        rows: list[Any] = []
+        rows: dict[str, Row] = {}
         for agent, (part, limit) in enumerate(zip(uses, limits)):
-            of_agent = words.numbers(part, "amounts")
-            rows.append(({agent * jobs + job: a for job, a in enumerate(of_agent)}, None, limit))
-        rows += [({agent * jobs + j: 1 for agent in range(agents)}, 1, 1) for j in range(jobs)]
-        names = [f"capacity_agent{i + 1}" for i in range(agents)]
-        names += [f"once_job{j + 1}" for j in range(jobs)]
-        problem = _program(
-            words,
-            "max" if MAXIMIZED.match(words.path.name) else "min",
-            amounts,
-            rows,
-            variable_names=[
-                f"x_agent{i + 1}_job{j + 1}" for i in range(agents) for j in range(jobs)
-            ],
-            row_names=names,
-        )
-        return _snapshot(words, problem, factor, {})
+            of_agent = enumerate(words.numbers(part, "amounts"), agent * jobs)
+            rows[f"capacity_agent{agent + 1}"] = dict(of_agent), None, limit
+        for job in range(jobs):
+            rows[f"once_job{job + 1}"] = {agent * jobs + job: 1 for agent in range(agents)}, 1, 1
+        names = [f"x_agent{i + 1}_job{j + 1}" for i in range(agents) for j in range(jobs)]
+        sense = "max" if MAXIMIZED.match(words.path.name) else "min"
+        return _snapshot(words, sense, amounts, factor, names, rows)
 
     return [Instance(ASSIGNMENT, build)]
 
@@ -263,8 +251,7 @@ def _bins(words: _Words) -> list[Instance]:
         except InputError as error:
             raise error.within(words.path) from None
         known = {"objective": best, "source": words.path.name} if best else {}
-        snapshot = _snapshot(words, problem, 1, known)
-        return Snapshot(problem, {"name": name, **snapshot.origin}, snapshot.known)
+        return Snapshot(problem, {"name": name} | origin_of(words.path, 1), known)
 
     return [Instance(BINS, build)]
 
@@ -294,38 +281,27 @@ def _whole(words: _Words, part: Part, what: str) -> tuple[list[int], int]:
     return [int(number * factor) for number in numbers], factor
 
 
-def _program(
+def _snapshot(
     words: _Words,
     sense: str,
     coefficients: list[int],
-    rows: Sequence[tuple[dict[int, int | Decimal], Any, Any]],
-    *,
-    variable_names: list[str],
-    row_names: list[str],
-) -> IntegerProgram:
+    factor: int,  # what the coefficients were multiplied by
+    names: list[str],
+    rows: Mapping[str, Row],
+    known: Mapping[str, Any] | None = None,
+) -> Snapshot:
     """Return a 0-1 program; each row is multiplied by what makes its numbers integers."""
-    scaled, at_least, at_most = [], [], []
     try:
-        for row, least, most in rows:
-            factor = factor_of([*row.values(), *(b for b in (least, most) if b is not None)])
-            scaled.append({number: int(factor * a) for number, a in row.items() if a})
-            at_least.append(None if least is None else int(factor * least))
-            at_most.append(None if most is None else int(factor * most))
-        return IntegerProgram(
+        whole = [whole_row(*row) for row in rows.values()]
+        problem = IntegerProgram(
             sense,
             coefficients,
-            variable_names=variable_names,
-            rows=scaled,
-            at_least=at_least,
-            at_most=at_most,
-            row_names=row_names,
+            variable_names=names,
+            rows=[row for row, _, _ in whole],
+            at_least=[least for _, least, _ in whole],
+            at_most=[most for _, _, most in whole],
+            row_names=list(rows),
         )
     except InputError as error:
         raise error.within(words.path) from None
-
-
-def _snapshot(
-    words: _Words, problem: IntegerProgram, factor: int, known: dict[str, Any]
-) -> Snapshot:
-    origin = {"file": words.path.name} | ({SCALE: factor} if factor > 1 else {})
-    return Snapshot(problem, origin, known)
+    return Snapshot(problem, origin_of(words.path, factor), known or {})

@@ -20,6 +20,7 @@ from optsched.fields import (
     first_few,
     plain_sequence,
 )
+from optsched.models.fields import integer_schema
 from optsched.models.problem import Violation
 
 WHOLE = 1000
@@ -34,10 +35,7 @@ class Devices(Each):
 
     in_python = "sequence of sequences of int"
     on_file = f"list of lists of integers, 0 to {WHOLE}"
-    items: Mapping[str, Any] = {
-        "type": "array",
-        "items": {"type": "integer", "minimum": 0, "maximum": WHOLE},
-    }
+    items: Mapping[str, Any] = {"type": "array", "items": integer_schema(most=WHOLE)}
 
     def reader(self, fields: Fields) -> Callable[[Any], Any]:
         def read(row: Any) -> tuple[int, ...]:
@@ -158,6 +156,15 @@ def beyond_limits(
     if groups is not None and len(spanned := {groups[node] for node in nodes}) > 1:
         found.append(Violation("span", f"{name} is in {len(spanned)} of {span}"))
     return found
+
+
+def is_allowed(
+    kinds: Sequence[str] | None, allowed: Sequence[str] | None, nodes: int
+) -> NDArray[np.bool_]:
+    """Return whether nodes of some kinds may be used, shape (nodes,); None for all."""
+    if allowed is None or kinds is None:
+        return np.ones(nodes, dtype=bool)
+    return np.array([kind in allowed for kind in kinds], dtype=bool)
 
 
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optsched.models.node_placement.fields import WHOLE
+from optsched.models.node_placement.fields import WHOLE, is_allowed
 from optsched.models.node_placement.problem import NodePlacement, task_types
 from optsched.models.program import ProgramBuilder
 
@@ -78,11 +78,10 @@ class FragmentationRows:
         whole = np.array([row.count(WHOLE) for row in problem.devices], dtype=np.int64)
         largest = np.array([max(row, default=0) for row in problem.devices], dtype=np.int64)
         for there, (job, _) in zip(fits, self._mix):
-            share, kinds = int(problem.share[job]), problem.allowed[job]
+            share = int(problem.share[job])
             there[:] = (problem.free >= problem.demand[job]).all(axis=1)
             there &= whole >= share // WHOLE if share >= WHOLE else largest >= share
-            if kinds is not None and problem.kinds is not None:
-                there &= np.array([kind in kinds for kind in problem.kinds], dtype=np.bool_)
+            there &= is_allowed(problem.kinds, problem.allowed[job], len(there))
             if job in problem.exclusive:
                 there[list(problem.busy)] = False
         return fits
@@ -228,13 +227,8 @@ class FragmentationRows:
         rows = np.arange(len(names))
         if len(names):
             less = -sums.amount, sums.variables, sums.row
-            self._builder.rows(
-                f"{letter}_off_{{}}",
-                (np.ones((len(rows), 1), dtype=np.int64), product[:, None]),
-                (-most[:, None], switch[:, None]),
-                over=(names,),
-                at_most=0,
-            )
+            off = (1, product), (-most, switch)
+            self._builder.paired_rows(f"{letter}_off_{{}}", names, *off, at_most=0)
             self._builder.ragged_rows(
                 f"{letter}_most_{{}}", (names,), less, (1, product, rows), at_most=0
             )

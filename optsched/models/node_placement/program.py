@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.node_placement.fields import WHOLE
+from optsched.models.node_placement.fields import WHOLE, is_allowed
 from optsched.models.node_placement.fragmentation_rows import (
     FragmentationRows,
     Terms,
@@ -79,9 +79,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             most = np.minimum(most, np.array(whole) // (share // WHOLE))
         elif share:
             most = np.minimum(most, [sum(g // share for g in row) for row in problem.devices])
-        kinds = problem.allowed[job]
-        if kinds is not None and problem.kinds is not None:
-            most = np.where([kind in kinds for kind in problem.kinds], most, 0)
+        most[~is_allowed(problem.kinds, problem.allowed[job], len(most))] = 0
         if job in problem.exclusive:
             most[list(problem.busy)] = 0
         return most
@@ -202,8 +200,8 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         e = builder.variables("e_{}", names)
         if len(own):
             there = list(range(len(self.problem.free)))
-            builder.rows("own_{}", *_at_most_if(x[own], most[own], e), over=(names,), at_most=0)
-            builder.rows("owns_{}", *_some_if(x[own], e), over=(names,), at_least=0)
+            builder.paired_rows("own_{}", names, (1, x[own]), (-most[own], e), at_most=0)
+            builder.paired_rows("owns_{}", names, (1, x[own]), (-1, e), at_least=0)
             builder.ragged_rows("owner_node{}", (there,), (1, e, at), at_most=1)
             shared = np.flatnonzero(~alone & np.isin(nodes, at))
             room = np.zeros(len(there), dtype=np.int64)
@@ -283,9 +281,8 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         if len(opening):
             at = np.searchsorted(idle, nodes[opening])
             names = [self._names[pair] for pair in opening]
-            builder.rows(
-                "open_{}", *_at_most_if(x[opening], most[opening], o[at]), over=(names,), at_most=0
-            )
+            opened = (1, x[opening]), (-most[opening], o[at])
+            builder.paired_rows("open_{}", names, *opened, at_most=0)
             there = (idle.tolist(),)
             every = np.arange(len(idle))
             builder.ragged_rows(
@@ -397,14 +394,3 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
 
 def _pair_names(jobs: Ints, nodes: Ints) -> list[str]:
     return [f"job{job + 1}_node{node}" for job, node in zip(jobs.tolist(), nodes.tolist())]
-
-
-def _at_most_if(x: Ints, most: Ints, switch: Ints) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
-    """Return the terms of x - most * switch, a row for each."""
-    ones = np.ones_like(most)
-    return (ones[:, None], x[:, None]), (-most[:, None], switch[:, None])
-
-
-def _some_if(x: Ints, switch: Ints) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
-    """Return the terms of x - switch, a row for each."""
-    return _at_most_if(x, np.ones_like(x), switch)

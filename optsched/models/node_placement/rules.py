@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import LARGEST_FIELD
 from optsched.models.linear import ONE, Block, Entries, Expression, Relation
+from optsched.models.node_placement.fields import is_allowed
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement, Placements
 from optsched.models.node_placement.program import NodePlacementFormulation
 from optsched.models.problem import Violation
@@ -236,9 +237,7 @@ def room(
     needed, most = problem.demand[job] * counts, int(problem.chunks[job])
     found = np.where(needed, free // np.maximum(needed, 1), most).min(axis=1)
     found = np.minimum(found, int(problem.most_per_node[job]) or most)
-    kinds = problem.allowed[job]
-    if kinds is not None and problem.kinds is not None:
-        found[[kind not in kinds for kind in problem.kinds]] = 0
+    found[~is_allowed(problem.kinds, problem.allowed[job], len(found))] = 0
     alone = job in problem.exclusive
     for other, at in placed:
         if alone or other in problem.exclusive:

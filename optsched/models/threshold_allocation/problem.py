@@ -6,32 +6,114 @@ Model page: ``models/threshold-allocation/README.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, Table
-from optsched.models.fields import Integers, Labels, cache_last, label, read_only
-from optsched.models.node_allocations import (
-    COUNTABLE,
-    MOST_NODES,
-    NO_PENALTY,
-    WIDEST,
-    NodeAllocations,
-    default_names,
-    overcommitments,
-)
+from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, Table, first_few
+from optsched.models.fields import Integers, Labels, Records, cache_last, label, read_only
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field
+from optsched.models.threshold_allocation.timeline import Job, checked_penalty, penalty_within
 from optsched.registry import models
 
-if TYPE_CHECKING:
-    from optsched.models.threshold_allocation._timeline import Job
+__all__ = ["Goal", "Placement", "ThresholdAllocation"]
+
+HELD = ("node", "processes", "start", "end")
+"""Columns of the table of allocations before those of the demand."""
+
+MOST_NODES = 10**6
+
+WIDEST = 64
+"""Most processors of a node."""
+
+NO_PENALTY = 1000
+"""The penalty factor of a job without a penalty, in thousandths."""
+
+COUNTABLE = 2**62
+"""Upper limit of the sum of all penalties, in units, so that sums fit into 64 bits."""
 
 Ints = NDArray[np.int64]
+
+
+class NodeAllocations(Records):
+    """A table of allocations on the `nodes`, with a demand for each of `capacity`."""
+
+    in_python = "array_like of int, shape (allocations, 4 + resources)"
+    columns: Mapping[str, tuple[int, int]] = {
+        name: (int(name == "processes"), LARGEST_FIELD) for name in HELD
+    }
+    many, of = "demand", "capacity"
+
+    def is_sound(self, value: Any, fields: Fields) -> bool:
+        nodes, resources = fields.get("nodes"), fields.count(self.of)
+        return nodes is not None and resources is not None and _are_valid(value, nodes, resources)
+
+    def joint(self, row: Sequence[int], fields: Fields, seen: set[Any]) -> Iterable[str]:
+        node, _, start, end, *_ = row
+        if node >= fields.get("nodes", math.inf):
+            yield f".node: {node}; expected a node from 0 to {fields['nodes'] - 1}"
+        elif start >= end:
+            yield f".end: {end}; expected more than its start, {start}"
+
+    def parts(self) -> Sequence[tuple[str, str]]:
+        return (
+            ("n_h, m_h", "`node`, from 0, and `processes`, from 1"),
+            (
+                "s_h, e_h",
+                "`start` and `end` in seconds from now; 0 and the estimated end for running jobs",
+            ),
+            ("D_hr", "`demand` of one process for each resource"),
+        )
+
+
+def default_names(count: int) -> tuple[str, ...]:
+    """Return default names of resources."""
+    return ("bandwidth",) if count == 1 else tuple(f"resource-{r + 1}" for r in range(count))
+
+
+@cache_last
+def overcommitments(held: Ints, processors: int) -> list[str]:
+    """Return a mistake for each allocation at whose start a node has too many processes."""
+    rows = np.arange(len(held))
+    # quick check: a node is safe if its processes of all times together fit
+    total = np.bincount(held[:, 0], weights=held[:, 1])
+    if total.max(initial=0) <= processors:
+        return []
+    rows = rows[total[held[:, 0]] > processors]
+    node, processes, start, end = held[rows].T[:4]
+    # one time axis for all nodes, one node after the other; every process ends on its part
+    line = 2 * node * (end.max() + 1)
+    events = np.concatenate((line + 2 * end, line + 2 * start + 1))
+    order = events.argsort()
+    active = np.concatenate((-processes, processes))[order].cumsum()
+    over = order[(active > processors) & (order >= len(rows))]
+    wrong = [
+        f"held[{row}]: more than {processors} processes on node {held[row, 0]} "
+        f"at {held[row, 2]} s; expected at most its {processors} processors"
+        for row in rows[np.sort(over) - len(rows)].tolist()
+    ]
+    return first_few("held", wrong)
+
+
+@cache_last
+def _are_valid(held: Any, nodes: int, resources: int) -> bool:
+    """Return whether allocations are an int64 array, each of them without a mistake."""
+    if not isinstance(held, np.ndarray) or held.dtype != np.int64 or held.ndim != 2:
+        return False
+    if held.shape[1] != len(HELD) + resources:
+        return False
+    if len(held):
+        node, processes, start, end = held.T[:4]
+        if held.min() < 0 or held.max() > LARGEST_FIELD or node.max() >= nodes:
+            return False
+        if not processes.min() or (start >= end).any():
+            return False
+    return True
+
 
 Goal = Literal["start", "penalty", "response", "everybody"]
 
@@ -50,7 +132,7 @@ class Placement(NamedTuple):
     """
 
     start: int
-    processes: NDArray[np.int64]
+    processes: Ints
 
 
 @models.register("threshold-allocation")
@@ -93,13 +175,13 @@ class ThresholdAllocation(Problem[Placement]):
 
     nodes: int = field(Integer(1, MOST_NODES), "number of nodes, all alike", symbol="N")
     processors: int = field(Integer(1, WIDEST), "processors of each node", symbol="Q")
-    capacity: NDArray[np.int64] = field(
+    capacity: Ints = field(
         Integers(1),
         "capacity of a node for each shared resource r, in MB/s for instance; empty: nothing is "
         "lost",
         symbol="c_r",
     )
-    held: NDArray[np.int64] = field(
+    held: Ints = field(
         NodeAllocations(),
         "*allocations*: running jobs and reservations on nodes, each with these numbers",
     )
@@ -117,7 +199,7 @@ class ThresholdAllocation(Problem[Placement]):
         symbol="a",
     )
     walltime: int = field(Integer(1, LARGEST_FIELD), "walltime of the job in seconds", symbol="d")
-    demand: NDArray[np.int64] = field(
+    demand: Ints = field(
         Integers(0, like="capacity"),
         "demand of one process for each resource",
         symbol="b_r",
@@ -166,9 +248,6 @@ class ThresholdAllocation(Problem[Placement]):
             ]
         return overcommitments(fields["held"], fields["processors"])
 
-    def __repr__(self) -> str:
-        return f"<ThresholdAllocation {self.size}>"
-
     @property
     def size(self) -> str:
         """Processes of the job on nodes x processors."""
@@ -180,21 +259,19 @@ class ThresholdAllocation(Problem[Placement]):
         return units(self.capacity)[0]
 
     @property
-    def scale(self) -> NDArray[np.int64]:
+    def scale(self) -> Ints:
         """Units for a second with an excess demand of 1 for each resource, shape (resources,)."""
         return units(self.capacity)[1]
 
     @cached_property
     def in_kernels(self) -> Job:
         """The job and the nodes as kernels take them."""
-        from optsched.models.threshold_allocation._timeline import Job
-
         return Job(
             self.processors, self.asked, self.walltime, self.demand, self.capacity, self.scale
         )
 
     @cached_property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> Ints:
         """The possible starts of the job, ascending, equation (1), shape (starts,)."""
         times = _now_and_ends(self.held)
         return times if self.latest is None else times[: times.searchsorted(self.latest, "right")]
@@ -270,7 +347,6 @@ class ThresholdAllocation(Problem[Placement]):
         start, processes = solution
         if not _is_row(processes, self.nodes) or not 0 <= start <= LARGEST_FIELD:
             return -1
-        from optsched.models.threshold_allocation._check import checked_penalty
 
         penalised: int = checked_penalty(
             self.held,
@@ -332,6 +408,11 @@ class ThresholdAllocation(Problem[Placement]):
             ("places", ", ".join(places) or "-"),
             ("penalty factor", f"{self.factor(solution):.4f}, {limit}"),
         ]
+
+
+def most_penalized(problem: ThresholdAllocation) -> int:
+    """Return the largest penalized time within the threshold in units, equation (5)."""
+    return penalty_within(problem.threshold, problem.walltime * problem.unit)
 
 
 class _SharedWindows(NamedTuple):
@@ -417,14 +498,14 @@ def units(capacity: Ints) -> tuple[int, Ints]:
 
 
 @cache_last
-def _now_and_ends(held: NDArray[np.int64]) -> NDArray[np.int64]:
+def _now_and_ends(held: Ints) -> Ints:
     times = np.concatenate((np.zeros(1, dtype=np.int64), np.unique(held[:, 3])))
     times.flags.writeable = False
     return times
 
 
 @cache_last
-def _most(held: NDArray[np.int64]) -> list[int]:
+def _most(held: Ints) -> list[int]:
     """Return the last end of allocations, and the largest demand for each resource."""
     return [int(most) for most in held[:, 3:].max(axis=0, initial=0)]
 

@@ -15,8 +15,11 @@ from optsched.models.program import (
     check_entries,
     formulations,
 )
-from optsched.models.threshold_allocation.presolve import most_penalized
-from optsched.models.threshold_allocation.problem import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.problem import (
+    Placement,
+    ThresholdAllocation,
+    most_penalized,
+)
 
 Ints = NDArray[np.int64]
 

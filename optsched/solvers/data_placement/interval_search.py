@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import LEFT_OUT, NO_FILE, Plan
-from optsched.models.data_placement.presolve import sharing_pairs
+from optsched.models.data_placement.program import sharing_pairs
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from optsched.column_sets import lowest
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import LEFT_OUT, NO_FILE, Plan
-from optsched.models.data_placement.presolve import finding_pairs, latest_start, sharing_pairs
+from optsched.models.data_placement.program import finding_pairs, latest_start, sharing_pairs
 from optsched.models.program import Program
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Simple rules: compaction of running jobs, fits of waiting jobs, and coloring; compiled.
 
 In the graph that is colored, running jobs that share a column get different rows. Sets of columns
-are rows of words in kernels, see `optsched.machines._column_words`.
+are rows of words in kernels, see `optsched.machines.matrix`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._column_words import WORD, Numbers, Words, add, overlap, remove, words_of
+from optsched.machines.matrix import WORD, Numbers, Words, add, overlap, remove, words_of
 from optsched.models.gang_packing import GangPacking, Packing
 from optsched.registry import solvers
 from optsched.solvers.solver import Heuristic, Solver

@@ -9,7 +9,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._free_boxes import put
 from optsched.boxes._rows import (
     NONE,
     ONE,
@@ -22,7 +21,7 @@ from optsched.boxes._rows import (
     lowest,
 )
 from optsched.boxes.box import Box, Triple
-from optsched.boxes.free_boxes import anchors
+from optsched.boxes.free_boxes import anchors, put
 from optsched.compiled import kernel
 from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers

@@ -12,7 +12,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._free_boxes import largest_box
 from optsched.boxes._rows import (
     NONE,
     ONE,
@@ -28,6 +27,7 @@ from optsched.boxes._rows import (
     words_outside,
 )
 from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.free_boxes import largest_box
 from optsched.compiled import kernel
 from optsched.models.migration import Migration, Plan
 from optsched.models.torus import extents_of, routers_for

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from optsched import Budget, solve
 from optsched.models import DataPlacement
 from optsched.models.data_placement.fields import LEFT_OUT, Plan
-from optsched.models.data_placement.presolve import latest_start
+from optsched.models.data_placement.program import latest_start
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.data_placement.interval_search import IntervalSearch, first_plan, is_large
 from optsched.solvers.data_placement.intervals import Intervals, cores_for, lower_bound

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation._timeline import Space, least_limit
-from optsched.models.threshold_allocation.presolve import NEVER, penalty_within
 from optsched.models.threshold_allocation.problem import GOALS
+from optsched.models.threshold_allocation.timeline import NEVER, Space, least_limit, penalty_within
 from optsched.solvers import threshold_allocation as kernels
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import BottleneckSearch, kernel_input

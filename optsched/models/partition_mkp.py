@@ -13,18 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._layered import find_layer_shape
 from optsched.boxes._rows import NONE, Sides, Wrap, run_of
 from optsched.boxes.box import Box, Grid, Triple
-from optsched.boxes.layer_shapes import layer_shape
+from optsched.boxes.layer_shapes import find_layer_shape, layer_shape
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.fields import Fields, first_few
 from optsched.models.fields import Integers, from_one
 from optsched.models.problem import Violation, listed, named, wrong_length
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field, labels
 from optsched.models.torus import Boxes, TorusProblem, routers_for
 from optsched.registry import models
+
+__all__ = ["PartitionMKP", "Place", "Placement"]
 
 Ints = NDArray[np.int64]
 
@@ -210,7 +212,7 @@ class PartitionMKP(TorusProblem[Placement]):
         if grid.are_disjoint(bins, holes):
             return []
         taken: dict[int, list[str]] = {}
-        for one, other in _sharing(grid, bins, [*bins, *holes]):
+        for one, other in np.argwhere(grid.meets(bins, [*bins, *holes])).tolist():
             if other < one:
                 taken.setdefault(one, []).append(f"bin {other + 1} in {bins[other]}")
             elif other >= len(bins):
@@ -445,19 +447,157 @@ def _misplaced(
         if box.volume < problem.routers[job]:
             found.append(Violation("size", f"{text} takes {problem.routers[job]} routers"))
     given = [box for _, _, box in placed]
-    for one, other in () if grid.are_disjoint(given) else _sharing(grid, given, given):
+    pairs = [] if grid.are_disjoint(given) else np.argwhere(grid.meets(given, given)).tolist()
+    for one, other in pairs:
         if one < other:
             both = [f"job {placed[number][0] + 1} in {given[number]}" for number in (one, other)]
             found.append(Violation("overlap", f"{both[0]} shares routers with {both[1]}"))
     return found
 
 
-def _sharing(grid: Grid, boxes: Sequence[Box], others: Sequence[Box]) -> list[tuple[int, int]]:
-    """Return the pairs of a box and another box, by number, that share a router."""
-    one = np.array(boxes, dtype=np.int64).reshape(-1, 1, 6)
-    other = np.array(others, dtype=np.int64).reshape(1, -1, 6)
-    side = np.array(grid.shape)
-    ahead = (other[..., :3] - one[..., :3]) % side < one[..., 3:]
-    behind = (one[..., :3] - other[..., :3]) % side < other[..., 3:]
-    pairs = np.argwhere((ahead | behind).all(axis=2))
-    return [(a, b) for a, b in pairs.tolist()]
+WHOLE, STANDS, LEADS = range(3)
+"""Kinds of variables: a job holds whole layers; stands on a leader's shelf; leads a shelf in a
+leader's layer."""
+
+
+class Variables(NamedTuple):
+    """The variables of the program, sorted by bin, kind, leader and job.
+
+    There are variables for possible pairs only: the job fits into the bin, follows its leader in
+    the order of heights, and both fit side by side. The kind is `WHOLE` (w on the model's page),
+    `STANDS` (x) or `LEADS` (z). A job that leads, or holds whole layers, is its own leader.
+    """
+
+    bin: Ints
+    kind: Ints
+    leader: Ints
+    job: Ints
+
+    def name(self, variable: int) -> str:
+        """Return the name of a variable."""
+        of_bin, kind, leader, job = (int(array[variable]) for array in self)
+        symbol, of = (("w", ""), ("x", f"_shelf{leader + 1}"), ("z", f"_layer{leader + 1}"))[kind]
+        return f"{symbol}_bin{of_bin + 1}{of}_job{job + 1}"
+
+    def keys(self, jobs: int) -> Ints:
+        """Return a unique number for each variable, ascending."""
+        keys: Ints = ((self.bin * 3 + self.kind) * jobs + self.leader) * jobs + self.job
+        return keys
+
+
+@formulations.register("partition-mkp")
+class PartitionFormulation(Formulation[PartitionMKP, Placement]):
+    """Equations (1) to (7) of the model's page.
+
+    Levels are those of the two-level packing model of Lodi, Martello and Vigo: the first of the
+    highest jobs of a shelf leads the shelf, and the first of the highest shelves of a layer leads
+    the layer. This breaks the symmetry between shelves and between layers.
+    """
+
+    @cached_property
+    def program(self) -> Program:
+        """The program, with variables in the order of `Variables`."""
+        problem = self.problem
+        of_bin, kind, leader, job = self.variables
+        jobs, bins = len(problem.waiting), len(problem.bins)
+        extents = np.array(problem.bins, dtype=np.int64).reshape(-1, 6)[:, 3:]
+        wide, deep, high = self._shapes[of_bin, job].T
+        whole, shelf, layer, leads = kind == WHOLE, kind == STANDS, kind == LEADS, leader == job
+        # rows of a bin and a job, which either leads or stands on a shelf
+        led, stands = of_bin * jobs + leader, of_bin * jobs + job
+        profits = np.array(problem.profits, dtype=np.int64)
+        builder = ProgramBuilder("max")
+        v = builder.variables(
+            self.variables.name, range(len(job)), objective=np.where(layer, 0, profits[job])
+        )
+        builder.ragged_rows("once_job{}", (jobs,), (1, v[~layer], job[~layer]), at_most=1)
+        first = layer & leads
+        builder.ragged_rows(
+            "layers_bin{}",
+            (bins,),
+            (deep[whole], v[whole], of_bin[whole]),
+            (1, v[first], of_bin[first]),
+            at_most=extents[:, 1],
+        )
+        for name, here, size, most in (
+            ("width_bin{}_job{}", shelf, wide, extents[of_bin, 0]),
+            ("height_bin{}_job{}", layer, high, extents[of_bin, 2]),
+        ):
+            beside = here & ~leads
+            first = here & leads & np.isin(led, led[beside])
+            builder.ragged_rows(
+                name,
+                (bins, jobs),
+                (size[beside], v[beside], led[beside]),
+                ((size - most)[first], v[first], led[first]),
+                at_most=0,
+            )
+        first = shelf & leads
+        builder.ragged_rows(
+            "stands_bin{}_job{}",
+            (bins, jobs),
+            (1, v[layer], stands[layer]),
+            (-1, v[first], led[first]),
+            equal=0,
+        )
+        return builder.build()
+
+    def decode(self, x: Ints) -> Placement:
+        """Return the places of a vector."""
+        chosen = np.flatnonzero(x)
+        rows = list(zip(*(array[chosen].tolist() for array in self.variables)))
+        layer_of = {(b, job): leader for b, kind, leader, job in rows if kind == LEADS}
+        places: list[Place | None] = [None] * len(self.problem.waiting)
+        for b, kind, leader, job in rows:
+            if kind != LEADS:
+                places[job] = Place(b, layer_of.get((b, leader), leader), leader)
+        return tuple(places)
+
+    def encode(self, solution: Placement) -> Ints:
+        """Return the 0-1 vector of a placement."""
+        wanted = []
+        for job, place in enumerate(solution):
+            if place is not None:
+                b, layer, shelf = place
+                wanted.append((b, STANDS, shelf, job))
+                if shelf == job:
+                    wanted += [(b, LEADS, layer, job), (b, WHOLE, job, job)]
+        jobs = len(solution)
+        chosen = Variables(*np.array(wanted, dtype=np.int64).reshape(-1, 4).T)
+        return np.isin(self.variables.keys(jobs), chosen.keys(jobs)).astype(np.int64)
+
+    @cached_property
+    def variables(self) -> Variables:
+        """The variables of the program."""
+        parts = [np.empty((4, 0), dtype=np.int64)]
+        for number, (box, shapes) in enumerate(zip(self.problem.bins, self._shapes)):
+            wide, deep, high = shapes.T
+            whole = np.flatnonzero(deep > 1)
+            parts.append(_part(number, WHOLE, whole, whole))
+            inside = np.flatnonzero(deep == 1)
+            inside = inside[np.argsort(-high[inside], kind="stable")]
+            for kind, length, longest in (
+                (STANDS, wide[inside], box.nx),
+                (LEADS, high[inside], box.nz),
+            ):
+                fits = length[:, None] + length[None] <= longest
+                ahead, behind = np.nonzero(np.triu(fits, 1) | np.eye(len(inside), dtype=bool))
+                leader, job = inside[ahead], inside[behind]
+                order = np.lexsort((job, leader))
+                parts.append(_part(number, kind, leader[order], job[order]))
+        return Variables(*np.concatenate(parts, axis=1))
+
+    @cached_property
+    def _shapes(self) -> Ints:
+        """The shape of each job in each bin, 0 where it does not fit, shape (bins, jobs, 3)."""
+        problem = self.problem
+        shapes = [
+            layer_shape(routers, box.extent, problem.grid) or (0, 0, 0)
+            for box in problem.bins
+            for routers in problem.routers
+        ]
+        return np.array(shapes, dtype=np.int64).reshape(len(problem.bins), len(problem.routers), 3)
+
+
+def _part(number: int, kind: int, leader: Ints, job: Ints) -> Ints:
+    return np.stack((np.full_like(job, number), np.full_like(job, kind), leader, job))

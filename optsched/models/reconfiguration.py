@@ -5,15 +5,21 @@ Model page: ``models/reconfiguration/README.md``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Triple
 from optsched.errors import InputError
 from optsched.fields import LARGEST_FIELD, Fields, Integer
 from optsched.models.fields import Integers, Numbers
+from optsched.models.migration import MovingFormulation
 from optsched.models.problem import Violation, listed, named, wrong_length
+from optsched.models.program import Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field, labels
 from optsched.models.torus import (
     MigratingProblem,
@@ -24,6 +30,8 @@ from optsched.models.torus import (
     steps_to_json,
 )
 from optsched.registry import models
+
+__all__ = ["Arrangement", "Reconfiguration"]
 
 MOST = 10**15
 """Largest objective value of a problem, which floating-point numbers represent exactly."""
@@ -220,3 +228,70 @@ class Reconfiguration(MigratingProblem[Arrangement]):
         ]
         waiting_on = listed(name for name, box in zip(names, solution.boxes) if box is None)
         return [*self.describe_steps(solution.steps), *starts, ("not started", waiting_on)]
+
+
+Ints = NDArray[np.int64]
+
+
+@formulations.register("reconfiguration")
+class ReconfigurationFormulation(MovingFormulation[Reconfiguration, Arrangement]):
+    """Equations (1) to (5) of the model's page.
+
+    The boxes of the waiting jobs are first, class by class, then for each movable job its present
+    box, which stands for staying, and its possible new boxes. The jobs of a class, see
+    `Reconfiguration.alike`, share the variables of its first job.
+    """
+
+    @cached_property
+    def program(self) -> Program:
+        """The program."""
+        problem, running = self.problem, len(self.problem.running)
+        first = [jobs[0] for jobs in problem.alike]
+        most = np.array([len(jobs) for jobs in problem.alike], dtype=np.int64)
+        least = np.where([job in problem.required for job in first], most, 0)
+        worth = problem.worth * np.array([problem.profits[job] for job in first], dtype=np.int64)
+        builder = ProgramBuilder("min")
+        v = self.add_boxes(builder, "start{}")
+        z = builder.variables(
+            "started{}", [job + 1 for job in first], lower=least, upper=most, objective=-worth
+        )
+        for number, job in enumerate(first):
+            boxes = v[self.variables.job == running + job]
+            builder.row(f"start{job + 1}", (1, boxes), (-1, z[number : number + 1]), equal=0)
+        self.add_box_rows(builder, v)
+        areas = [min(map(math.prod, shapes), default=0) for _, shapes, _ in problem.choices()]
+        of_running = sum(areas[len(first) :])
+        area = int(np.count_nonzero(problem.place_room())) - of_running
+        builder.row("area", (np.array(areas[: len(first)], dtype=np.int64), z), at_most=area)
+        return builder.build(offset=int((worth * most).sum()))
+
+    def decode(self, x: Ints) -> Arrangement:
+        """Return the arrangement of a vector; of a class, the first jobs start."""
+        running = len(self.problem.running)
+        boxes: list[Box | None] = [None] * len(self.problem.waiting)
+        not_placed = {running + jobs[0]: iter(jobs) for jobs in self.problem.alike}
+        destinations, starts = self.chosen(x)
+        for job, box in starts:
+            # skip boxes beyond the number of jobs of the class
+            if (waiting := next(not_placed[job], None)) is not None:
+                boxes[waiting] = box
+        return self.problem.arrangement(destinations, boxes)
+
+    def encode(self, solution: Arrangement) -> Ints:
+        """Return the 0-1 vector of an arrangement, which does not distinguish jobs of a class.
+
+        Nor does the vector state the order of the moves.
+        """
+        problem, running = self.problem, len(self.problem.running)
+        first_of = {job: jobs[0] for jobs in problem.alike for job in jobs}
+        kept = dict(enumerate(problem.running)) | solution.destinations
+        started = [
+            (running + first_of[job], box)
+            for job, box in enumerate(solution.boxes)
+            if box is not None
+        ]
+        count = {jobs[0]: 0 for jobs in problem.alike}
+        for job, _ in started:
+            count[job - running] += 1
+        boxes = self.variables.vector([*kept.items(), *started])
+        return np.concatenate((boxes, np.array([*count.values()], dtype=np.int64)))
