@@ -19,7 +19,6 @@ from optsched.class_file import find_class
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import LARGEST_FIELD
 from optsched.models.linear import ONE, Block, Entries, Expression, Relation
-from optsched.models.node_placement.fields import is_allowed
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement, Placements
 from optsched.models.node_placement.program import NodePlacementFormulation
 from optsched.models.problem import Violation
@@ -140,7 +139,9 @@ class RuledPlacement(NodePlacement):
         with np.errstate(divide="ignore"):
             room = np.where(needed, free // np.maximum(needed, 1), self.chunks[job]).min(axis=1)
         room = np.minimum(room, int(self.most_per_node[job]) or int(self.chunks[job]))
-        room[~is_allowed(self.kinds, self.allowed[job], len(room))] = 0
+        kinds = self.allowed[job]
+        if kinds is not None and self.kinds is not None:
+            room[[kind not in kinds for kind in self.kinds]] = 0
         nodes[job] = np.repeat(np.arange(len(room)), np.maximum(room, 0))[
             : self.chunks[job]
         ].tolist()
