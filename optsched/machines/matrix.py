@@ -203,7 +203,7 @@ def move_lowest(left: Words, number: int, taken: Words) -> None:
     """Move the lowest columns of a set, at most `number`, to another set."""
     for word in range(len(left)):
         while number > 0 and left[word]:
-            lowest = left[word] & (~left[word] + ONE)
-            left[word] ^= lowest
-            taken[word] |= lowest
+            first = left[word] & (~left[word] + ONE)
+            left[word] ^= first
+            taken[word] |= first
             number -= 1
