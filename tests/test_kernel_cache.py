@@ -210,7 +210,12 @@ def used_by_kernels(path: Path) -> set[str]:
         for part in node.body
     ]
     names = {name.id for part in bodies for name in ast.walk(part) if isinstance(name, ast.Name)}
-    return {homes[name] for name in names if name in homes}
+    return {
+        # a name of a package is that of a module
+        f"{home}.{name}" if OURS.parent.joinpath(*home.split(".")).is_dir() else home
+        for name, home in homes.items()
+        if name in names
+    }
 
 
 @pytest.fixture
