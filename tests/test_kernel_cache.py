@@ -212,10 +212,14 @@ def used_by_kernels(path: Path) -> set[str]:
     names = {name.id for part in bodies for name in ast.walk(part) if isinstance(name, ast.Name)}
     return {
         # a name of a package is that of a module
-        f"{home}.{name}" if OURS.parent.joinpath(*home.split(".")).is_dir() else home
+        f"{home}.{name}" if _is_package(home) else home
         for name, home in homes.items()
         if name in names
     }
+
+
+def _is_package(module: str) -> bool:
+    return (OURS.parent.joinpath(*module.split(".")) / "__init__.py").is_file()
 
 
 @pytest.fixture
