@@ -130,7 +130,7 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
     if len(chosen) > SHOWN:
         print_line(f"{counted(len(chosen) - SHOWN, 'more job')}, see --json")
     lines: list[tuple[str, Any]] = [("now", _at(now)), ("draws", f"{len(found.drawn):,}")]
-    for name, reasons in (("never", found.future.never), ("no forecast", found.future.left)):
+    for name, reasons in (("never", found.never), ("no forecast", found.future.left)):
         chosen_reasons = {label: why for label, why in reasons.items() if not jobs or label in jobs}
         if chosen_reasons or name != "never":
             lines.append((name, counted(len(chosen_reasons), "job")))
@@ -191,7 +191,7 @@ def _print_shifts(
         print_table(["job", "user", "start", "then", "shift"], rows)
     if len(moved) > SHOWN:
         print_line(f"{counted(len(moved) - SHOWN, 'more job')}, see --json")
-    before, after = ({**each.future.never, **each.future.left} for each in (now, then))
+    before, after = ({**each.never, **each.future.left} for each in (now, then))
     lines = [note for note in then.notes if note not in now.notes]
     lines += [f"job {label}: {why}" for label, why in after.items() if before.get(label) != why]
     if lines:

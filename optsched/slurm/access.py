@@ -365,3 +365,11 @@ def _version(supply: Supply) -> tuple[int, ...]:
 
 def _slurm_user(supply: Supply) -> str:
     return supply.settings.get("slurmuser", "root").partition("(")[0]
+
+
+def nodes_of(job: QueuedJob, supply: Supply) -> Flags:
+    """Return the nodes of the partitions in which a job may start."""
+    there = np.zeros(len(supply.site.nodes), dtype=bool)
+    for partition in open_partitions(job, supply):
+        there[partition.nodes] = True
+    return there

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.numbers import counted, short
-from optsched.slurm.future import Future
+from optsched.slurm.future import Future, Row
 from optsched.slurm.order import Order
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.run_times import GROUPS, RunTimes
@@ -54,7 +54,7 @@ class Forecast:
     def starts(self) -> tuple[Start, ...]:
         """The forecast of each job, in the order of the expected starts."""
         now = self.future.supply.time
-        rows = [self.future.rows[row] for row in self.future.waiting.tolist()]
+        rows = _waiting(self.future)
         order = Order(self.future.queue, self.future.now)
         low, median, high = _quantiles(self.drawn) + now
         times = np.array([self.by_limits + now, median, low, high]).tolist()
@@ -64,6 +64,12 @@ class Forecast:
             if row.job is not None
         ]
         return tuple(sorted(found, key=lambda one: (math.isnan(one.expected), one.expected)))
+
+    @cached_property
+    def never(self) -> Mapping[str, str]:
+        """By label, why jobs do not start if all jobs run to their time limits."""
+        starts = {row.label for row, at in zip(_waiting(self.future), self.by_limits) if at >= 0}
+        return {label: why for label, why in self.future.never.items() if label not in starts}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -103,7 +109,7 @@ class Forecast:
                     "high": _known(one.high),
                     "basis": one.basis or None,
                     "doubts": [*self.future.doubts.get(one.label, ())],
-                    "why_never": self.future.never.get(one.label),
+                    "why_never": self.never.get(one.label),
                 }
                 for one in self.starts
             ],
@@ -115,8 +121,34 @@ class Forecast:
 def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 0) -> Forecast:
     """Return when the pending jobs start.
 
-    `times`: how long jobs have run; without it, there are no draws. `draws`: their number.
+    `times`: how long jobs have run; without it, there are no draws. `draws`: their number. Jobs
+    that may preempt others start as if these were gone, see `optsched.slurm.preemption.views`.
     """
+    found = _played(future, times, draws, seed)
+    for view in future.views:
+        there = replace(future, queue=view.queue, supply=view.supply)
+        found = _taken(found, _played(there, times, draws, seed), view.jobs)
+    return found
+
+
+def _taken(found: Forecast, there: Forecast, jobs: frozenset[int]) -> Forecast:
+    """Return a forecast with the starts of some jobs from another one."""
+    place = {row.label: at for at, row in enumerate(_waiting(there.future))}
+    rows = [*enumerate(_waiting(found.future))]
+    own = [at for at, row in rows if row.number in jobs and row.label in place]
+    its = [place[row.label] for _, row in rows if row.number in jobs and row.label in place]
+    by_limits, drawn = found.by_limits.copy(), found.drawn.copy()
+    by_limits[own] = there.by_limits[its]
+    drawn[:, own] = there.drawn[:, its]
+    return replace(found, by_limits=by_limits, drawn=drawn)
+
+
+def _waiting(future: Future) -> list[Row]:
+    return [future.rows[at] for at in future.waiting.tolist()]
+
+
+def _played(future: Future, times: RunTimes | None, draws: int, seed: int) -> Forecast:
+    """Return the forecast in which all jobs wait for others to end."""
     by_limits = future.by_limits
     if times is None or not draws or not len(times.shares):
         none = np.empty((0, len(by_limits)))
@@ -184,7 +216,7 @@ def sooner(future: Future, label: str) -> list[tuple[str, float]]:
     row = next(future.rows[at] for at in future.waiting.tolist() if future.rows[at].label == label)
     job = row.job
     assert job is not None
-    now, found = future.supply.time, list[tuple[str, float]]()
+    found = list[tuple[str, float]]()
 
     def start(**changes: Any) -> float:
         jobs = tuple(
@@ -192,9 +224,9 @@ def sooner(future: Future, label: str) -> list[tuple[str, float]]:
             for each in future.queue.jobs
         )
         there = replace(future, queue=replace(future.queue, jobs=jobs))
-        labels = [there.rows[at].label for at in there.waiting.tolist()]
-        starts = there.starts(there.limits)
-        return now + float(starts[labels.index(label)]) if label in labels else math.nan
+        starts = forecast(there, None, draws=0).by_limits.tolist()
+        by_label = {row.label: at for row, at in zip(_waiting(there), starts)}
+        return float(there.supply.time + by_label.get(label, math.nan))
 
     before = start()
     top = max((each.priority for each in future.queue.pending), default=0) + 1

@@ -28,6 +28,7 @@ from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
 from optsched.slurm.order import aging
 from optsched.slurm.playing import Backfilling, ByPriority, Gate, PlayedSite, Reserving
+from optsched.slurm.preemption import View, may_preempt, views
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     OF_LIMITS,
@@ -40,7 +41,6 @@ from optsched.slurm.requests import (
 from optsched.slurm.running import Held, end_of, held_alone, hidden_licences, is_alone, supply_at
 from optsched.slurm.snapshot import columns_of
 from optsched.slurm.supply import Flags, Supply
-from optsched.slurm.unseen import may_preempt
 from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
 from optsched.traces.trace import UNKNOWN, Header, Trace
@@ -519,18 +519,25 @@ class Future:
         if any({*each.licences} - {*self.supply.site.licences} for each in requests):
             yield "what a reservation keeps of its licences is not heeded"
         if preempted := self._preempted(job):
-            yield f"it may preempt {counted(preempted, 'running job')}, but waits for their end"
+            waits = not any(job.job_id in view.jobs for view in self.views)
+            text = "but waits for their end" if waits else "and does not wait for their end"
+            yield f"it may preempt {counted(preempted, 'running job')}, {text}"
 
     def _preempted(self, job: QueuedJob) -> int:
         """Return how many running jobs one of its partitions, QOS and priority may preempt."""
         kind = job.partitions, job.qos, job.priority
         if kind not in self._preempting:
-            self._preempting[kind] = len(may_preempt(job, self.queue, self.supply))
+            self._preempting[kind] = len(may_preempt(job, self.queue.running, self.supply))
         return self._preempting[kind]
 
     @cached_property
     def _preempting(self) -> dict[tuple[tuple[str, ...], str, int], int]:
         return {}
+
+    @cached_property
+    def views(self) -> tuple[View, ...]:
+        """The queue as it is for jobs that may preempt others."""
+        return views(self.queue, self.supply)
 
     def _over_limit(self, job: QueuedJob) -> str:
         """Return the limit that a job exceeds whatever runs; empty if there is none."""

@@ -19,6 +19,7 @@ from optsched.slurm.capture import capture_queue, captured, run_command
 from optsched.slurm.order import Order, age, ahead_by, rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_pins
+from optsched.slurm.preemption import unseen_preemption
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import lacking
 from optsched.slurm.reserved import (
@@ -32,7 +33,7 @@ from optsched.slurm.reserved import (
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply
-from optsched.slurm.unseen import unseen_preemption, unseen_rules
+from optsched.slurm.unseen import unseen_rules
 from optsched.slurm.what_if import Present, changed
 from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -199,18 +199,30 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     time, jobs = max(time, supply.time), _running(supply, queue)
     if (closed := supply.closing <= time).any():
         supply = supply.with_states(closed & supply.site.is_usable, "drained")
-    site = supply.site
-    cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
-    limits = supply.limits
     stay = [each for each in jobs if each.end > time]
     ended = [each for each in jobs if each.end <= time]
+    found = _after(supply, stay, ended)
+    return replace(found, time=time, completing=supply.completing & (time == supply.time))
+
+
+def supply_without(supply: Supply, queue: Queue, gone: Collection[int]) -> Supply:
+    """Return what is free now if some running jobs, of certain numbers, were gone."""
+    jobs = _running(supply, queue)
+    stay = [each for each in jobs if each.job.job_id not in gone]
+    return _after(supply, stay, [each for each in jobs if each.job.job_id in gone])
+
+
+def _after(supply: Supply, stay: Sequence[_Running], ended: Sequence[_Running]) -> Supply:
+    """Return what is free once some jobs have ended."""
+    site, limits = supply.site, supply.limits
+    cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
     free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
     for job, held, end, *_ in ended:
         free[held.nodes] += held.amounts
         licences.update(held.licences)
         for name in {*job.partitions} & cores_left.keys():
             cores_left[name][held.nodes] += held.amounts[:, 0]
-        rest = max(0, end - supply.time)
+        rest = max(0, end - supply.time) if end < math.inf else 0
         limits = with_started(limits, job, supply, job.tres, rest, ends=True)
     if ended:
         users = (_shared_gpus((one.job for one in each), supply) for each in (ended, stay))
@@ -225,13 +237,11 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
         supply,
         free=free,
         licences=dict(licences),
-        time=time,
         busy=busy,
         cores_left=cores_left,
         limits=limits,
         owners=owners,
         taken=taken,
-        completing=supply.completing & (time == supply.time),
         users=_users(stay, site.capacity[:, 0] - free[:, 0]),
     )
 

@@ -15,18 +15,19 @@ from optsched.sites.parts import MAGNETIC
 from optsched.sites.requests import licences_asked
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.access import (
-    NO_RULES,
     admits,
     keeps_parts,
+    nodes_of,
     open_partitions,
     partitions_of,
     reservations_of,
     unknown_admission,
     unknown_rules,
 )
+from optsched.slurm.preemption import unseen_preemption
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.running import held_by, hidden_licences, unseen_on_nodes
-from optsched.slurm.supply import Flags, Supply
+from optsched.slurm.supply import Supply
 
 LONGEST_LIST = 60
 """Most characters of a list of nodes in a sentence."""
@@ -65,17 +66,9 @@ def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
     )
 
 
-def _nodes_of(job: QueuedJob, supply: Supply) -> Flags:
-    """Return the nodes of the partitions in which a job may start."""
-    there = np.zeros(len(supply.site.nodes), dtype=bool)
-    for partition in open_partitions(job, supply):
-        there[partition.nodes] = True
-    return there
-
-
 def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
     """Yield what no job of the queue holds, though it is in use: of its nodes and licences."""
-    usable = np.isin(supply.site.states, ("up", "reserved")) & _nodes_of(job, supply)
+    usable = np.isin(supply.site.states, ("up", "reserved")) & nodes_of(job, supply)
     cores = np.where(usable, supply.site.capacity[:, 0] - supply.free[:, 0], 0)
     for each in queue.running:
         held = held_by(each, supply)
@@ -97,7 +90,7 @@ def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
 
 def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
     """Yield how Slurm may start a job where reservations that are not its own are in the way."""
-    there, asked = _nodes_of(job, supply), licences_asked(job.licences).keys()
+    there, asked = nodes_of(job, supply), licences_asked(job.licences).keys()
     own, names = job.reservation.split(","), []
     for each in supply.reservations:
         on_nodes = bool((np.isin(supply.site.nodes, each.nodes) & there).any())
@@ -118,47 +111,3 @@ def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
         least = f"to {short(job.least_time)} or more (--time-min)"
         others = " or others" if len(names) > 1 else ""
         yield f"whether Slurm shortens its time limit, {least}, before {names[0]}{others}"
-
-
-def may_preempt(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[QueuedJob, ...]:
-    """Return the running jobs on its nodes that a job may preempt, by partition or by QOS.
-
-    Those of a partition of a lower tier with a `PreemptMode`; with ``preempt/qos`` those of a QOS
-    that its own may preempt, or of all others if ``qos.txt`` is not there; those of its own QOS,
-    if that is one of ``WITHIN``, only of a lower priority.
-    """
-    kind = supply.settings.get("preempttype", "").rpartition("/")[2]
-    if kind not in ("partition_prio", "qos"):
-        return ()
-    there = _nodes_of(job, supply)
-    tiers, rules = supply.tiers, supply.qos_preempts or {}
-    within = "WITHIN" in supply.settings.get("preemptmode", "").upper().split(",")
-    own = max((tiers[each.name] for each in open_partitions(job, supply)), default=0)
-    index, found = supply.site.index, []
-    for each in queue.running:
-        if kind == "qos" and each.qos == job.qos:
-            may = (within or job.qos in rules.get(job.qos, ())) and each.priority < job.priority
-        elif kind == "qos":
-            may = supply.qos_preempts is None or each.qos in rules.get(job.qos, ())
-        else:
-            may = any(
-                tiers.get(name, own) < own and supply.access.get(name, NO_RULES).preempted
-                for name in each.partitions
-            )
-        if may and any(there[index[at.node]] for at in each.allocations if at.node in index):
-            found.append(each)
-    return tuple(found)
-
-
-def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
-    """Return in words which running jobs a job may preempt: Slurm decides; empty if none.
-
-    `supply`: the site and what is free.
-    """
-    jobs = may_preempt(job, queue, supply)
-    if not jobs:
-        return ()
-    kind, mode = (supply.settings.get(name, "") for name in ("preempttype", "preemptmode"))
-    names = ", ".join(each.label for each in jobs[:3]) + (", ..." if len(jobs) > 3 else "")
-    which = f"{counted(len(jobs), 'running job')} ({names})"
-    return (f"whether it preempts {which}, PreemptType={kind}, PreemptMode={mode or 'OFF'}",)

@@ -659,7 +659,9 @@ def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job
     supply = with_settings(supply, **preempts)
     supply = with_parameters(supply, "bf_window=60,bf_interval=5,bf_one_resv_per_job")
     found = forecast(Future(queue_of(runs, waits), supply), None, draws=0)
-    assert found.future.doubts == {"1": ("it may preempt 1 running job, but waits for their end",)}
+    assert found.future.doubts == {
+        "1": ("it may preempt 1 running job, and does not wait for their end",)
+    }
     unheeded = "SchedulerParameters that are not heeded: "
     assert found.notes[1] == f"{unheeded}bf_one_resv_per_job"
     easy = forecast(Future(queue_of(runs, waits), supply, "easy"), None, draws=0)
@@ -670,6 +672,42 @@ def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job
         assert shown == f"bf_max_job_user={text}".removesuffix("=")
     builtin = with_settings(supply, schedulertype="sched/builtin")
     assert Future(queue_of(runs, waits), builtin).chosen == "none"
+
+
+@pytest.mark.parametrize("mode", ["REQUEUE", "CANCEL", "SUSPEND,GANG"])
+def test_a_job_does_not_wait_for_those_that_it_may_preempt(job, running, left_by, mode):
+    """Jobs that are suspended keep their memory, so those that preempt them wait."""
+    whole = {"partitions": ("own",), "exclusive": "node"}
+    runs = [
+        running(98, "c1", "c2", "c3", end=NOW + 50, qos="low", **whole),
+        running(99, "c4", end=NOW + 30, qos="high", **whole),
+    ]
+
+    def waits(number, nodes, **fields):
+        counts = {"least_nodes": nodes, "most_nodes": nodes, "tasks": nodes}
+        return job(job_id=number, limit=100.0, **counts | whole | fields)
+
+    queue = queue_of(
+        *runs,
+        waits(1, 2, qos="high", priority=5),  # on nodes of job 98, at once
+        waits(2, 2, qos="high", priority=4),  # and on that of job 99
+        waits(3, 1, qos="high", priority=3),  # which then waits for job 1
+        waits(4, 1, qos="low", priority=9),
+        waits(5, 1, qos="high", priority=2, dependency="afterany:98"),
+    )
+    supply = replace(left_by(*runs), qos_preempts={"high": ("low",)})
+    supply = with_settings(supply, preempttype="preempt/qos", preemptmode=mode)
+    found = forecast(Future(queue, supply), None, draws=0)
+    starts = {one.label: one.by_limits - NOW for one in found.starts}
+    suspends = mode == "SUSPEND,GANG"
+    if suspends:
+        assert starts == started(Future(queue, supply))
+    else:
+        assert {label: starts[label] for label in ("1", "2", "3")} == {"1": 0, "2": 30, "3": 100}
+        assert starts["4"] == started(Future(queue, supply))["4"]
+    times = "but waits" if suspends else "and does not wait"
+    assert found.future.doubts["1"] == (f"it may preempt 1 running job, {times} for their end",)
+    assert "4" not in found.future.doubts
 
 
 def test_jobs_start_again_after_a_reservation_that_comes(job, running, left_by):

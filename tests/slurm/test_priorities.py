@@ -11,8 +11,8 @@ from optsched.slurm.access import users_of_limit
 from optsched.slurm.explain import explain
 from optsched.slurm.factors import behind_by, read_factors, set_by_operator
 from optsched.slurm.limits import Limit, Limits
+from optsched.slurm.preemption import may_preempt
 from optsched.slurm.supply import read_supply
-from optsched.slurm.unseen import may_preempt
 
 from .conftest import NOW, queue_of
 from .test_explain import answer
@@ -110,7 +110,7 @@ def test_only_the_qos_that_its_own_may_preempt_counts(job, running, left_by):
     queue = queue_of(*runs, waits)
 
     def labels(rules):
-        found = may_preempt(waits, queue, replace(supply, qos_preempts=rules))
+        found = may_preempt(waits, queue.running, replace(supply, qos_preempts=rules))
         return [each.label for each in found]
 
     assert labels({"high": ("low",)}) == ["10"]
@@ -132,7 +132,7 @@ def test_jobs_of_a_qos_preempt_each_other_within_it_by_priority(job, running, le
         (None, within, ["11"]),
     ):
         there = replace(supply, qos_preempts=rules, settings=settings)
-        found = may_preempt(waits, queue_of(*runs, waits), there)
+        found = may_preempt(waits, runs, there)
         assert [each.label for each in found] == expected
 
 

@@ -1,4 +1,4 @@
-"""Forecasts beside what a real Slurm does: each what-if comes true, and preemption is named.
+"""Forecasts beside what a real Slurm does: each what-if comes true, and jobs preempt others.
 
 Jobs that hold all nodes run to their limits of a minute, those that wait for them for seconds. So
 the first starts are compared with their forecasts by the second, later ones by their order.
@@ -303,12 +303,13 @@ def test_each_setting_of_the_backfill_scheduler_starts_what_slurm_then_starts(sl
         slurm.call("scancel", one)
 
 
-def test_preemption_is_named_and_left_to_slurm(slurm) -> None:
+def test_jobs_that_may_preempt_start_as_forecast_and_plans_leave_them_to_slurm(slurm) -> None:
     low = [submit(slurm, "spare", "", 100) for _ in range(3)]
     firm = submit(slurm, "firm", "", 100)
     slurm.wait(lambda: {*low, firm} <= {*real_starts(slurm)})
     slurm.schedule(ASLEEP)
-    may, may_not = submit(slurm, "urgent", "-N2", 30), submit(slurm, "urgent", "-N1 -wn44")
+    may, may_not = submit(slurm, "urgent", "-N2 -t1", 58), submit(slurm, "urgent", "-N1 -wn44")
+    then = submit(slurm, "urgent", "-N2 -t1")
     behind = submit(slurm, "spare", "")
     of_slurm = "PreemptType=preempt/partition_prio, PreemptMode=REQUEUE"
     which = f"whether it preempts 3 running jobs ({', '.join(low)}), {of_slurm}"
@@ -317,15 +318,25 @@ def test_preemption_is_named_and_left_to_slurm(slurm) -> None:
     assert (first["least"]["proven"], first["least"]["lines"]) == (False, [])
     assert asked(slurm, "explain", behind)["unseen"] == []
     planned = asked(slurm, "plan")
-    assert (planned["jobs"], planned["unseen"]) == ([], {which: 2})
-    said = {one["job"]: one["doubts"] for one in forecast(slurm)["jobs"]}
-    assert said[may] == ["it may preempt 3 running jobs, but waits for their end"]
+    assert (planned["jobs"], planned["unseen"]) == ([], {which: 3})
+    found = forecast(slurm)
+    said = {one["job"]: one["doubts"] for one in found["jobs"]}
+    assert said[may] == ["it may preempt 3 running jobs, and does not wait for their end"]
+    at = starts(found)
+    assert at[may] <= found["time"] + 1
+    assert at[then] == at[may] + 60
+    awake = time.time()
     slurm.schedule(AWAKE)
     slurm.wait(lambda: slurm.field(may, "State") == "RUNNING")
     states = [slurm.field(job, "State") for job in low]
     assert states.count("RUNNING") == 1
     assert slurm.field(firm, "State") == "RUNNING"
     assert slurm.field(may_not, "State") == "PENDING"
+    slurm.wait(lambda: slurm.field(then, "State") == "RUNNING")
+    really = real_starts(slurm)
+    late = awake - found["time"]
+    for job in (may, then):
+        assert abs(really[job] - at[job] - late) < APART
 
 
 def test_a_priority_that_is_set_heeds_no_nice_and_is_raised_by_another_one(slurm) -> None:
