@@ -16,6 +16,9 @@ from optsched.slurm.supply import Flags, Supply
 MOST = 8
 """Most sets of jobs that may be preempted of which each is played by itself."""
 
+NO_TIME = "00:00:00"
+"""A ``PreemptExemptTime`` that protects no job."""
+
 _NUMBER = re.compile(r":([0-9]+)")
 
 
@@ -85,10 +88,15 @@ def views(queue: Queue, supply: Supply) -> tuple[View, ...]:
     """Return the queue as it is for the pending jobs that may preempt others.
 
     Slurm takes such a job before all that it may preempt, and starts it as soon as it fits without
-    them. There are no views where Slurm suspends jobs, which keep their memory, nor of more than
-    `MOST` sets of jobs.
+    them. There are no views where Slurm suspends jobs, which keep their memory, or lets them run
+    for a while, where it is not known whom a QOS may preempt, and of more than `MOST` sets of jobs.
     """
-    if "SUSPEND" in supply.settings.get("preemptmode", "").upper():
+    settings, rules = supply.settings, supply.qos_preempts
+    if (
+        "SUSPEND" in settings.get("preemptmode", "").upper()
+        or settings.get("preemptexempttime", NO_TIME).upper() not in (NO_TIME, "NONE", "")
+        or (settings.get("preempttype", "").endswith("/qos") and rules is None)
+    ):
         return ()
     by_kind: dict[tuple[tuple[str, ...], str, int, str], frozenset[int]] = {}
     seen: dict[frozenset[int], list[QueuedJob]] = {}

@@ -705,6 +705,11 @@ def test_a_job_does_not_wait_for_those_that_it_may_preempt(job, running, left_by
     else:
         assert {label: starts[label] for label in ("1", "2", "3")} == {"1": 0, "2": 30, "3": 100}
         assert starts["4"] == started(Future(queue, supply))["4"]
+    for unknown in (
+        replace(supply, qos_preempts=None),
+        with_settings(supply, preemptexempttime="00:05:00"),
+    ):
+        assert Future(queue, unknown).views == ()
     times = "but waits" if suspends else "and does not wait"
     assert found.future.doubts["1"] == (f"it may preempt 1 running job, {times} for their end",)
     assert "4" not in found.future.doubts

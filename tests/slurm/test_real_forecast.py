@@ -105,6 +105,10 @@ CASES = (
         *("hold user games", "scontrol hold {0}", (0, 1)),
     ),
     Case(
+        *("whole", "n[37-38]", ("-wn[37-38]",), ("-N2", "-N1")),
+        *("hold partition whole", "scontrol hold {0},{1}", (0, 1)),
+    ),
+    Case(
         *("zero", "n[25-26]", ("-wn[25-26]",), ("-N2", "-N2")),
         *("priority {0} = 0", f"{UPDATE} JobId={{0}} Priority=0", (0, 1)),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -102,6 +103,27 @@ def slurm(running) -> Iterator[AccountedSlurm]:
     running.cancel()
 
 
+@pytest.mark.parametrize(
+    ("options", "what_if"), [(["-q", "two"], "hold qos two"), ([], "hold account ai")]
+)
+def test_a_what_if_that_holds_an_account_or_a_qos_comes_true(slurm, options, what_if) -> None:
+    whole = ("-p", "pair", "-N2", "--exclusive", "-t1")
+    first = slurm.submit("--uid=games", *whole, seconds=58)
+    slurm.wait(lambda: first in real_starts(slurm))
+    held = slurm.submit("--uid=games", *whole, *options, seconds=3)
+    other = slurm.submit("--uid=news", *whole, seconds=3)
+    slurm.wait(lambda: slurm.field(held, "Reason") == "Resources")
+    found = forecast(slurm, what_if)
+    was, will = starts(found), starts(found["what_if"])
+    assert was[held] < was[other]
+    assert (will[held], will[other]) == (math.inf, was[held])
+    slurm.call("scontrol", "hold", held)
+    slurm.wait(lambda: other in real_starts(slurm))
+    real = real_starts(slurm)
+    assert abs(real[other] - will[other]) <= APART
+    assert held not in real
+
+
 def test_limits_are_those_that_slurm_names_and_hold_as_long(slurm) -> None:
     def submit(options: str, seconds: int) -> str:
         words = f"--uid=games -t1 {options}".split()
@@ -141,7 +163,9 @@ def test_limits_are_those_that_slurm_names_and_hold_as_long(slurm) -> None:
         assert abs(real[its[-1]] - min(first[job] for job in its[:-1]) - RUNS) <= APART
 
 
-def test_preemption_by_qos_is_named_and_left_to_slurm(slurm) -> None:
+def test_jobs_that_may_preempt_by_qos_start_as_forecast_and_plans_leave_them_to_slurm(
+    slurm,
+) -> None:
     def submit(partition: str, options: str) -> str:
         words = f"--uid=games -t1 --exclusive -p {partition} {options}".split()
         return slurm.submit(*words, seconds=100)
@@ -158,9 +182,13 @@ def test_preemption_by_qos_is_named_and_left_to_slurm(slurm) -> None:
         for job, other in ((high, low), (plain, ""), (higher, own), (lower, ""))
     }
     assert {job: asked(slurm, "explain", job)["unseen"] for job in named} == named
-    doubts = {one["job"]: one["doubts"] for one in forecast(slurm)["jobs"]}
-    waits = "it may preempt 1 running job, but waits for their end"
-    assert {job: waits in doubts[job] for job in named} == {j: bool(n) for j, n in named.items()}
+    said = forecast(slurm)
+    doubts = {one["job"]: one["doubts"] for one in said["jobs"]}
+    may = "it may preempt 1 running job, and does not wait for their end"
+    assert {job: starts(said)[job] <= said["time"] + 1 for job in named} == {
+        high: True, plain: False, higher: True, lower: False,
+    }  # fmt: skip
+    assert {job: may in doubts[job] for job in named} == {j: bool(n) for j, n in named.items()}
     assert {*asked(slurm, "plan")["unseen"]} == {text for its in named.values() for text in its}
     slurm.schedule(AWAKE)
     slurm.wait(lambda: {high, higher} <= {*real_starts(slurm)})
