@@ -163,7 +163,7 @@ def test_limits_are_those_that_slurm_names_and_hold_as_long(slurm) -> None:
         assert abs(real[its[-1]] - min(first[job] for job in its[:-1]) - RUNS) <= APART
 
 
-def test_jobs_that_may_preempt_by_qos_start_as_forecast_and_plans_leave_them_to_slurm(
+def test_jobs_that_may_preempt_by_qos_start_as_forecast(
     slurm,
 ) -> None:
     def submit(partition: str, options: str) -> str:
