@@ -1,7 +1,9 @@
-"""Nodes of low weight first, as Slurm takes them: plans moved to lighter nodes at equal objective.
+"""Plans moved to lighter nodes, and to nodes in use, at equal objective.
 
-The weight of a node says how dear it is to its site; a node with much memory has a high one. It is
-no part of the problem: solvers choose among nodes alike.
+The weight of a node says how dear it is to its site; a node with much memory has a high one. Slurm
+takes nodes of low weight first. Among those of equal weight, nodes that are in use already leave
+others idle for jobs that need whole ones. Both are no part of the problem: solvers choose among
+nodes alike.
 """
 
 from __future__ import annotations
@@ -17,12 +19,11 @@ from optsched.sites.parts import Ints
 def on_lighter_nodes(problem: NodePlacement, placements: Placements, weights: Ints) -> Placements:
     """Return placements of the same jobs, with the chunks on nodes of as low a weight as is found.
 
-    Jobs are moved one at a time, while one of them finds lighter nodes, to no more leaf switches.
-    Jobs with limits on groups of nodes, and those with devices, stay where they are.
-    The objective is at least that of the placements given.
+    Among nodes of equal weight, as few idle ones as are found are taken. Jobs are moved one at a
+    time, while one of them finds better nodes, to no more leaf switches. Jobs with limits on groups
+    of nodes, and those with devices, stay where they are. The objective is at least that of the
+    placements given.
     """
-    if len(np.unique(weights)) < 2:
-        return placements
     state = _State(problem, placements, weights)
     jobs = [job for job, at in enumerate(placements.nodes) if at]
     while sum(map(state.move, jobs)):
@@ -44,11 +45,11 @@ class _State:
         self.jobs[list(problem.busy)] = 1
         self.is_closed = np.zeros(len(weights), dtype=bool)  # as its job shares it with none
         self.exclusive = {*problem.exclusive}
-        self.order = np.argsort(weights, kind="stable")
+        self.nodes = np.arange(len(weights))
         groups = {"switch": problem.switches, "block": problem.blocks}
         self.group = {name: _numbered(names) for name, names in groups.items() if names is not None}
         self.pools = {
-            name: [self.order[of[self.order] == one] for one in range(of.max(initial=-1) + 1)]
+            name: [np.flatnonzero(of == one) for one in range(of.max(initial=-1) + 1)]
             for name, of in self.group.items()
         }
         self.kinds = np.array(problem.kinds if problem.kinds is not None else [""] * len(weights))
@@ -60,23 +61,20 @@ class _State:
         problem, at = self.problem, self.at[job]
         if problem.share[job] or (problem.most_groups[job] | problem.segments[job]).any():
             return False
-        cost = self._cost(at)
-        if cost == len(at) * self.weights.min():
-            return False
         self._take(job, at, -1)
-        room = self._room(job)
-        lightest = min(
-            (found for nodes in self._pools(job) if (found := self._filled(job, nodes, room))),
-            key=self._cost,
-            default=at,
-        )
-        moves = self._cost(lightest) < cost
-        self.at[job] = tuple(sorted(lightest)) if moves else at
+        cost, room = self._cost(at), self._room(job)
+        best = at
+        if cost > (len(at) * self.weights.min(), 0):
+            found = [self._filled(job, nodes, room) for nodes in self._pools(job)]
+            best = min((at, *map(tuple, filter(None, found))), key=self._cost)
+        moves = self._cost(best) < cost
+        self.at[job] = tuple(sorted(best)) if moves else at
         self._take(job, self.at[job], 1)
         return moves
 
-    def _cost(self, at: Sequence[int]) -> int:
-        return int(self.weights[list(at)].sum())
+    def _cost(self, at: Sequence[int]) -> tuple[int, int]:
+        """Return the weight of the nodes of chunks, and how many of the nodes are idle."""
+        return int(self.weights[list(at)].sum()), sum(not self.jobs[node] for node in {*at})
 
     def _take(self, job: int, at: Sequence[int], sign: int) -> None:
         for node in at:
@@ -102,22 +100,23 @@ class _State:
         return np.where(closed, 0, room)
 
     def _pools(self, job: int) -> Iterator[Ints]:
-        """Yield sets of nodes, the lightest first, in which a job spans no more groups than now."""
+        """Yield sets of nodes in which a job spans no more groups than now."""
         name = "block" if self.problem.span[job] == "block" else "switch"
         if name not in self.group:
-            yield self.order
+            yield self.nodes
             return
         at, group = list(self.at[job]), self.group[name]
         own = np.unique(group[at])
-        yield self.order[np.isin(group[self.order], own)]
+        yield np.flatnonzero(np.isin(group, own))
         leaf = self.group.get("switch", group)
         if len(own) == 1 and len(np.unique(leaf[at])) == 1:
             yield from self.pools[name]
 
     def _filled(self, job: int, nodes: Ints, room: Ints) -> list[int]:
-        """Return the first nodes that hold the chunks of a job; none if there is no room."""
+        """Return nodes that hold the chunks of a job, the best first; none if there is no room."""
         left = int(self.problem.chunks[job])
         found: list[int] = []
+        nodes = nodes[np.lexsort((self.jobs[nodes] == 0, self.weights[nodes]))]
         for node in nodes[room[nodes] > 0].tolist():
             found += [node] * min(left, int(room[node]))
             left = int(self.problem.chunks[job]) - len(found)

@@ -1,4 +1,4 @@
-"""Plans on nodes of low weight."""
+"""Plans on nodes of low weight, and on nodes in use."""
 
 from __future__ import annotations
 
@@ -57,7 +57,25 @@ def test_jobs_move_to_the_lightest_nodes_on_as_many_switches(fields, before, aft
     else:
         assert WEIGHTS[[node for each in found.nodes for node in each]].sum() == 2
     assert problem.objective(found) == problem.objective(placements)
-    assert on_lighter_nodes(problem, placements, np.ones(6, dtype=np.int64)) is placements
+
+
+@pytest.mark.parametrize(
+    ("fields", "before", "after"),
+    [
+        ({"chunks": [1], "busy": [5]}, [(2,)], [(5,)]),
+        ({"chunks": [1, 1]}, [(2,), (5,)], [(5,), (5,)]),
+        ({"chunks": [4], "busy": [3], "most_per_node": [2]}, [(2, 2, 5, 5)], [(2, 2, 3, 3)]),
+        ({"chunks": [1, 1], "exclusive": [0]}, [(2,), (5,)], [(2,), (5,)]),
+        ({"chunks": [1], "busy": [1]}, [(2,)], [(2,)]),  # a heavier one
+        ({"chunks": [1], "busy": [3], "free": [[8, 9]] * 3 + [[0, 9]] + [[8, 9]] * 2},
+         [(2,)], [(2,)]),  # which is full
+    ],
+)  # fmt: skip
+def test_jobs_move_to_nodes_in_use_of_the_same_weight(fields, before, after):
+    problem = problem_of(**fields)
+    found = on_lighter_nodes(problem, at(*before), WEIGHTS)
+    assert problem.violations(found) == []
+    assert list(found.nodes) == after
 
 
 @given(st.data())
@@ -82,4 +100,7 @@ def test_moves_keep_the_objective_and_lower_the_weight(data):
     def weight(placements):
         return sum(WEIGHTS[list(nodes)].sum() for nodes in placements.nodes if nodes)
 
-    assert weight(found) <= weight(plan)
+    def idle(placements):
+        return len({*sum(placements.nodes, ())} - {*problem.busy})
+
+    assert (weight(found), idle(found)) <= (weight(plan), idle(plan))
