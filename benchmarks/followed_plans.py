@@ -172,7 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seeds", default="1,2,3,4,5,6,7,8,9,10")
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--every", type=float, default=10.0, help="seconds between plans")
+    parser.add_argument("--every", type=float, default=20.0, help="seconds between plans")
     parser.add_argument("--load", type=float, default=1.3, help="work over the cores in the span")
     parser.add_argument("--at-once", type=int, default=1, help="seeds that run side by side")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
