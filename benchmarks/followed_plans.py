@@ -6,12 +6,12 @@ Protocol: for each seed, three Slurms of 64 nodes with their default cycles get 
 same times, drawn as in ``real_slurm.py``, with priorities (``--nice``, below 0) at random. The
 first is left alone; for the second ``optsched slurm apply --yes`` is run every ``--every`` seconds
 with ``--order strict --reserve 1``; for the third ``optsched slurm watch --yes`` runs with the same
-options. Nothing is held. After
-``--minutes`` what has started counts: jobs, node-hours that have been used, the sum of the
-priorities of started jobs, and the mean wait of all submitted jobs, those that still wait with what
-they have waited. Of the pins that are set, those are met whose jobs start on them. Slurms run side
-by side, one for each way of ``--at-once`` seeds; a row is a seed and a way. Below the means are
-those of the paired differences from the Slurm that is left alone, and half their 95 % intervals.
+options. Nothing is held. After ``--minutes`` what has started counts: jobs, node-hours that have
+been used, the sum of the priorities of started jobs, and the mean wait of all submitted jobs, those
+that still wait with what they have waited. Of the pins that are set, those are met whose jobs start
+on them. Slurms run side by side, one for each way of ``--at-once`` seeds; a row is a seed and a
+way. Below the means are those of the paired differences from the Slurm that is left alone, and half
+their 95 % intervals.
 """
 
 from __future__ import annotations

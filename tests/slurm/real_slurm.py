@@ -302,14 +302,23 @@ def real_starts(slurm: RealSlurm) -> dict[str, float]:
 
 
 def _free_ports() -> int:
-    """Return the first of enough free ports, another one for each process of the tests."""
-    first = 20_000 + 100 * (os.getpid() % 100)
-    for port in range(first, first + NODES + 1):
-        with socket.socket() as tried:
-            # connections of a Slurm that has just ended may linger; the daemons do not mind either
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return the first of enough free ports, at first other ones for each process of the tests."""
+    for block in range(os.getpid(), os.getpid() + 100):
+        first = 20_000 + 100 * (block % 100)
+        if all(map(_is_free, range(first, first + NODES + 1))):
+            return first
+    raise OSError("no ports are free for a Slurm")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        # connections of a Slurm that has just ended may linger; the daemons do not mind either
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
             tried.bind(("127.0.0.1", port))
-    return first
+        except OSError:
+            return False
+        return True
 
 
 def why_not() -> str:
