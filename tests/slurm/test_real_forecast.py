@@ -105,10 +105,6 @@ CASES = (
         *("hold user games", "scontrol hold {0}", (0, 1)),
     ),
     Case(
-        *("whole", "n[37-38]", ("-wn[37-38]",), ("-N2", "-N1")),
-        *("hold partition whole", "scontrol hold {0},{1}", (0, 1)),
-    ),
-    Case(
         *("zero", "n[25-26]", ("-wn[25-26]",), ("-N2", "-N2")),
         *("priority {0} = 0", f"{UPDATE} JobId={{0}} Priority=0", (0, 1)),
     ),
@@ -124,6 +120,10 @@ CASES = (
         *("lifted", "n[31-32]", ("-wn[31-32]",), ("-N2 -t5",), "limit {0} = 10"),
         *(f"{UPDATE} JobId={{0}} TimeLimit=10", (0,)),
         rules="MaxTime=2",
+    ),
+    Case(
+        *("whole", "n[37-38]", ("-wn[37-38]",), ("-N2", "-N1")),
+        *("hold partition whole", "scontrol hold {0},{1}", (0, 1)),
     ),
 )
 
