@@ -6,12 +6,12 @@ Protocol: for each seed, three Slurms of 64 nodes with their default cycles get 
 same times, drawn as in ``real_slurm.py``, with priorities (``--nice``, below 0) at random. The
 first is left alone; for the second ``optsched slurm apply --yes`` is run every ``--every`` seconds
 with ``--order strict --reserve 1``; for the third ``optsched slurm watch --yes`` runs with the same
-options. Nothing is held. After
-``--minutes`` what has started counts: jobs, node-hours that have been used, the sum of the
-priorities of started jobs, and the mean wait of all submitted jobs, those that still wait with what
-they have waited. Of the pins that are set, those are met whose jobs start on them. Slurms run side
-by side, one for each way of ``--at-once`` seeds; a row is a seed and a way. Below the means are
-those of the paired differences from the Slurm that is left alone, and half their 95 % intervals.
+options. Nothing is held. After ``--minutes`` what has started counts: jobs, node-hours that have
+been used, the sum of the priorities of started jobs, and the mean wait of all submitted jobs, those
+that still wait with what they have waited. Of the pins that are set, those are met whose jobs start
+on them. Slurms run side by side, one for each way of ``--at-once`` seeds; a row is a seed and a
+way. Below the means are those of the paired differences from the Slurm that is left alone, and half
+their 95 % intervals.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def run_in(
         if follower.is_alive():
             follower.join()
         slurm.stop()
-    pins = (slurm.folder / "slurmctld.log").read_text().count("setting req_nodes to n")
+    log = (slurm.folder / "slurmctld.log").read_text()
+    pins = sum(log.count(f"setting {kind}_nodes to n") for kind in ("req", "exc"))
     return {"seed": seed, "way": way, **counted(printed, submitted, now), "pins": pins}
 
 
@@ -132,7 +133,7 @@ def counted(printed: Path, submitted: dict[int, float], now: float) -> dict[str,
                 end = min(now, datetime.fromisoformat(line.text("endtime")).timestamp())
             started += 1
             priority += line.count("priority")
-            met += bool(line.text("reqnodelist"))
+            met += any(line.text(f"{kind}nodelist") for kind in ("req", "exc"))
             node_hours += line.count("numcpus") / CORES * max(0.0, end - start) / 3600
         waits.append(max(0.0, start - submitted[number]))
     return {
