@@ -110,7 +110,8 @@ def run_in(
         if follower.is_alive():
             follower.join()
         slurm.stop()
-    pins = (slurm.folder / "slurmctld.log").read_text().count("setting req_nodes to n")
+    log = (slurm.folder / "slurmctld.log").read_text()
+    pins = sum(log.count(f"setting {kind}_nodes to n") for kind in ("req", "exc"))
     return {"seed": seed, "way": way, **counted(printed, submitted, now), "pins": pins}
 
 
@@ -132,7 +133,7 @@ def counted(printed: Path, submitted: dict[int, float], now: float) -> dict[str,
                 end = min(now, datetime.fromisoformat(line.text("endtime")).timestamp())
             started += 1
             priority += line.count("priority")
-            met += bool(line.text("reqnodelist"))
+            met += any(line.text(f"{kind}nodelist") for kind in ("req", "exc"))
             node_hours += line.count("numcpus") / CORES * max(0.0, end - start) / 3600
         waits.append(max(0.0, start - submitted[number]))
     return {

@@ -1,15 +1,15 @@
 """Pins: pending jobs that Slurm starts on planned nodes only, and the way back.
 
-A pin sets two fields of a job, and both can be set back: the nodes that it requires, which were
-none before, and its comment, which gets a mark in front of what it was. The mark has a digest of
-the nodes; so nodes that somebody else has set since are not taken for ours. To start at once, a job
-may be raised before others with its pin, by its nice. The mark has the nice before and since.
+A pin sets two fields of a job, and both can be set back: its nodes, and its comment, which gets a
+mark in front of what it was. The mark has a digest of the nodes; so nodes that somebody else has
+set since are not taken for ours. To start at once, a job may be raised before others with its pin,
+by its nice. The mark has the nice before and since.
 
-The number of nodes is never set, though a job that may start on more nodes than it requires could
-then be held to these. As an operator's setting it would exempt the job from limits for good, and
-Slurm does not show a range of numbers such that it could be restored. Worse, if the job starts in
-the moment before the update, Slurm takes the surplus nodes from the running job. Naming required
-nodes has that effect too; hence only those jobs are pinned that cannot start on more nodes.
+A job that cannot start on more nodes than planned requires the planned ones; it required none
+before. All others exclude the other nodes: if a job started in the moment before, naming required
+nodes would take its surplus ones, while Slurm refuses to exclude nodes of a running job. The number
+of nodes is never set: as an operator's setting it would exempt the job from limits for good, and
+Slurm does not show a range of numbers such that it could be restored.
 """
 
 from __future__ import annotations
@@ -28,13 +28,20 @@ from optsched.slurm.snapshot import Row, SlurmSnapshot
 LONGEST_COMMENT = 1024
 """Most bytes of a comment that Slurm accepts."""
 
-LONGEST_RAISE = ":-2147483645:-2147483645"
-"""The longest part of a mark that has the nice before and since."""
+LONGEST_MARK = "optsched:-01234567:-2147483645:-2147483645"
+"""A mark as long as one may be."""
 
 LEAST_NICE = -(2**31) + 3
 """The least nice that Slurm accepts."""
 
-_MARKED = re.compile(r"optsched:([0-9a-f]{8})(?::(-?\d{1,10}):(-?\d{1,10}))?(?: (.*))?", re.DOTALL)
+_MARKED = re.compile(
+    r"optsched:(?P<excludes>-?)(?P<digest>[0-9a-f]{8})"
+    r"(?::(?P<before>-?\d{1,10}):(?P<since>-?\d{1,10}))?(?: (?P<comment>.*))?",
+    re.DOTALL,
+)
+
+NODES = {"required": "ReqNodeList", "excluded": "ExcNodeList"}
+"""The settings of the fields of a job that pins set."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +98,12 @@ def lowering(queue: Queue) -> tuple[Update, ...]:
 
 
 def pinned(queue: Queue, *, running: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return the nodes of pending jobs, or of those that run, that are pinned, by label."""
+    """Return the nodes that pinned jobs require or exclude, of pending ones or of those that run.
+
+    By label.
+    """
     return {
-        job.label: job.required
+        job.label: job.required or job.excluded
         for job in queue.jobs
         if _is_pinned(job) and (job.has_nodes if running else job.state == "PENDING")
     }
@@ -106,10 +116,12 @@ def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | Non
     """
     problem = snapshot.problem
     index = {name: place for place, name in enumerate(problem.nodes or ())}
-    pins = pinned(queue)
+    pins = {job.label: job for job in queue.pending if _is_pinned(job)}
     nodes = []
     for row, count in zip(snapshot.rows, problem.chunks.tolist()):
-        at = sorted(index[name] for name in pins.get(row.label, ()) if name in index)
+        job = pins.get(row.label)
+        names = () if job is None else job.required or index.keys() - {*job.excluded}
+        at = sorted(index[name] for name in names if name in index)
         nodes.append(tuple(at) if len(at) == count else ())
     placements = Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
     return placements if any(nodes) and not problem.violations(placements) else None
@@ -143,8 +155,14 @@ def updates_of(
         keep.append(row.label)
         job = as_is.get(row.label, row.job)
         higher = raises.get(row.label, 0)
-        if higher or _digest(job.required) != _digest(nodes):
-            mark, settings = _mark(nodes), [f"ReqNodeList={host_list(nodes)}"]
+        field = "required" if _is_fixed(row, nodes) else "excluded"
+        if field == "excluded":
+            nodes = tuple(str(name) for name in names if name not in {*nodes})
+        before = _field(job)
+        if higher or before != field or _digest(getattr(job, field)) != _digest(nodes):
+            mark = f"optsched:{'-' * (field == 'excluded')}{_digest(nodes)}"
+            settings = [f"{NODES[before]}="] if before not in ("", field) else []
+            settings.append(f"{NODES[field]}={host_list(nodes)}")
             if higher:
                 nice = max(LEAST_NICE, row.job.nice - higher)
                 mark += f":{row.job.nice}:{nice}"
@@ -163,14 +181,20 @@ def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
         return "it requires these nodes itself"
     if job.preferred:  # Slurm holds it where a required node lacks what it prefers
         return f"it prefers {job.preferred}"
-    one_task = job.tasks == 1 and not job.per_job
-    if len(nodes) != (job.most_nodes or one_task):
-        return "its number of nodes is not fixed"
+    if job.excluded and not _is_fixed(row, nodes):
+        return "its number of nodes is not fixed, and it excludes nodes itself"
     if "\0" in job.comment or any("\ud800" <= sign <= "\udfff" for sign in job.comment):
         return "its comment cannot be set back"
-    if len(f"{_mark(nodes)}{LONGEST_RAISE} {job.comment}".encode()) > LONGEST_COMMENT:
+    if len(f"{LONGEST_MARK} {job.comment}".encode()) > LONGEST_COMMENT:
         return "its comment has no room for a mark"
     return ""
+
+
+def _is_fixed(row: Row, nodes: Collection[str]) -> bool:
+    """Return whether a job cannot start on more than its planned nodes."""
+    job = row.job
+    one_task = job.tasks == 1 and not job.per_job
+    return len(nodes) == (job.most_nodes or one_task)
 
 
 def _original(job: QueuedJob) -> QueuedJob:
@@ -178,9 +202,12 @@ def _original(job: QueuedJob) -> QueuedJob:
     marked = _MARKED.fullmatch(job.comment)
     if marked is None:
         return job
-    job = replace(_as_before(job, marked), comment=marked[4] or "")
-    if marked[1] != _digest(job.required):
+    is_pinned = _is_pinned(job)
+    job = replace(_as_before(job, marked), comment=marked["comment"] or "")
+    if not is_pinned:
         return job
+    if marked["excludes"]:
+        return replace(job, excluded=())
     # after a restart Slurm 24.11 shows no number, of which a pin is evidence
     most = job.most_nodes or (len(job.required) if len(job.required) > 1 else 0)
     return replace(job, required=(), most_nodes=most)
@@ -188,9 +215,9 @@ def _original(job: QueuedJob) -> QueuedJob:
 
 def _as_before(job: QueuedJob, marked: re.Match[str]) -> QueuedJob:
     """Return a job as before it was raised; as it is if somebody else has set its nice since."""
-    if marked[3] is None or int(marked[3]) != job.nice:
+    if marked["since"] is None or int(marked["since"]) != job.nice:
         return job
-    before = int(marked[2])
+    before = int(marked["before"])
     return replace(job, nice=before, priority=max(1, job.priority - (before - job.nice)))
 
 
@@ -198,35 +225,40 @@ def _lowered(job: QueuedJob) -> Update | None:
     """Return the update that sets the nice of a job back; None for a job that is not raised."""
     marked = _MARKED.fullmatch(job.comment)
     ended = job.state != "PENDING" and not job.has_nodes
-    if marked is None or marked[3] is None or ended:
+    if marked is None or marked["since"] is None or ended:
         return None
     nice = _as_before(job, marked).nice
     set_nice = (f"Nice={nice}",) if nice != job.nice else ()
-    rest = f" {marked[4]}" if marked[4] else ""
-    return Update(job.label, "lower", job, (*set_nice, f"Comment=optsched:{marked[1]}{rest}"))
+    rest = f" {marked['comment']}" if marked["comment"] else ""
+    comment = f"Comment=optsched:{marked['excludes']}{marked['digest']}{rest}"
+    return Update(job.label, "lower", job, (*set_nice, comment))
 
 
 def _is_pinned(job: QueuedJob) -> bool:
-    """Return whether a job requires the nodes that its mark states."""
+    """Return whether a job requires, or excludes, the nodes that its mark states."""
+    return bool(_field(job))
+
+
+def _field(job: QueuedJob) -> str:
+    """Return the field that has the nodes of the pin of a job; empty without a pin."""
     marked = _MARKED.fullmatch(job.comment)
-    return marked is not None and marked[1] == _digest(job.required)
+    if marked is None:
+        return ""
+    field = "excluded" if marked["excludes"] else "required"
+    return field if marked["digest"] == _digest(getattr(job, field)) else ""
 
 
 def _cleared(job: QueuedJob) -> Update | None:
     """Return the update that takes the pin of a job back; None for a job without one."""
-    original = _original(job)
-    pending, its = job.state == "PENDING", _is_pinned(job)
+    original, field = _original(job), _field(job)
+    pending, its = job.state == "PENDING", bool(field)
     if original is job or not (pending or (job.has_nodes and not its)):
         return _lowered(job)
     settings = (f"Nice={original.nice}",) if original.nice != job.nice else ()
     settings = (*settings, f"Comment={original.comment}")
     if its:
-        return Update(job.label, "clear", job, ("ReqNodeList=", *settings))
+        return Update(job.label, "clear", job, (f"{NODES[field]}=", *settings))
     return Update(job.label, "unmark", job, settings)
-
-
-def _mark(nodes: Iterable[str]) -> str:
-    return f"optsched:{_digest(nodes)}"
 
 
 def _digest(nodes: Iterable[str]) -> str:

@@ -389,7 +389,7 @@ CHANGING = frozenset(
 )
 """Fields that change while a job waits, or that tasks of one array do not share."""
 
-OF_PIN = ("required", "comment", "nice")
+OF_PIN = ("required", "excluded", "comment", "nice")
 """The fields of a job that count when its pin is taken back."""
 
 

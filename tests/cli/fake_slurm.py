@@ -76,10 +76,11 @@ def update(state: dict, settings: list[str]) -> int:
     if job is None:
         print(f"Invalid job id specified for job {label}", file=sys.stderr)
         return 1
-    if "ReqNodeList" in values and job["job_state"] != ["PENDING"]:
+    if {"ReqNodeList", "ExcNodeList"} & {*values} and job["job_state"] != ["PENDING"]:
         print(f"Requested nodes are busy for job {label}", file=sys.stderr)
         return 1
     job["required_nodes"] = values.pop("ReqNodeList", job["required_nodes"])
+    job["excluded_nodes"] = values.pop("ExcNodeList", job.get("excluded_nodes", ""))
     job["comment"] = values.pop("Comment", job["comment"])
     assert not values, values
     return 0

@@ -143,7 +143,9 @@ class TestCaptured:
             command, verb, job, nodes, comment = shlex.split(line)
             assert (command, verb) == ("scontrol", "update")
             assert job.startswith("JobId=")
-            assert hosts_of(nodes.removeprefix("ReqNodeList="))
+            name, _, listed = nodes.partition("=")
+            assert name in ("ReqNodeList", "ExcNodeList")
+            assert hosts_of(listed)
             assert comment.startswith("Comment=optsched:")
 
     def test_a_plan_as_json_states_the_same_as_its_lines(self, optsched, folder):
@@ -155,8 +157,12 @@ class TestCaptured:
         pinned = {}
         for line in found["lines"]:
             fields = dict(word.split("=", 1) for word in shlex.split(line)[2:])
-            pinned[fields["JobId"]] = set(hosts_of(fields["ReqNodeList"]))
-        assert pinned.items() <= placed.items()
+            nodes = placed[fields["JobId"]]
+            pinned[fields["JobId"]] = nodes
+            if "ReqNodeList" in fields:
+                assert {*hosts_of(fields["ReqNodeList"])} == nodes
+            else:
+                assert nodes.isdisjoint(hosts_of(fields["ExcNodeList"]))
         assert placed.keys() - pinned.keys() == found["not_pinned"].keys()
         assert not placed.keys() & (found["blocked"].keys() | found["left"].keys())
 
@@ -399,11 +405,22 @@ class TestLive:
         assert {job["comment"] for job in slurm.state["jobs"]} == {"many"}
         assert {job["required_nodes"] for job in slurm.state["jobs"]} == {""}
 
+    @pytest.mark.parametrize("most", [0, 3])
+    def test_jobs_that_may_have_more_nodes_exclude_all_others(self, optsched, slurm, most):
+        slurm.add(1, 2, max_nodes=most, comment="mine")
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert slurm.job(1)["required_nodes"] == ""
+        assert slurm.job(1)["excluded_nodes"] == "n[3-8]"
+        again = optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert again.stdout == ""
+        optsched("slurm", "reset", "--yes", env=slurm.env)
+        assert (slurm.job(1)["excluded_nodes"], slurm.job(1)["comment"]) == ("", "mine")
+
     @pytest.mark.parametrize(
         ("fields", "said"),
         [
-            ({"max_nodes": 3}, "its number of nodes is not fixed"),
-            ({"max_nodes": 0}, "its number of nodes is not fixed"),
+            ({"max_nodes": 3, "excluded_nodes": "n8"}, "its number of nodes is not fixed, and"),
+            ({"max_nodes": 0, "excluded_nodes": "n8"}, "its number of nodes is not fixed, and"),
             ({"required_nodes": "n[1-2]"}, "it requires these nodes itself"),
             ({"prefer": "icelake"}, "it prefers icelake"),
             ({"comment": "x" * 1020}, "its comment has no room for a mark"),

@@ -15,6 +15,7 @@ from optsched.models.node_placement.problem import Placements
 from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import Output
 from optsched.slurm.pins import (
+    NODES,
     clearing,
     lowering,
     pinned,
@@ -54,9 +55,10 @@ def followed(queue: Queue, updates) -> Queue:
     for job in queue.jobs:
         if job.label in by_label:
             settings = dict(text.split("=", 1) for text in by_label[job.label].settings)
-            nodes = settings.get("ReqNodeList")
-            required = job.required if nodes is None else tuple(hosts_of(nodes))
-            job = replace(job, required=required, comment=settings.get("Comment", job.comment))
+            for field, name in NODES.items():
+                if name in settings:
+                    job = replace(job, **{field: tuple(hosts_of(settings[name]))})
+            job = replace(job, comment=settings.get("Comment", job.comment))
             nice = int(settings.get("Nice", job.nice))
             job = replace(job, nice=nice, priority=job.priority + job.nice - nice)
         jobs.append(job)
@@ -168,8 +170,33 @@ def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes(supply, job):
     assert updates_of(restarted, posed(restarted, supply), placements).updates == ()
     [update] = updates_of(restarted, posed(restarted, supply), at((2, 3))).updates
     assert update.what == "pin"
-    never = queue_of(replace(before.jobs[0], most_nodes=0))  # it may start on four nodes
-    assert updates_of(never, posed(never, supply), at((0, 0, 0, 1))).updates == ()
+
+
+@given(comments, st.integers(0, 3))
+def test_a_job_that_may_start_on_more_nodes_excludes_the_others(supply, job, comment, higher):
+    usual = {"tasks": 4, "cores_per_task": 1, "comment": comment, "priority": 70}
+    before = queue_of(whole_nodes(job, 1, 2, **usual, most_nodes=0))
+    placements = at((0, 0, 0, 1))
+    [pin] = updates_of(before, posed(before, supply), placements, raises={"1": higher}).updates
+    assert pin.settings[0] == "ExcNodeList=c[3-4],g[1-2],m1"
+    its = followed(before, [pin])
+    assert its.jobs[0].excluded == ("c3", "c4", "g1", "g2", "m1")
+    assert without_pins(its).jobs == before.jobs
+    assert posed(its, supply).problem.allowed == posed(before, supply).problem.allowed
+    assert followed(its, clearing(its)).jobs == before.jobs
+    assert [*pinned(its)] == ["1"]
+    # the number of nodes becomes fixed, and the job requires them
+    fixed = queue_of(replace(its.jobs[0], most_nodes=2))
+    [update] = updates_of(fixed, posed(fixed, supply), placements).updates
+    assert update.settings[:2] == ("ExcNodeList=", "ReqNodeList=c[1-2]")
+    # it excludes nodes itself, or somebody else has changed those that it excludes
+    own = queue_of(replace(before.jobs[0], excluded=("c4",)))
+    found = updates_of(own, posed(own, supply), placements)
+    assert (found.updates, [*found.without]) == ((), ["1"])
+    other = queue_of(replace(its.jobs[0], excluded=("c4",)))
+    [update] = clearing(other)
+    assert (update.what, update.settings[-1]) == ("unmark", f"Comment={comment}")
+    assert followed(other, [update]).jobs[0].excluded == ("c4",)
 
 
 def test_jobs_that_did_not_start_on_their_pins_lose_them_once(supply, job):
