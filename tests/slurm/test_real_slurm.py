@@ -137,12 +137,17 @@ def test_jobs_of_a_plan_that_reserves_start_at_once_and_are_lowered_again(slurm)
     slurm.schedule("sched_interval=60,bf_interval=600")
     first = slurm.submit("-N40", "--exclusive", "-t", "5", "--nice=-90")
     soon = slurm.submit("-N3", "-t", "5", "--nice=-50", "--comment=mine")
+    loose = slurm.submit("-n16", "-t", "5", "--nice=-45")  # of any number of nodes
     late = slurm.submit("-N2", "-t", "60", "--nice=-40")
     applied = optsched(slurm, "apply", "--reserve", "1", "--yes")
-    assert slurm.field(soon, "State") == "RUNNING", applied
+    assert {slurm.field(job, "State") for job in (soon, loose)} == {"RUNNING"}, applied
+    shown = slurm.call("scontrol", "show", "job", loose)
+    out = {*hosts_of(shown.partition("ExcNodeList=")[2].split()[0])}
+    assert 60 < len(out) < 64
+    assert out.isdisjoint(hosts_of(slurm.field(loose, "NodeList")))
     assert [slurm.field(job, "State") for job in (first, late)] == ["PENDING"] * 2
-    shown = slurm.call("squeue", "-h", "-o", "%i %Q %y", "-j", f"{first},{soon},{late}")
-    assert {*shown.splitlines()} == {f"{first} 90 -90", f"{soon} 50 -50", f"{late} 40 -40"}
+    order = slurm.call("squeue", "-h", "-o", "%i %Q %y", "-j", f"{first},{soon},{late}")
+    assert {*order.splitlines()} == {f"{first} 90 -90", f"{soon} 50 -50", f"{late} 40 -40"}
     assert slurm.field(soon, "comment").endswith(" mine")
 
 
