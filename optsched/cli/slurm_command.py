@@ -231,7 +231,7 @@ def _files_in(folder: Path | None) -> list[Path]:
 
 
 def as_asked(weigh: str, order: str, reserve: int, rules: list[str] | None) -> Ask:
-    """Return what the options ask of a plan."""
+    """Return the options of a plan."""
     if not 0 <= reserve <= MOST_RESERVED:
         expected = f"expected a number from 0 to {MOST_RESERVED}"
         raise InputError(f"{reserve}; {expected}", field="--reserve")
