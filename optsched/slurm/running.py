@@ -206,14 +206,14 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
 
 
 def supply_without(supply: Supply, queue: Queue, gone: Collection[int]) -> Supply:
-    """Return what is free now if some running jobs, of certain numbers, were gone."""
+    """Return the supply without the running jobs of some numbers."""
     jobs = _running(supply, queue)
     stay = [each for each in jobs if each.job.job_id not in gone]
     return _after(supply, stay, [each for each in jobs if each.job.job_id in gone])
 
 
 def _after(supply: Supply, stay: Sequence[_Running], ended: Sequence[_Running]) -> Supply:
-    """Return what is free once some jobs have ended."""
+    """Return the supply after the end of some jobs."""
     site, limits = supply.site, supply.limits
     cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
     free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
