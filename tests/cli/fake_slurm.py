@@ -6,8 +6,11 @@ that the commands know, and changes of jobs that happen when a command is run fo
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 SCRIPT = Path(sys.argv[0])
@@ -22,16 +25,25 @@ TOPOLOGY = (
 
 def main() -> int:
     """Run a command."""
-    state = json.loads(FILE.read_text())
     words = sys.argv[1:]
-    with SCRIPT.with_name("calls.jsonl").open("a") as log:
-        log.write(json.dumps([SCRIPT.name, *words]) + "\n")
-    code = answer(state, words)
-    happens(state, " ".join([SCRIPT.name, *words]))
-    fresh = FILE.with_suffix(".new")
-    fresh.write_text(json.dumps(state))
-    fresh.replace(FILE)
+    with changing(FILE) as state:
+        with SCRIPT.with_name("calls.jsonl").open("a") as log:
+            log.write(json.dumps([SCRIPT.name, *words]) + "\n")
+        code = answer(state, words)
+        happens(state, " ".join([SCRIPT.name, *words]))
     return code
+
+
+@contextmanager
+def changing(file: Path) -> Iterator[dict]:
+    """Read the state, and write what becomes of it, while nobody else does."""
+    with file.with_name("lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        state = json.loads(file.read_text())
+        yield state
+        fresh = file.with_suffix(".new")
+        fresh.write_text(json.dumps(state))
+        fresh.replace(file)
 
 
 def answer(state: dict, words: list[str]) -> int:

@@ -20,6 +20,8 @@ from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.explain import pending_job
 from optsched.slurm.queue import read_queue
 
+from .fake_slurm import changing
+
 FAKE = Path(__file__).with_name("fake_slurm.py")
 
 
@@ -59,17 +61,16 @@ class FakeSlurm:
             }
             for number in range(1, 9)
         ]
-        self.write(version=42, nodes=nodes, jobs=[])
+        self.file = folder / "state.json"
+        self.file.write_text(json.dumps({"version": 42, "nodes": nodes, "jobs": []}))
 
     @property
     def state(self) -> dict:
-        return json.loads((self.folder / "state.json").read_text())
+        return json.loads(self.file.read_text())
 
-    def write(self, **state) -> None:
-        (self.folder / "state.json").write_text(json.dumps(state))
-
-    def change(self, **state) -> None:
-        self.write(**self.state | state)
+    def change(self, **fields) -> None:
+        with changing(self.file) as state:
+            state.update(fields)
 
     def add(self, job_id: int, nodes: int, **fields) -> None:
         """Add a job of whole nodes."""
@@ -87,14 +88,15 @@ class FakeSlurm:
             "required_nodes": "",
             "comment": "",
         }
-        self.change(jobs=[*self.state["jobs"], usual | fields])
+        with changing(self.file) as state:
+            state["jobs"].append(usual | fields)
 
     def job(self, job_id: int) -> dict:
         return next(job for job in self.state["jobs"] if job["job_id"] == job_id)
 
     def edit(self, job_id: int, **fields) -> None:
-        jobs = [job | fields if job["job_id"] == job_id else job for job in self.state["jobs"]]
-        self.change(jobs=jobs)
+        with changing(self.file) as state:
+            next(job for job in state["jobs"] if job["job_id"] == job_id).update(fields)
 
     def use(self, *names: str) -> None:
         """Let other jobs run on some nodes."""
