@@ -21,6 +21,7 @@ from optsched.models.node_placement.fields import (
     GroupRows,
     RuleColumns,
     beyond_limits,
+    is_allowed,
 )
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
 from optsched.models.schema import declared, field, labels
@@ -529,8 +530,7 @@ def unusable(problem: NodePlacement, solution: Placements | None, mix: Sequence[
         small = devices < min(share, WHOLE)
         fits = (free >= problem.demand[job]).all(axis=1) & ~owned
         fits &= whole >= share // WHOLE if share >= WHOLE else ~small.all(axis=1)
-        if (allowed := problem.allowed[job]) is not None and problem.kinds is not None:
-            fits &= np.array([kind in allowed for kind in problem.kinds], dtype=np.bool_)
+        fits &= is_allowed(problem.kinds, problem.allowed[job], len(fits))
         if job in problem.exclusive:
             fits &= ~others
         total += chunks * int(devices[small | ~fits[:, None]].sum())

@@ -10,7 +10,14 @@ import numpy as np
 
 from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
-from optsched.models.node_placement.fields import WHOLE, Limit, most_chunks, nodes_by_group, unit_of
+from optsched.models.node_placement.fields import (
+    WHOLE,
+    Limit,
+    is_allowed,
+    most_chunks,
+    nodes_by_group,
+    unit_of,
+)
 from optsched.models.node_placement.problem import first_alike
 from optsched.solvers.node_placement._types import Flags, Ints, device_table
 
@@ -245,10 +252,9 @@ def needs_of(problem: NodePlacement) -> Needs:
     """Return what the jobs of a problem need."""
     rows: dict[tuple[str, ...] | None, int] = {}
     limit = [rows.setdefault(allowed, len(rows)) for allowed in problem.allowed]
-    may = np.ones((len(rows), len(problem.free)), dtype=bool)
-    for allowed, row in rows.items():
-        if allowed is not None and problem.kinds is not None:
-            may[row] = [kind in allowed for kind in problem.kinds]
+    nodes = len(problem.free)
+    may = np.array([is_allowed(problem.kinds, each, nodes) for each in rows], dtype=bool)
+    may = may.reshape(len(rows), nodes)
     alone = np.zeros(len(problem.chunks), dtype=bool)
     alone[list(problem.exclusive)] = True
     return Needs(problem.demand, problem.share, alone, np.array(limit, dtype=np.int64), may)

@@ -14,7 +14,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement, Placements
-from optsched.models.node_placement.fields import WHOLE
+from optsched.models.node_placement.fields import WHOLE, is_allowed
 from optsched.solvers.node_placement._types import Flags, Ints, device_table, fits_on
 
 Cells = dict[tuple[int, int], int]
@@ -123,9 +123,7 @@ def alike_jobs(problem: NodePlacement, jobs: Iterable[int]) -> list[list[int]]:
 def most_on_nodes(problem: NodePlacement, job: int) -> Ints:
     """Return how many chunks of a job fit on each node: 0, 1, or 2 for several."""
     fitting: Ints = np.minimum(2, fits_on(problem, job, problem.free, device_table(problem)))
-    kinds = problem.allowed[job]
-    if kinds is not None and problem.kinds is not None:
-        fitting[~np.isin(problem.kinds, kinds)] = 0
+    fitting[~is_allowed(problem.kinds, problem.allowed[job], len(fitting))] = 0
     if job in problem.exclusive:
         fitting[list(problem.busy)] = 0
     return fitting
