@@ -1,30 +1,10 @@
 """The Ousterhout matrix: rows, columns, and who holds them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.errors import InputError
-from optsched.machines.machine import read_machine
 from optsched.machines.matrix import Matrix, Slice
-
-
-def test_a_matrix_is_named_by_its_columns(tmp_path):
-    machine = read_machine("matrix:320")
-    assert (machine.spec, machine.size, machine.free, machine.rows) == ("matrix:320", 320, 320, [])
-    path = tmp_path / "machine.toml"
-    path.write_text('kind = "matrix"\nsize = 12\n')
-    assert read_machine(path).spec == "matrix:12"
-
-
-@pytest.mark.parametrize(
-    "spec", ["matrix:0", "matrix:-1", "matrix:99999999999", "matrix:4x3", "matrix:"]
-)
-def test_a_wrong_specification_says_what_was_expected(spec):
-    with pytest.raises(InputError, match=r"expected matrix:NUMBER|expected a whole number from 1"):
-        read_machine(spec)
 
 
 def test_a_place_is_a_row_and_columns():

@@ -1,53 +1,10 @@
-from __future__ import annotations
+"""A line of nodes, and its free runs."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from optsched.errors import InputError
-from optsched.machines.machine import read_machine
-from optsched.machines.nodes import Nodes
-
-
-def test_a_specification_names_the_machine():
-    machine = read_machine("nodes:1152")
-    assert isinstance(machine, Nodes)
-    assert (machine.size, machine.free, machine.spec) == (1152, 1152, "nodes:1152")
-    assert read_machine("1152").spec == "nodes:1152"
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ("nodes:0", "expected a whole number from 1"),
-        ("nodes:-4", "expected a whole number from 1"),
-        ("nodes:many", "expected nodes:NUMBER"),
-        ("nodes:", "expected nodes:NUMBER"),
-        ("node:5", "did you mean nodes"),
-        ("nodes", ", matrix:NUMBER, nodes:NUMBER, site:PATH.NAME, smp:"),
-    ],
-)
-def test_a_wrong_specification_says_what_was_expected(spec, expected):
-    with pytest.raises(InputError, match=expected):
-        read_machine(spec)
-
-
-def test_a_toml_file_describes_a_machine(tmp_path):
-    path = tmp_path / "machine.toml"
-    path.write_text('kind = "nodes"\nsize = 12\n')
-    assert read_machine(path).size == 12
-    path.write_text('kind = "nodes"\nnodes = 12\n')
-    with pytest.raises(InputError, match=r"machine.toml: keys \['nodes'\]; expected size"):
-        read_machine(path)
-    path.write_text("size = \n")
-    with pytest.raises(InputError, match=r"machine.toml: not TOML"):
-        read_machine(path)
-    with pytest.raises(InputError, match="No such file"):
-        read_machine(tmp_path / "absent.toml")
-
-
-def test_a_machine_given_again_is_empty():
-    machine = Nodes(8)
-    machine.allocate(5)
-    assert read_machine(machine).free == 8
+from optsched.machines.nodes import FreeRuns, Nodes
 
 
 def test_every_broken_state_is_told():
@@ -69,3 +26,57 @@ def test_every_broken_state_is_told():
     machine.free = 3
     machine.slots.starts, machine.slots.stops = [5, 6], [6, 8]
     assert machine.violations(held) == ["free runs touch at node 6"]
+
+
+SIZE = 24
+
+
+def runs_of(free):
+    """Return the maximal runs of a set of positions."""
+    runs = []
+    for position in sorted(free):
+        if runs and runs[-1][1] == position:
+            runs[-1] = (runs[-1][0], position + 1)
+        else:
+            runs.append((position, position + 1))
+    return runs
+
+
+@given(st.data())
+def test_runs_are_those_of_a_set_of_positions(data):
+    runs, free, held = FreeRuns(SIZE), set(range(SIZE)), []
+    for _ in range(data.draw(st.integers(1, 25))):
+        kind = data.draw(st.sampled_from(["first", "run", "give"]))
+        if kind == "first" and free:
+            size = data.draw(st.integers(1, len(free)))
+            taken = runs.take_first(size)
+            positions = {p for start, stop in taken for p in range(start, stop)}
+            assert sorted(positions) == sorted(free)[:size]
+            free -= positions
+            held += taken
+        elif kind == "run" and free:
+            start, stop = data.draw(st.sampled_from(runs_of(free)))
+            start = data.draw(st.integers(start, stop - 1))
+            stop = data.draw(st.integers(start + 1, stop))
+            runs.take(start, stop)
+            free -= set(range(start, stop))
+            held.append((start, stop))
+        elif kind == "give" and held:
+            start, stop = held.pop(data.draw(st.integers(0, len(held) - 1)))
+            runs.give(start, stop)
+            free |= set(range(start, stop))
+        assert list(zip(runs.starts, runs.stops)) == runs_of(free)
+
+
+def test_what_is_not_free_cannot_be_taken_and_what_is_free_cannot_be_given_back():
+    runs = FreeRuns(10)
+    runs.take(3, 6)
+    for start, stop in ((2, 4), (3, 4), (4, 7), (8, 11), (7, 7)):
+        with pytest.raises(ValueError, match="not all free"):
+            runs.take(start, stop)
+    with pytest.raises(ValueError, match="more than are free"):
+        runs.take_first(8)
+    for start, stop in ((2, 4), (5, 7), (0, 1), (3, 10)):
+        with pytest.raises(ValueError, match="free already"):
+            runs.give(start, stop)
+    assert (runs.starts, runs.stops) == ([0, 6], [3, 10])

@@ -1,6 +1,6 @@
 """The measures of summaries: each key has one, and values are shown with their units."""
 
-from __future__ import annotations
+import re
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from optsched.traces.transformations import drawn
 SAMPLES = bundled("traces") / "samples"
 LOG, FILES = (str(SAMPLES / name) for name in ("sample-256.swf", "sample-8x20.rackham"))
 SITE = "site:sample-site"
+BOXES = {"settings": {"large": 32, "prepare": "ahead", "moves": 2}}
 
 SYSTEMS = {
     "easy": (LOG, None, "easy", {}),
@@ -25,28 +26,23 @@ SYSTEMS = {
     "as-logged": (LOG, None, "as-logged", {}),
     "contiguity": (LOG, "nodes:256", "window", {"execution": "contiguity"}),
     "locality of jobs": (LOG, "torus:8x8x4", "window", {}),
-    "boxes": (LOG, "torus:8x8x4", "torus", {"large": 32, "prepare": "ahead", "moves": 2}),
-    "gang": (LOG, "matrix:256", "gang", {"execution": "paging", "job_memory": 400}),
+    "boxes": (LOG, "torus:8x8x4", "torus", BOXES),
+    "gang": (LOG, "matrix:256", "gang", {"execution": "paging", "settings": {"job_memory": 400}}),
     "file-loading": (FILES, "cluster:8x20", "locality", {}),
     "resource-sharing": (LOG, "smp:64x4", "rua", {}),
 }
 
 
-def run_of(trace, machine, policy, settings):
-    loaded = read_trace(trace)
-    if policy == "rua":
-        loaded = drawn(loaded, "HIGH", seed=1)
-    if policy == "as-logged":
-        loaded = loaded.changed(wait=loaded.job_id % 7 * 1000)
-    options = dict(settings)
-    execution = options.pop("execution", None)
-    span = None if trace == FILES else (1, 120)
-    return simulate(loaded, machine, policy, execution=execution, settings=options, jobs=span)
-
-
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_key_of_a_summary_has_a_measure(system):
-    run = run_of(*SYSTEMS[system])
+    path, machine, policy, settings = SYSTEMS[system]
+    trace = read_trace(path)
+    if policy == "rua":
+        trace = drawn(trace, "HIGH", seed=1)
+    if policy == "as-logged":
+        trace = trace.changed(wait=trace.job_id % 7 * 1000)
+    settings = {"jobs": None if path == FILES else (1, 120)} | settings
+    run = simulate(trace, machine, policy, **settings)
     measures = measures_of(run.config)
     assert run.summary.keys() - measures.keys() == set()
     for key, value in run.summary.items():
@@ -80,10 +76,8 @@ def test_a_key_has_the_same_measure_wherever_it_is_stated():
         for key, measure in owner.measures.items():
             assert stated.setdefault(key, measure) == measure
     for measure in stated.values():
-        assert measure.name[0].islower() or measure.name[0].isdigit()
-        assert measure.meaning[0].isupper()
-        assert measure.meaning.endswith(".")
-        assert ". " not in measure.meaning
+        assert re.match("[a-z0-9]", measure.name)
+        assert re.fullmatch(r"[A-Z]((?!\. ).)*\.", measure.meaning)
 
 
 @pytest.mark.parametrize(

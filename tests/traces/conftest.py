@@ -3,24 +3,25 @@ from pathlib import Path
 
 import pytest
 
+from optsched.errors import InputError
+from optsched.traces.reading import read_trace
+
 COLUMNS = 18
-SHARED = Path(__file__).parents[2] / "../shared"
 
 
 @pytest.fixture(scope="session")
-def shared_traces() -> Path:
-    folder = SHARED / "traces"
-    if not folder.is_dir():
-        pytest.skip("needs the real traces in ../shared/traces")
-    return folder
+def refusal() -> Callable[..., str]:
+    """Return a function that reads a wrong trace and returns what is said about it, on one line."""
 
+    def said(path: Path, **columns: str) -> str:
+        with pytest.raises(InputError) as caught:
+            read_trace(path, clean=False, columns=columns)
+        message = str(caught.value)
+        assert message.startswith(str(path))
+        assert "\n" not in message
+        return message.removeprefix(str(path))
 
-@pytest.fixture(scope="session")
-def oracles() -> Path:
-    folder = SHARED / "oracles"
-    if not folder.is_dir():
-        pytest.skip("needs the schedules of other simulators in ../shared/oracles")
-    return folder
+    return said
 
 
 @pytest.fixture(scope="session")

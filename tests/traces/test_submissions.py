@@ -1,15 +1,11 @@
 """Jobs at another load, and shaken."""
 
-from __future__ import annotations
-
-from collections import Counter
-
 import numpy as np
 import pytest
 
 from optsched import simulate
 from optsched.errors import InputError
-from optsched.traces.transformations import scale_trace, shaken, submitted
+from optsched.traces.transformations import scale_trace, submitted
 
 
 def of_run(trace, **options):
@@ -28,11 +24,6 @@ def test_the_load_is_that_of_a_scaled_trace(make_trace):
     assert of_run(trace, load=1)[0].config == of_run(trace)[0].config
 
 
-def test_a_part_is_chosen_before_its_load(make_trace):
-    trace = make_trace((0, 5, 9, 1), (100, 5, 9, 1), (150, 6, 9, 1), (170, 7, 9, 1))
-    assert of_run(trace, jobs="2:4", load=0.5)[1] == [(2, 100, 5), (3, 200, 6), (4, 240, 7)]
-
-
 def test_shaken_jobs_are_those_of_the_part_in_a_new_order(make_trace):
     trace = make_trace(*((k, 5 + k, 99, 1) for k in range(50)))
     run, jobs = of_run(trace, jobs="11:40", shake=60, shake_seed=3)
@@ -45,19 +36,13 @@ def test_shaken_jobs_are_those_of_the_part_in_a_new_order(make_trace):
     assert run.config["workload_sha256"] != of_run(trace, jobs="11:40")[0].config["workload_sha256"]
 
 
-def test_load_comes_before_the_shake(make_trace):
+def test_a_part_is_chosen_before_its_load_and_the_load_before_the_shake(make_trace):
+    trace = make_trace((0, 5, 9, 1), (100, 5, 9, 1), (150, 6, 9, 1), (170, 7, 9, 1))
+    assert of_run(trace, jobs="2:4", load=0.5)[1] == [(2, 100, 5), (3, 200, 6), (4, 240, 7)]
     trace = make_trace(*((100 * k, 5, 9, 1) for k in range(20)))
     draws = np.random.default_rng(0).integers(0, 3, 20)
-    assert [at for _, at, _ in of_run(trace, load=2, shake=2)[1]] == (
-        (50 * np.arange(20) + draws).tolist()
-    )
-
-
-def test_all_seconds_are_as_likely(make_trace):
-    trace = make_trace(*((0, 5, 9, 1) for _ in range(6000)))
-    counts = Counter(shaken(trace, 5, 1).tolist())
-    assert sorted(counts) == [0, 1, 2, 3, 4, 5]
-    assert all(abs(count - 1000) < 120 for count in counts.values())  # four standard deviations
+    _, jobs = of_run(trace, load=2, shake=2)
+    assert [at for _, at, _ in jobs] == (50 * np.arange(20) + draws).tolist()
 
 
 def test_begin_times_keep_their_distance_and_waits_are_left_out(make_trace):
@@ -75,8 +60,7 @@ def test_begin_times_keep_their_distance_and_waits_are_left_out(make_trace):
     ("options", "said"),
     [
         ({"load": 0}, "load: 0; expected a factor from 1e-06 to 1e+06"),
-        ({"load": True}, "load: True; expected a factor"),
-        ({"shake": -1}, "shake: -1; expected a whole number of seconds from 0 to"),
+        ({"load": 2**-12}, "add up to more than 2^53 s"),
         ({"shake": 1.5}, "shake: 1.5; expected a whole number of seconds from 0 to"),
         ({"shake": 9, "shake_seed": -1}, "shake seed: -1; expected a whole number from 0 to"),
         ({"shake_seed": 1}, "shake seed: nothing to shake; expected a shake too"),
@@ -84,11 +68,6 @@ def test_begin_times_keep_their_distance_and_waits_are_left_out(make_trace):
 )
 def test_bad_values_get_one_line(make_trace, options, said):
     with pytest.raises(InputError) as raised:
-        simulate(make_trace((0, 5, 9, 1)), **options)
-    assert str(raised.value).startswith(said)
-
-
-def test_times_that_a_load_makes_too_large_are_refused(make_trace):
-    trace = make_trace((0, 5, 9, 1), (2**40, 5, 2**52, 1))
-    with pytest.raises(InputError, match=r"add up to more than 2\^53 s"):
-        simulate(trace, "nodes:8", load=2**-12)
+        simulate(make_trace((0, 5, 9, 1), (2**40, 5, 2**52, 1)), **options)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)

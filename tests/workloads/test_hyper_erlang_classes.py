@@ -1,15 +1,11 @@
 """Generated traces against the model they are from, within the sampling error of its moments."""
 
-from __future__ import annotations
-
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from optsched.errors import InputError
 from optsched.traces.facts import facts
 from optsched.workloads.hyper_erlang import HyperErlang, HyperErlangClasses, JobClass, fit_workload
 from optsched.workloads.spec_file import read_workload
@@ -68,11 +64,9 @@ def test_the_moments_of_each_class_are_those_of_the_tables(seed):
     deviations = []
     for one in FRANKE.classes:
         rows = (trace.processors >= one.smallest) & (trace.processors <= one.largest)
-        gaps = np.diff(trace.submit[rows], prepend=0).astype(float)
-        for times, data in (
-            (one.interarrival, gaps),
-            (one.service, trace.runtime[rows].astype(float)),
-        ):
+        gaps = np.diff(trace.submit[rows], prepend=0)
+        for times, seconds in ((one.interarrival, gaps), (one.service, trace.runtime[rows])):
+            data = seconds.astype(float)
             for k in (1, 2, 3):
                 error = math.sqrt((times.moment(2 * k) - times.moment(k) ** 2) / len(data))
                 deviations.append(((data**k).mean() - times.moment(k)) / error)
@@ -80,7 +74,7 @@ def test_the_moments_of_each_class_are_those_of_the_tables(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_ten_thousand_jobs_are_the_baseline_of_the_paper(seed):
+def test_ten_thousand_jobs_are_the_baseline_of_the_paper_and_large_ones_do_most_of_the_work(seed):
     trace = FRANKE.generate(10_000, seed)
     seconds = 10_000 / rates().sum()
     assert seconds / 86400 == pytest.approx(61.7, abs=0.05)
@@ -94,36 +88,25 @@ def test_ten_thousand_jobs_are_the_baseline_of_the_paper(seed):
     error = math.sqrt(work_variances.sum() / seconds) / FRANKE.processors
     assert abs(facts(trace)["offered_load"] - load) < limit(4) * error
 
-
-@pytest.mark.parametrize("seed", range(3))
-def test_large_jobs_are_few_and_do_most_of_the_work(seed):
-    trace = FRANKE.generate(10_000, seed)
     large = trace.processors > LARGE
     large_classes = np.array([one.smallest > LARGE for one in FRANKE.classes])
-    seconds = 10_000 / rates().sum()
-
     of_jobs = rates()[large_classes].sum() / rates().sum()
     assert of_jobs == pytest.approx(0.306, abs=0.001)
     found = deviation(of_jobs, rates(), arrival_variances(), seconds, large.mean())
-    assert abs(found) < limit(2)
+    assert abs(found) < limit(4)
 
-    mean, spread = work_moments()
     amount = rates() * mean
     of_work = amount[large_classes].sum() / amount.sum()
     assert of_work == pytest.approx(0.830, abs=0.001)
     work = trace.runtime * trace.processors
-    work_variances = rates() * spread + arrival_variances() * mean**2
     measured = work[large].sum() / work.sum()
-    assert abs(deviation(of_work, amount, work_variances, seconds, measured)) < limit(2)
+    assert abs(deviation(of_work, amount, work_variances, seconds, measured)) < limit(4)
 
 
 def test_sizes_are_uniform_within_their_class():
     trace = FRANKE.generate(20_000, 4)
     for one in FRANKE.classes:
-        sizes = trace.processors[
-            (trace.processors >= one.smallest) & (trace.processors <= one.largest)
-        ]
-        counts = np.bincount(sizes - one.smallest, minlength=one.largest - one.smallest + 1)
+        counts = np.bincount(trace.processors, minlength=257)[one.smallest : one.largest + 1]
         assert stats.chisquare(counts).pvalue > SIGNIFICANCE
 
 
@@ -151,38 +134,6 @@ def test_a_fit_of_what_was_generated_is_near():
     assert np.abs(deviations).max() < limit(len(deviations))
 
 
-def test_factors_scale_the_very_same_draws():
-    base = FRANKE.generate(3_000, 5)
-    slow = FRANKE.generate(3_000, 5, interarrival_factor=2.5)
-    assert slow.processors.tolist() == base.processors.tolist()
-    assert slow.runtime.tolist() == base.runtime.tolist()
-    assert np.abs(slow.submit - 2.5 * base.submit).max() <= 0.5 + 2.5 * 0.5
-    long = FRANKE.generate(3_000, 5, service_factor=3)
-    assert long.submit.tolist() == base.submit.tolist()
-    assert np.abs(long.runtime - 3.0 * base.runtime).max() <= 0.5 + 3 * 0.5
-
-
-def test_a_longer_trace_begins_like_a_shorter_one():
-    short, long = FRANKE.generate(700, 6), FRANKE.generate(9_000, 6)
-    assert short.frame.equals(long.jobs(1, 700).frame)
-
-
-def test_a_change_of_one_class_leaves_the_others_alone():
-    first, *others = FRANKE.classes
-    faster = replace(first.service, rates=tuple(9 * rate for rate in first.service.rates))
-    changed = replace(FRANKE, classes=(replace(first, service=faster), *others))
-    base, trace = FRANKE.generate(2_000, 7), changed.generate(2_000, 7)
-    assert trace.submit.tolist() == base.submit.tolist()
-    assert trace.processors.tolist() == base.processors.tolist()
-    untouched = base.processors > first.largest
-    assert trace.runtime[untouched].tolist() == base.runtime[untouched].tolist()
-    assert trace.runtime[~untouched].tolist() != base.runtime[~untouched].tolist()
-
-
-def test_seeds_differ():
-    assert FRANKE.generate(50, 1).submit.tolist() != FRANKE.generate(50, 2).submit.tolist()
-
-
 def test_run_times_that_round_to_0_are_raised_and_counted():
     minute = HyperErlang.erlang(1, 1 / 60)
     instant = HyperErlangClasses(4, (JobClass(1, 4, minute, HyperErlang.erlang(1, 4.0)),))
@@ -192,14 +143,6 @@ def test_run_times_that_round_to_0_are_raised_and_counted():
     assert trace.oddities == {RAISED: int((drawn < 0.5).sum())}
     assert trace.oddities[RAISED] > 500
     assert f"{trace.oddities[RAISED]} {RAISED}" in " ".join(trace.header.values("Note"))
-
-
-def test_a_class_that_does_not_fit_the_machine_is_refused():
-    minute = HyperErlang.erlang(1, 1 / 60)
-    with pytest.raises(InputError, match="largest: 9; expected a whole number from 1 to 8"):
-        HyperErlangClasses(8, (JobClass(1, 9, minute, minute),))
-    with pytest.raises(InputError, match="classes: expected"):
-        HyperErlangClasses(8, ())
 
 
 def test_a_class_that_hardly_ever_comes_does_not_stop_the_others():
