@@ -118,66 +118,61 @@ def test_alternatives_are_partitions_and_choices_of_features():
     assert requests(processors=[3, 3, 4, 3], requested_time=[60, 90, 60, 601]).numbers == [0, 0, 1, 0]
 
 
+MEMORY = ("memory_per_node", "memory_per_core")
+
+
 def unknown_or(low, high):
     return st.one_of(st.just(-1), st.integers(low, high))
 
 
-PLAIN = {"nodes": -1, "tasks_per_node": -1, "memory_per_node": -1, "memory_per_core": -1}
-PLAIN |= {"gpus": -1, "gpus_per_node": -1, "gpus_per_task": -1, "big": False, "exclusive": False}
-PLAIN |= {"features": "", "licences": "", "limit": 60}
+JOB = {
+    "tasks": st.integers(1, 9),
+    "cores_per_task": st.integers(1, 4),
+    "nodes": unknown_or(1, 4),
+    "tasks_per_node": unknown_or(1, 3),
+    "memory_per_node": unknown_or(0, 150),
+    "memory_per_core": unknown_or(1, 60),
+    "gpus": unknown_or(0, 5),
+    "gpus_per_node": unknown_or(1, 2),
+    "gpus_per_task": unknown_or(1, 2),
+    "gpu_type": st.sampled_from(["", "big"]),
+    "exclusive": st.integers(0, 1),
+    "partition_name": st.sampled_from(["batch", "gpu", "off"]),
+    "features": st.sampled_from(["", "ib", "ib&fat", "fat|ib"]),
+    "licences": st.sampled_from(["", "matlab:2", "ansys"]),
+    "requested_time": st.sampled_from([60, 601]),
+}
+PLAIN = dict.fromkeys(JOB, -1) | {"tasks": 2, "cores_per_task": 1, "tasks_per_node": 1}
+PLAIN |= {"gpu_type": "", "features": "", "licences": "", "exclusive": 0, "requested_time": 60}
 
 
 # the tasks need two nodes, and the partition gives one
-@example(**PLAIN | {"tasks": 2, "cores": 1, "tasks_per_node": 1, "partition": "gpu"})
-@given(
-    tasks=st.integers(1, 9),
-    cores=st.integers(1, 4),
-    nodes=unknown_or(1, 4),
-    tasks_per_node=unknown_or(1, 3),
-    memory_per_node=unknown_or(0, 150),
-    memory_per_core=unknown_or(1, 60),
-    gpus=unknown_or(0, 5),
-    gpus_per_node=unknown_or(1, 2),
-    gpus_per_task=unknown_or(1, 2),
-    big=st.booleans(),
-    exclusive=st.booleans(),
-    partition=st.sampled_from(["batch", "gpu", "off"]),
-    features=st.sampled_from(["", "ib", "ib&fat", "fat|ib"]),
-    licences=st.sampled_from(["", "matlab:2", "ansys"]),
-    limit=st.sampled_from([60, 601]),
-)
-def test_jobs_ask_what_they_ask_in_the_queue_of_slurm(
-    tasks, cores, nodes, memory_per_node, memory_per_core, partition, limit, licences, big, **asked
-):
-    names = ["gpu", *(["gpu:big"] if big else [])]
+@example(job=PLAIN | {"partition_name": "gpu"})
+@given(job=st.fixed_dictionaries(JOB))
+def test_jobs_ask_what_they_ask_in_the_queue_of_slurm(job):
+    names = ["gpu", "gpu:big"] if job["gpu_type"] else ["gpu"]
 
     def gpus(column):
-        return dict.fromkeys(names, asked[column]) if asked[column] > 0 else {}
+        return dict.fromkeys(names, job[column]) if job[column] > 0 else {}
 
-    memory = {"memory_per_node": memory_per_node}
-    memory["memory_per_core"] = memory_per_core if memory_per_node < 0 else -1
+    if job["memory_per_node"] >= 0:
+        job = job | {"memory_per_core": -1}
     queued = QueuedJob(
         job_id=1,
-        partitions=(partition,),
-        limit=limit,
-        least_nodes=max(1, nodes),
-        tasks=tasks,
-        cores_per_task=cores,
-        tasks_per_node=max(0, asked["tasks_per_node"]),
+        partitions=(job["partition_name"],),
+        limit=job["requested_time"],
+        least_nodes=max(1, job["nodes"]),
+        tasks_per_node=max(0, job["tasks_per_node"]),
         per_node=gpus("gpus_per_node"),
         per_task=gpus("gpus_per_task"),
         per_job=gpus("gpus"),
-        constraint=asked["features"],
-        exclusive="node" if asked["exclusive"] else "",
-        licences=licences,
-        **{name: None if amount < 0 else amount for name, amount in memory.items()},
+        constraint=job["features"],
+        exclusive="node" if job["exclusive"] else "",
+        **{name: job[name] for name in ("tasks", "cores_per_task", "licences")},
+        **{name: None if job[name] < 0 else job[name] for name in MEMORY},
     )
     supply = Supply(SITE, SITE.capacity, time=0, licences=dict(SITE.licences))
-    columns = asked | memory | {"processors": tasks * cores, "requested_time": limit}
-    columns |= {"tasks": tasks, "cores_per_task": cores, "nodes": nodes}
-    columns |= {"gpu_type": "big" if big else "", "partition_name": partition}
-    columns |= {"licences": licences, "exclusive": int(asked["exclusive"])}
-    found = only(**columns)
+    found = only(**job | {"processors": job["tasks"] * job["cores_per_task"]})
     try:
         wanted = None if blocked_by_rule(queued, supply) else request_of(queued, supply)
     except LeftToSlurmError:

@@ -109,11 +109,8 @@ def test_run_times_come_from_ends_where_none_is_known(names, rows, tmp_path):
     trace = read_trace(write(tmp_path, "\n".join(lines)), clean=False)
     assert trace.runtime.tolist() == [10, -1, -1]
     assert trace.wait.tolist() == [5, -1, 6]
-
-
-def test_a_known_run_time_is_kept_whatever_the_end_is(tmp_path):
     path = write(tmp_path, "submit,processors,wait,end,runtime\n0,1,5,15,7\n0,1,5,15,\n")
-    assert read_trace(path, clean=False).runtime.tolist() == [7, -1]
+    assert read_trace(path, clean=False).runtime.tolist() == [7, -1]  # whatever the end is
 
 
 @pytest.mark.parametrize(
@@ -134,7 +131,6 @@ SEEN = "expected seconds, or a date such as 2026-01-31 08:00:00"
     [
         ("", ", line 1: no line of column names; expected one"),
         ("submit,runtime\n1,2\n", ": no column processors; the table has submit, runtime; optsch"),
-        ("submit,,processors\n", ", line 1, column 2: no name; expected one"),
         (b"\xff,submit\n1,2\n", ", line 1: not UTF-8; expected CSV"),
         (JOBS, ": no jobs; expected one in each row"),
         (f"{JOBS}1,2,3\n4,5\n", ", row 2: 2 columns; expected 3, as in line 1"),
@@ -147,14 +143,12 @@ SEEN = "expected seconds, or a date such as 2026-01-31 08:00:00"
         (JOBS.encode() + b"1,\xff\n", ", line 2: not UTF-8; expected CSV"),
         (f"start,end,{JOBS}5,9,2026-01-31,,1\n", ", start: numbers; expected dates, as in submit"),
         (f"{JOBS}2026-01-31 08:00:00,5,1\nsoon,5,1\n", f", submit, row 2: 'soon'; {SEEN}"),
-        (f"{JOBS}08:00:00,5,1\n", f", submit, row 1: '08:00:00'; {SEEN}"),
         (f"{JOBS}1969-12-31,5,1\n", ", submit, row 1: 1969-12-31; expected a date from 1970 on"),
         (f"{JOBS}5,5,1\n2026-01-31,5,1\n", ", submit, row 1: '5'; expected a date, as in row 2"),
         (
             f"{JOBS}5,5,1\n6,5,1\n2026-01-31,5,1\n",
             ", submit, row 3: '2026-01-31'; expected seconds, as in row 1",
         ),
-        (f"{JOBS}1,2,NA\n1,2,two\n", ", processors, row 2: 'two'; expected an integer"),
         (f"{JOBS}1,2026-01-31,1\n", ", runtime, row 1: '2026-01-31'; expect"),
         ("at;took;cores\n1;2,5;1\n", ", line 1: names separated by ';'; expected commas"),
         ("Submit\tTook\n", r", line 1: names separated by '\t'; expected commas"),

@@ -75,14 +75,11 @@ def test_the_expected_size_and_run_time_are_exact(one):
     assert one.mean_runtime == pytest.approx(mean, rel=1e-6)
 
 
-def test_sizes_are_log_uniform():
+def test_sizes_are_log_uniform_and_powers_of_two_are_preferred_alike():
     sizes = simple(of_class={"smallest": 3, "largest": 9}).generate(JOBS, SEED).processors
     expected = np.log1p(1 / np.arange(3, 10)) / math.log(10 / 3)
     counts = np.bincount(sizes, minlength=10)[3:]
     assert stats.chisquare(counts, JOBS * expected).pvalue > SIGNIFICANCE
-
-
-def test_powers_of_two_are_preferred_alike():
     preferring = simple(of_class={"powers_of_two": 1.0})
     assert preferring.classes[0].powers == [8, 16, 32, 64]
     sizes, counts = np.unique(preferring.generate(JOBS, SEED).processors, return_counts=True)
@@ -112,14 +109,11 @@ def test_arrivals_are_poisson():
     assert model.rate == pytest.approx(0.5 * 64 / (one.mean_size * one.mean_runtime))
 
 
-def test_requests_are_usual_limits_that_hold_the_job(trace):
+def test_requests_are_usual_limits_that_hold_the_job_or_of_uniform_accuracy(trace):
     assert set(trace.requested_time.tolist()) == set(TORUS.limits)
     assert (trace.requested_time >= trace.runtime).all()
     for one in TORUS.classes:
         assert trace.requested_time[of_class(trace, one)].max() <= one.longest
-
-
-def test_accuracy_is_uniform_where_nothing_is_rounded():
     longest = {"longest": 1e8}
     drawn = simple(accuracy=(0.2, 0.8), of_class=longest).draw(JOBS, SEED, 1.0, 1.0)
     accuracy = drawn.runtime / drawn.requested_time

@@ -69,15 +69,6 @@ def test_published_samples_differ_no_more_than_two_seeds_do(quantity, sample, sh
     assert np.median(to_own) <= max(among)
 
 
-def test_the_published_sample_is_told_from_one_of_other_parameters(shared):
-    published = read_trace(shared("traces/lublin_256.swf.gz"))
-    for change in ({"pa": -0.02}, {"aarr": 10.8}, {"umed": 4.5}, {"pow2_prob": 0.62}):
-        model = replace(SAMPLES["lublin_256"], **change)
-        other = [figures(model.generate(10_000, seed)) for seed in SEEDS]
-        deviations = (figures(published) - np.mean(other, axis=0)) / np.std(other, axis=0, ddof=1)
-        assert np.abs(deviations).max() > stats.t.isf(1e-3 / deviations.size / 2, len(SEEDS) - 1)
-
-
 def test_sizes_are_as_often_serial_and_powers_of_two_as_stated():
     sizes = PUBLISHED.generate(50_000, 1).processors
     # 2^0.8 to 2^4.5 is below 2^3 in 2.2 of 3.7; of powers of two below 2^2.5 in 1.7
@@ -126,8 +117,6 @@ def test_arrivals_follow_the_daily_cycle():
 def test_the_interarrival_factor_leaves_the_cycle_where_it_is():
     base, slow = PUBLISHED.generate(20_000, 4), PUBLISHED.generate(20_000, 4, interarrival_factor=5)
     assert slow.submit[-1] / base.submit[-1] == pytest.approx(5, rel=0.01)
-    assert slow.processors.tolist() == base.processors.tolist()
-    assert slow.runtime.tolist() == base.runtime.tolist()
     night = (slow.submit % 86400 // HALF_HOUR >= 4) & (slow.submit % 86400 // HALF_HOUR < 12)
     assert night.mean() == pytest.approx(PUBLISHED.daily_cycle()[4:12].sum() / 48, abs=0.01)
 

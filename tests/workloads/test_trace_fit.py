@@ -29,14 +29,11 @@ def ranges(fitted):
     return [(one.smallest, one.largest, one.jobs) for one in fitted.classes]
 
 
-def test_classes_end_at_powers_of_two_and_at_the_machine():
+def test_classes_end_at_powers_of_two_and_at_the_machine_or_as_given():
     fitted = fit_workload(made({1: 40, 2: 40, 3: 40, 5: 50, 8: 10, 90: 40}, machine=100))
     assert ranges(fitted) == [(1, 1, 40), (2, 2, 40), (3, 4, 40), (5, 8, 60), (65, 100, 40)]
     assert fitted.notes == ()
     assert fitted.model.processors == 100
-
-
-def test_given_boundaries_are_kept():
     trace = made({1: 40, 2: 40, 3: 40, 5: 50}, machine=100)
     assert ranges(fit_workload(trace, boundaries=[3, 6])) == [(1, 3, 120), (4, 6, 50)]
     with pytest.raises(InputError, match=r"boundaries: 4: 50 jobs are larger; .* at least 5"):
