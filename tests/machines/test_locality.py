@@ -88,20 +88,6 @@ def test_the_farthest_pair_of_many_routers_is_found(ordering, shape):
         assert measured.max_hops[place] == max(hops_of_pairs(torus, positions))
 
 
-def test_dispersal_tells_compact_from_scattered():
-    """A run of 64 on the curve is a cube of side 4; every 64th node is one of each such cube."""
-    torus = Torus((8, 8, 8))
-    every_64th = " ".join(str(position) for position in range(0, 512, 64))
-    compact, scattered = torus.locality(["64-127", every_64th]).dispersal
-    cube = 3 * (2 * (3 * 1 + 2 * 2 + 1 * 3) / 16) * 64 / 63
-    assert compact == pytest.approx(cube / (3 * 2 * 512 / 511))
-    assert 0.9 < scattered < 1.5
-
-
-def test_a_line_of_nodes_measures_runs():
-    assert Nodes(20).job_measures(["0-5", "3", "1-2 4 9-11"])["runs"].tolist() == [1, 1, 3]
-
-
 def is_connected(torus, positions):
     """Return whether nodes are connected, from coordinates: a link is one step in one dimension."""
     routers = {tuple(torus.coordinates[p // torus.nodes_per_router].tolist()) for p in positions}

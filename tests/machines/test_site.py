@@ -118,7 +118,8 @@ def test_what_is_free_is_counted(steps, random):
 def test_nodes_that_are_not_up_run_no_jobs():
     states = ("down", "up", "drained", "reserved")
     capacity = np.tile([2, 9], (4, 1))
-    machine = SiteMachine(Site("small", tuple("abcd"), ("cores", "memory"), capacity, states=states))
+    site = Site("small", tuple("abcd"), ("cores", "memory"), capacity, states=states)
+    machine = SiteMachine(site)
     jobs = {"processors": np.array([2, 3]), "requested_time": np.array([9, 9])}
     fits, never = machine.demands(jobs)
     assert (machine.size, machine.free) == (2, 2)

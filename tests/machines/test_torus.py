@@ -6,13 +6,8 @@ import pytest
 from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.machines.torus import MOST_TORUS_NODES, Torus
+from optsched.machines.torus import Torus
 from optsched.traces.reading import read_trace
-
-
-def test_the_largest_torus_can_be_used():
-    machine = Torus((1, 1, MOST_TORUS_NODES))
-    assert machine.coordinates[-1].tolist() == [0, 0, MOST_TORUS_NODES - 1]
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ def test_it_says_what_a_look_at_every_node_says(make_trace, rows, policy):
     assert found.classes.sum(axis=1) == pytest.approx(np.diff(free), abs=1e-6)
 
 
-def test_the_summary_is_a_mean_over_time(make_trace):
+def test_the_summary_is_a_mean_over_time_and_nodes_apart_are_fragmentation(make_trace):
     # from 0 to 10 nodes 2-3 are busy, 10 to 20 all four; a job of three waits from 4 to 10
     trace = make_trace((0, 10, 10, 2), (0, 10, 10, 1), (4, 10, 10, 3))
     run = simulate(trace, "nodes:4", "fcfs")
@@ -74,9 +74,6 @@ def test_the_summary_is_a_mean_over_time(make_trace):
     assert figures["mean_slots"] == 1
     assert figures["free_by_slot_size"] == {"1": 1, "2": 0, "4": 0}
     assert run.summary["mean_largest_slot"] == figures["mean_largest_slot"] == 1
-
-
-def test_nodes_that_are_enough_but_apart_are_fragmentation(make_trace):
     # nodes 2-3 are busy from 0 to 20, four nodes are free around them from 10 on
     trace = make_trace((0, 10, 10, 2), (0, 20, 20, 2), (0, 10, 10, 2), (10, 5, 5, 4))
     figures = simulate(trace, "nodes:6", "window", settings={"interval": 0}).summary

@@ -69,8 +69,7 @@ def test_the_parts_of_a_line_and_of_a_ring(make_trace, torus):
     expected |= {"fragmented": 4 * 8, "drained": 4 * 10, "unwanted": 4 * 2 + 1 * 10}
     assert found.shares == parts(**{name: part / 300 for name, part in expected.items()})
     assert found.drain.tolist() == [8, 10]
-    assert found.recorded is None
-    assert found.recorded_shares == {}
+    assert (found.recorded, found.recorded_shares) == (None, {})
     assert not any(levels.any() for levels in found.histogram())
 
 
@@ -105,14 +104,12 @@ def test_recording_is_from_eighty_percent_held_to_the_last_submission(make_trace
     assert figures["occupied"] == figures["useful"] == pytest.approx(72 / 140)
     assert (figures["recorded_from"], figures["recorded_until"]) == (2, 16)
     assert figures["internal_fragmentation"] == pytest.approx(5 / (72 + 14 + 20 + 9))
-    assert figures["large_at_head"] == 1
-    assert figures["large_max_drain"] == 0
+    assert (figures["large_at_head"], figures["large_max_drain"]) == (1, 0)
 
 
 def test_a_machine_on_which_nothing_ran_has_no_figures(make_trace):
     found = node_time(make_trace((0, 1, 1, 5)), LINE, schedule_of(LINE, None))
-    assert found.summary() == {}
-    assert found.recorded is None
+    assert (found.summary(), found.recorded) == ({}, None)
     assert np.isnan(found.drain).all()
 
 
@@ -235,8 +232,7 @@ def test_it_says_what_a_look_at_every_router_says(
     last = min(run.trace.submit[-1], found.time[-1])  # later ones were rejected
     begin = next((k for k, nodes in enumerate(held) if nodes >= 0.8 * torus.size), None)
     if begin is None or found.time[begin] >= last:
-        assert found.recorded is None
-        assert found.recorded_shares == {}
+        assert (found.recorded, found.recorded_shares) == (None, {})
     else:
         end = found.time.tolist().index(last)
         assert found.recorded == (found.time[begin], found.time[end])

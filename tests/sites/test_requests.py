@@ -50,14 +50,11 @@ def only(**job):
         ({"processors": 6, "nodes": 2}, 2, 1, (3, 0, 0, 0)),
         ({"processors": 6, "nodes": 2, "allocated_nodes": 3}, 6, 5, (1, 0, 0, 0)),
         ({"processors": 8, "nodes": 1, "gpus": 4, "allocated_nodes": 2}, 2, 1, (4, 0, 2, 0)),
-        ({"processors": 6, "tasks": 3, "nodes": 2}, 3, 2, (2, 0, 0, 0)),
         ({"processors": 3, "tasks": 3, "tasks_per_node": 1}, 3, 1, (1, 0, 0, 0)),
         ({"processors": 6, "tasks": 6, "tasks_per_node": 3}, 2, 1, (3, 0, 0, 0)),
         ({"processors": 6, "cores_per_task": 4}, 2, 2, (4, 0, 0, 0)),
-        ({"processors": 2, "memory_per_core": 50}, 2, 2, (1, 50, 0, 0)),
         ({"processors": 6, "memory_per_node": 90}, 1, 1, (6, 90, 0, 0)),
         ({"processors": 2, "gpus": 2, "gpu_type": "big"}, 1, 1, (2, 0, 2, 2)),
-        ({"processors": 2, "gpus_per_task": 1}, 2, 2, (1, 0, 1, 0)),
         ({"processors": 2, "gpus_per_task": 1, "gpus": 2}, 1, 1, (2, 0, 2, 0)),
         ({"processors": 2, "gpus_per_node": 1, "gpus": 2}, 2, 1, (1, 0, 1, 0)),
         ({"processors": 2, "partition_name": "own"}, 2, 2, (1, 30, 0, 0)),
@@ -88,7 +85,7 @@ def test_a_job_may_be_on_as_many_nodes_as_in_the_log(job, demands):
         ({"processors": 29}, "it does not fit on the nodes that it may use"),
         ({"partition_name": "lost"}, "the site has none of its partitions"),
         ({"partition_name": "off"}, "its partition is down"),
-        ({"partition_name": "gpu", "requested_time": 601}, "its requested time is over the limit of"),
+        ({"partition_name": "gpu", "requested_time": 601}, "its requested time is over the limit"),
         ({"partition_name": "gpu", "nodes": 2}, "it asks for more nodes than its partition allows"),
         ({"features": "warm"}, "no node that it may use has its features"),
         ({"features": "ib*2"}, "it asks for features of a number of its nodes (*), not simulated"),
@@ -115,7 +112,8 @@ def test_alternatives_are_partitions_and_choices_of_features():
     assert nodes == [[[3, 4], [0, 1]], [[0, 1, 4], [2, 3, 4]], [[0, 1]]]
     assert [one.exclusive for one in found.of(0)] == [False, True]
     # equal requests have one number
-    assert requests(processors=[3, 3, 4, 3], requested_time=[60, 90, 60, 601]).numbers == [0, 0, 1, 0]
+    alike = requests(processors=[3, 3, 4, 3], requested_time=[60, 90, 60, 601])
+    assert alike.numbers == [0, 0, 1, 0]
 
 
 MEMORY = ("memory_per_node", "memory_per_core")

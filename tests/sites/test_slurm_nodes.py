@@ -72,24 +72,21 @@ def test_without_details_the_text_has_gpus_in_use_among_the_tres(tmp_path):
     assert "1 node (g1): no word on GPUs and the like in use; taken as free" in there.notes
 
 
-@pytest.mark.parametrize(
-    ("words", "state"),
-    [
-        ("IDLE", "up"),
-        ("IDLE+RESERVED", "reserved"),
-        ("MIXED+DRAIN", "drained"),
-        ("IDLE+MAINTENANCE+DRAIN", "drained"),
-        ("FUTURE", "down"),
-        ("IDLE+NOT_RESPONDING", "down"),
-        ("IDLE+CLOUD+NOT_RESPONDING+POWERING_UP", "up"),
-        ("IDLE#*+CLOUD", "up"),
-        ("DOWN+NOT_RESPONDING+POWERING_UP", "down"),
-        ("IDLE+DRAIN+NOT_RESPONDING+POWERING_UP", "drained"),
-        ("IDLE+POWERING_DOWN+POWERING_UP+NOT_RESPONDING", "down"),
-    ],
-)
-def test_the_worst_word_decides_on_the_state(words, state):
-    assert state_of(tuple(words.split("+"))) == (state, ())
+STATES = {
+    "up": "IDLE MIXED+PLANNED IDLE+CLOUD+POWERED_DOWN ALLOCATED+COMPLETING MIXED+REBOOT_REQUESTED "
+    "IDLE+CLOUD+NOT_RESPONDING+POWERING_UP MIXED+NO_RESPOND+POWER_UP IDLE#*+CLOUD",
+    "reserved": "IDLE+RESERVED IDLE+MAINTENANCE",
+    "drained": "MIXED+DRAIN IDLE+MAINTENANCE+DRAIN IDLE+FAIL IDLE+BLOCKED "
+    "IDLE+DRAIN+NOT_RESPONDING+POWERING_UP",
+    "down": "DOWN+DRAIN FUTURE IDLE+INVALID_REG IDLE+NOT_RESPONDING IDLE* IDLE+REBOOT_ISSUED "
+    "DOWN+NOT_RESPONDING+POWERING_UP IDLE+POWERING_DOWN+POWERING_UP+NOT_RESPONDING",
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_worst_word_decides_on_the_state(state):
+    for words in STATES[state].split():
+        assert state_of(tuple(words.split("+"))) == (state, ()), words
 
 
 def test_nodes_that_complete_a_job_are_marked(tmp_path):

@@ -6,9 +6,6 @@ import pytest
 from optsched.errors import InputError
 from optsched.traces.reading import read_trace
 
-COLUMNS = 18
-
-
 @pytest.fixture(scope="session")
 def refusal() -> Callable[..., str]:
     """Return a function that reads a wrong trace and returns what is said about it, on one line."""
@@ -29,8 +26,7 @@ def swf_line() -> Callable[..., str]:
     """Return a maker of job lines: columns by their number from 1, the others unknown."""
 
     def make(job: int, **columns: object) -> str:
-        words = ["-1"] * COLUMNS
-        words[0] = str(job)
+        words = [str(job), *["-1"] * 17]
         for name, value in columns.items():
             words[int(name.removeprefix("c")) - 1] = str(value)
         return " ".join(words)

@@ -2,14 +2,11 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.traces.batsim import read_batsim, write_batsim
 from optsched.traces.cleaning import clean
 from optsched.traces.swf import read_swf
-from optsched.traces.trace import Header, Trace
 
 
 def job(name, **fields):
@@ -142,26 +139,3 @@ def test_a_trace_without_gaps_is_written_with_the_names_of_the_version(tmp_path,
         assert written["profiles"]["50"] == {"type": name, "delay": 50}
         expected = {"id": "3", "subtime": 20, "walltime": 50, "res": 8, "profile": "50"}
         assert written["jobs"][1] == expected
-
-
-times = st.integers(1, 10**9) | st.floats(0.1, 1e9)
-
-
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    st.lists(st.tuples(times, times, times, st.integers(1, 10**6)), min_size=1, max_size=6),
-    st.sampled_from([4, 5]),
-    st.booleans(),
-)
-def test_every_trace_survives_a_round_trip(tmp_path, rows, version, labelled):
-    jobs = np.arange(1, len(rows) + 1)
-    header = Header((("MaxProcs", "77"),))
-    label = np.array([f"job {row}" for row in jobs]) if labelled else None
-    trace = Trace(jobs, *map(np.array, zip(*rows)), header=header, label=label)
-    write_batsim(trace, tmp_path / "v.json.gz", version=version)
-    again = read_batsim(tmp_path / "v.json.gz")
-    assert again.frame.equals(trace.frame)
-    assert again.header == trace.header
-    assert again.label is None or labelled

@@ -85,7 +85,7 @@ def test_other_names_and_dates_are_read(tmp_path):
         ("runtime", ["00:00:05", "02:00:00", ""], [5, 7200, -1]),
         ("runtime", ["26:00:00", "1-02:00:00", "NA"], [93600, 93600, -1]),
         ("runtime", ["0:01:30.5", "90", "-1"], [90.5, 90, -1]),
-        ("runtime", ["0 days 01:00:00", "1 day, 2:00:00", "10 days 00:00:00"], [3600, 93600, 864000]),
+        ("runtime", ["0 days 01:00:00", "1 day, 2:00:00"], [3600, 93600]),
     ],
 )
 def test_forms_of_dates_and_of_durations_may_be_mixed(column, texts, seconds, tmp_path):
@@ -113,17 +113,8 @@ def test_run_times_come_from_ends_where_none_is_known(names, rows, tmp_path):
     assert read_trace(path, clean=False).runtime.tolist() == [7, -1]  # whatever the end is
 
 
-@pytest.mark.parametrize(
-    "wrong", ["02:00", "1-25:00:00", "00:60:00", "-01:00:00", "1:00:00 h", "UNLIMITED", "1e400"]
-)
-def test_other_texts_are_no_durations(tmp_path, refusal, wrong):
-    text = f"submit,processors,runtime\n0,1,01:00:00\n0,1,{wrong}\n"
-    expected = "expected a number of at least 0, or -1 for unknown, or HH:MM:SS or D-HH:MM:SS"
-    assert refusal(write(tmp_path, text)) == f", runtime, row 2: '{wrong}'; {expected}"
-
-
 JOBS = "submit,runtime,processors\n"
-SEEN = "expected seconds, or a date such as 2026-01-31 08:00:00"
+DURATION = "expected a number of at least 0, or -1 for unknown, or HH:MM:SS or D-HH:MM:SS"
 
 
 @pytest.mark.parametrize(
@@ -135,22 +126,22 @@ SEEN = "expected seconds, or a date such as 2026-01-31 08:00:00"
         (JOBS, ": no jobs; expected one in each row"),
         (f"{JOBS}1,2,3\n4,5\n", ", row 2: 2 columns; expected 3, as in line 1"),
         (f"{JOBS}1,2,1.5\n", ", processors, row 1: 1.5; expected an integer"),
-        (f"{JOBS}1,2,3\n2,-3,4\n", ", runtime, row 2: -3; expected a number"),
         (f"memory,{JOBS}01:00:00,1,2,3\n", ", memory, row 1: '01:00:00'; expected a number of at"),
         (f"submit,{JOBS}1,2,3,4\n", ", submit: more than one column with this"),
         (f'{JOBS}1,2,"3\n', ': a quotation mark " is not closed'),
         (f"qos,{JOBS}".encode() + b"\xff,1,2,3\n", ", line 2: not UTF-8; expected CSV"),
-        (JOBS.encode() + b"1,\xff\n", ", line 2: not UTF-8; expected CSV"),
         (f"start,end,{JOBS}5,9,2026-01-31,,1\n", ", start: numbers; expected dates, as in submit"),
-        (f"{JOBS}2026-01-31 08:00:00,5,1\nsoon,5,1\n", f", submit, row 2: 'soon'; {SEEN}"),
+        (f"{JOBS}2026-01-31 08:00:00,5,1\nsoon,5,1\n", ", submit, row 2: 'soon'; expected seconds"),
         (f"{JOBS}1969-12-31,5,1\n", ", submit, row 1: 1969-12-31; expected a date from 1970 on"),
         (f"{JOBS}5,5,1\n2026-01-31,5,1\n", ", submit, row 1: '5'; expected a date, as in row 2"),
         (
             f"{JOBS}5,5,1\n6,5,1\n2026-01-31,5,1\n",
             ", submit, row 3: '2026-01-31'; expected seconds, as in row 1",
         ),
-        (f"{JOBS}1,2026-01-31,1\n", ", runtime, row 1: '2026-01-31'; expect"),
-        ("at;took;cores\n1;2,5;1\n", ", line 1: names separated by ';'; expected commas"),
+        (f"{JOBS}1,2026-01-31,1\n", f", runtime, row 1: '2026-01-31'; {DURATION}"),
+        (f"{JOBS}1,01:00:00,1\n1,02:00,1\n", f", runtime, row 2: '02:00'; {DURATION}"),
+        (f"{JOBS}1,01:00:00,1\n1,00:60:00,1\n", f", runtime, row 2: '00:60:00'; {DURATION}"),
+        (f"{JOBS}1,01:00:00,1\n1,1e400,1\n", f", runtime, row 2: '1e400'; {DURATION}"),
         ("Submit\tTook\n", r", line 1: names separated by '\t'; expected commas"),
     ],
 )
@@ -205,7 +196,7 @@ def test_csv_says_what_it_does_not_hold(tmp_path, caplog, small_swf):
         write_trace(cut, tmp_path / "b.csv")
 
 
-def test_a_frame_is_a_trace():
+def test_a_frame_is_a_trace_and_so_is_the_frame_of_a_trace(small_swf):
     frame = pd.DataFrame(
         {
             "when": pd.to_datetime(["2026-01-01 00:00:10", "2026-01-01 00:00:00"]),
@@ -225,9 +216,6 @@ def test_a_frame_is_a_trace():
     assert optsched.simulate(trace, "nodes:4", "easy").summary["jobs"] == 1
     frame = pd.DataFrame({"submit": [0, 1], "runtime": [9, 9], "processors": [4, 4]})
     assert optsched.simulate(frame, "nodes:4", "fcfs").start.tolist() == [0, 9]
-
-
-def test_the_frame_of_a_trace_is_a_trace(small_swf):
     trace = read_trace(small_swf).changed(texts={"qos": np.array(["a", "", "b", "a"])})
     again = optsched.trace_from_frame(trace.frame)
     pd.testing.assert_frame_equal(again.frame, trace.frame)

@@ -1,7 +1,5 @@
 """Demands of jobs: what the file beside a trace may hold, and that they stay with their jobs."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from pathlib import Path
@@ -33,18 +31,10 @@ def demanding(small_swf):
 
 
 def make(job_id, label=None, **annotations):
-    jobs = len(job_id)
-    return clean(
-        Trace(
-            job_id=np.array(job_id),
-            submit=np.arange(jobs),
-            runtime=np.full(jobs, 10),
-            requested_time=np.full(jobs, 10),
-            processors=np.full(jobs, 2),
-            label=None if label is None else np.array(label),
-            annotations=annotations,
-        )
-    )
+    jobs = np.arange(len(job_id))
+    columns = np.array(job_id), jobs, jobs + 10, jobs + 10, jobs + 1
+    label = None if label is None else np.array(label)
+    return clean(Trace(*columns, label=label, annotations=annotations))
 
 
 def test_demands_beside_a_trace_are_annotations(demanding):
@@ -78,7 +68,6 @@ def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
     [
         ("", ", line 1: ''; expected 'job_id,' and the names of resources"),
         (JOBS, ", line 1: '3,300,0'; expected 'job_id,'"),
-        ("job_id\n", ", line 1: 'job_id'; expected 'job_id,'"),
         ("bandwidth,job_id\n", ", line 1: 'bandwidth,job_id'; expected 'job_id,'"),
         ("job_id,Band\n", ", line 1, column 2: 'Band'; expected small letters and underscores"),
         ("job_id,a,\n", ", line 1, column 3: ''; expected small letters"),
@@ -86,9 +75,7 @@ def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
         ("job_id,memory\n", ", line 1, column 2: 'memory'; is the name of a column of traces"),
         ("job_id,category\n", ", line 1, column 2: 'category'; is the name of a column of traces"),
         (CSV.replace("3,300,0", "3,300"), ", line 2: 2 columns; expected 3, as in line 1"),
-        (CSV.replace("1,100,1", "1,100,1,1"), ", line 3: 4 columns; expected 3"),
         (CSV.replace("3,300", "3,-300"), ", line 2, bandwidth: '-300'; expected a whole number"),
-        (CSV.replace("3,300", "3,3.5"), ", line 2, bandwidth: '3.5'; expected a whole number"),
         (CSV.replace("3,300,0", "3,300,"), ", line 2, network: ''; expected a whole number"),
         (CSV.replace("3,300", f"3,{10**15}"), f", line 2, bandwidth: '{10**15}'; expected a whole"),
         (CSV.replace("3,300", "3,1000000001"), ", line 2, bandwidth: 1000000001; expected a whole"),

@@ -19,8 +19,13 @@ def make(processors, submit=None, requested=10, **columns):
     return Trace(jobs, submit, *times, np.array(processors), **columns)
 
 
-def test_numbers_of_a_small_trace(small_swf):
-    known = facts(read_swf(small_swf))
+def test_numbers_of_a_small_trace_raw_or_cleaned(small_swf):
+    raw = read_swf(small_swf)
+    known = facts(raw)
+    assert facts(clean(raw)) == known
+    assert facts(raw, 64)["offered_load"] == known["offered_load"] / 2
+    with pytest.raises(InputError, match="processors: 0; expected a whole number from 1"):
+        facts(raw, 0)
     work = 100 * 4 + 50 * 8 + 70 * 1 + 60 * 2
     expected = {"jobs": 4, "span_days": 40 / 86400, "machine_size": 32, "machine_nodes": 16}
     expected |= {"unix_start_time": 100, "work": work, "offered_load": work / (32 * 40)}
@@ -33,14 +38,6 @@ def test_numbers_of_a_small_trace(small_swf):
     assert requests["overrun_share"] == requests["exact_share"] == 1 / 3
     assert known["interarrival"]["mean"] == 40 / 3
     assert known["header"][1] == ["Computer", "Toy"]
-
-
-def test_a_raw_and_a_cleaned_trace_give_the_same(small_swf):
-    raw = read_swf(small_swf)
-    assert facts(raw) == facts(clean(raw))
-    assert facts(raw, 64)["offered_load"] == facts(raw)["offered_load"] / 2
-    with pytest.raises(InputError, match="processors: 0; expected a whole number from 1"):
-        facts(raw, 0)
 
 
 def test_waits_of_the_log_are_told_where_there_are_any():

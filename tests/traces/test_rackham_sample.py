@@ -59,14 +59,10 @@ def generate() -> Trace:
     submit = DAY
     while submit < 4 * DAY:
         submit = burst(submit, 0) + int(-log(1 - random.random()) * 3_600)
-    columns = [np.array(column) for column in zip(*rows)]
-    names = ("submit", "runtime", "requested_time", "processors", "user")
-    trace = Trace(
-        job_id=np.arange(1, len(rows) + 1),
-        **dict(zip(names, columns)),
-        annotations=dict(zip(("category", "history_start", "history_node"), columns[5:])),
-        limits_hold=True,
-    )
+    *columns, user, category, start, node = map(np.array, zip(*rows))
+    notes = {"category": category, "history_start": start, "history_node": node}
+    numbers = np.arange(1, len(rows) + 1)
+    trace = Trace(numbers, *columns, user=user, annotations=notes, limits_hold=True)
     return evaluate(infer_files(trace), 2 * DAY, 3 * DAY)
 
 

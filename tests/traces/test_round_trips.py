@@ -39,6 +39,12 @@ def traces(draw, suffix):
     def values(numbers):
         return np.array(draw(st.lists(numbers, min_size=jobs, max_size=jobs)))
 
+    if suffix == "json":
+        times = st.integers(1, 10**9) | st.floats(0.1, 1e9)
+        columns = [values(of) for of in (times, times, times, st.integers(1, 10**6))]
+        label = np.array(list("abcde"[:jobs])) if draw(st.booleans()) else None
+        header = Header((("MaxProcs", "77"),))
+        return Trace(np.arange(1, jobs + 1), *columns, header=header, label=label)
     columns = {}
     for field in FIELDS:
         largest = 2**53 if field.decimals or suffix == "csv" else 2**63 - 1
@@ -70,7 +76,7 @@ def traces(draw, suffix):
     return Trace(**columns, annotations=annotations, texts=named)
 
 
-@pytest.mark.parametrize("suffix", ["swf", "parquet", "csv"])
+@pytest.mark.parametrize("suffix", ["swf", "json", "parquet", "csv"])
 @settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

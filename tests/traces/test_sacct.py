@@ -88,8 +88,8 @@ def of_text(tmp_path, *lines, names=NAMES):
 def line(job="7", raw=None, submit=START, **changed):
     start, end = (submit + 5, submit + 65) if isinstance(submit, int) else (submit, submit)
     fields = {"JobIDRaw": job if raw is None else raw, "JobID": job, "ReqCPUS": 4, "AllocCPUS": 4}
-    fields |= {"Submit": submit, "Eligible": submit, "Start": start, "End": end, "State": "COMPLETED"}
-    fields |= {"ReqTRES": "cpu=4,node=1", "TimelimitRaw": 30} | changed
+    fields |= {"Submit": submit, "Eligible": submit, "Start": start, "End": end}
+    fields |= {"State": "COMPLETED", "ReqTRES": "cpu=4,node=1", "TimelimitRaw": 30} | changed
     return "|".join(str(fields[name]) for name in NAMES.split("|"))
 
 
@@ -199,7 +199,6 @@ def test_a_record_becomes_a_job(tmp_path, version):
     [
         ({"start": 0, "end": 0, **NOTHING, "state": "PENDING"}, -1, -1, "jobs that had not st"),
         ({"start": None, **NOTHING, "state": "DEADLINE"}, -1, -1, "jobs that ended with"),
-        ({"start": 4294967294, **NOTHING, "state": "FAILED"}, -1, -1, "jobs that ended with"),
         ({"start": START + 65, **NOTHING, "state": "CANCELLED"}, -1, -1, "jobs that ended with"),
         ({"end": 0, "elapsed": 12, "state": "RUNNING"}, 5, -1, "jobs that had not ended"),
         ({"elapsed": 50, "suspended": 10}, 5, 50, "jobs that were suspended"),
@@ -275,7 +274,7 @@ def test_words_of_one_record_are_columns_of_all(tmp_path):
     ("content", "message"),
     [
         (dump(record(), version=46), ", meta.plugin: data parser data_parser/v0.0.46; expect"),
-        (dump(record()) | {"meta": {}}, ", meta.plugin: data parser none; expected v0.0.38 to v0.0"),
+        (dump(record()) | {"meta": {}}, ", meta.plugin: data parser none; expected v0.0.38"),
         (dump(record(more={"job_id": "x"})), ", job_id: record 1 (x): 'x'; expected a"),
         (dump(), ": no jobs; expected a record of each"),
         (dump({"job_id": 4, "job_state": ["PENDING"]}), ": jobs of squeue --json; expected those"),
@@ -297,7 +296,8 @@ def test_what_is_no_record_of_a_job_is_left_out_and_counted(tmp_path):
     without = [record(more={"job_id": job}) for job in (0, None, number(None, 42))]
     without.append({name: value for name, value in record().items() if name != "job_id"})
     unsubmitted = record(job_id=8, submit=None)
-    content = dump(record(), *without, unsubmitted) | {"errors": [{"description": "one is missing"}]}
+    content = dump(record(), *without, unsubmitted)
+    content["errors"] = [{"description": "one is missing"}]
     (tmp_path / "t.json").write_text(json.dumps(content))
     trace = read_sacct_json(tmp_path / "t.json")
     assert trace.job_id.tolist() == [7, 8]
@@ -375,11 +375,6 @@ def test_tasks_and_parts_have_numbers_of_their_own_or_keep_their_ids_as_labels(t
     assert trace.oddities["jobs numbered in the order of the file, ids kept as labels"] == 3
 
 
-def test_fields_that_are_not_read_are_named(tmp_path):
-    trace = of_text(tmp_path, line() + "|0.00M|x", names=NAMES + "|ReqNodes|Flags")
-    assert trace.oddities == {"fields that are not read (ReqNodes, Flags)": 2}
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
@@ -390,7 +385,6 @@ def test_fields_that_are_not_read_are_named(tmp_path):
         ([NAMES], ": no jobs; expected a record of each"),
         ([NAMES, line(), "8|9"], ", line 3: 2 fields; expected 11, as in line 1; perhaps a val"),
         ([NAMES, line(), line("7.0"), line(Start="soon")], ", line 4, Start: 'soon'; expected"),
-        ([NAMES, line(AllocCPUS="-4")], ", line 2, AllocCPUS: '-4'; expected a whole number"),
         ([NAMES, line(ReqTRES="cpu=x")], ", line 2, ReqTRES: 'cpu=x'; expected names and amounts"),
         ([NAMES, line("7", "x7")], ", line 2, JobIDRaw: 'x7'; expected a whole number from 0"),
         ([NAMES, line("x7", "7")], ", line 2, JobID: 'x7'; expected a job such as 26, 26_3"),
@@ -405,7 +399,9 @@ def test_a_mistake_names_the_line_and_the_field(tmp_path, refusal, lines, messag
     assert refusal(text_of(tmp_path, *lines)).startswith(message)
 
 
-def test_lines_without_a_number_are_left_out_and_counted(tmp_path):
+def test_lines_without_a_number_and_fields_that_are_not_read_are_counted(tmp_path):
+    trace = of_text(tmp_path, line() + "|0.00M|x", names=NAMES + "|ReqNodes|Flags")
+    assert trace.oddities == {"fields that are not read (ReqNodes, Flags)": 2}
     long = "9" * 20  # which no job has
     rows = line("", "8"), line("0", "0"), line("9", ""), line(long, long), line("10")
     trace = of_text(tmp_path, line(), *rows)

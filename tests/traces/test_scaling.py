@@ -72,15 +72,6 @@ def test_times_between_arrivals_are_divided_from_the_first_one_on():
     assert scale_trace(decimals, 64, load=0.1).trace.submit.tolist() == [0, 8, 16, 26, 36]
 
 
-def test_the_load_is_multiplied():
-    rng = np.random.default_rng(5)
-    raw = trace_of(2 ** rng.integers(0, 6, 500), submit=np.cumsum(rng.integers(1, 900, 500)))
-    done = scale_trace(raw, 128, load=1.6)
-    assert done.rounding == 0
-    loads = [facts(one)["offered_load"] for one in (raw, done.trace)]
-    assert loads[1] == pytest.approx(1.6 * loads[0], rel=1e-4)
-
-
 def test_the_header_tells_the_origin(small_swf, tmp_path):
     raw = read_trace(small_swf, clean=False)
     done = scale_trace(raw, 40, processors=16, unit=4, load=1.5)

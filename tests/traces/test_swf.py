@@ -15,7 +15,7 @@ from optsched.text_files import LONGEST_LINE
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.swf import FIELDS, StandardWorkloadFormat, read_swf
-from optsched.traces.trace import COLUMNS, Header, Trace
+from optsched.traces.trace import COLUMNS, Header
 from optsched.traces.trace import Header
 
 NO_LIMIT = np.iinfo(np.int64).min
@@ -71,7 +71,7 @@ def test_odd_lines_are_read_and_counted(tmp_path, swf_line):
         (9, "nan", "requested time (column 9): 'nan'; expected a number"),
         (12, "5-", "user (column 12): '5-'"),
         (11, "1.5", "status (column 11): '1.5'; expected an integer"),
-        (18, "9007199254740993", "(column 18): '9007199254740993'; expected a number of at most 2^53"),
+        (18, str(2**53 + 1), f"(column 18): '{2**53 + 1}'; expected a number of at most 2^53"),
         (13, "9" * 60, f"group (column 13): '{'9' * 30}...'; expected an integer below 2^63"),
         (8, "5\x0b6", "requested processors (column 8): '5\\x0b6'"),
     ],
@@ -86,7 +86,7 @@ def test_wrong_words_are_named_with_line_and_column(
 
 
 @pytest.mark.parametrize("columns", [1, 17, 36])
-def test_lines_of_another_length_and_the_extended_format_of_alea_are_named(tmp_path, swf_line, refusal, columns):
+def test_lines_of_another_length_and_those_of_alea_are_named(tmp_path, swf_line, refusal, columns):
     words = (swf_line(2) + " " + swf_line(3)).split()[:columns]
     path = write(tmp_path, "\n".join([swf_line(1), " ".join(words), swf_line(4)]))
     assert refusal(path) == f", line 2: {columns} columns; expected 18"
@@ -99,7 +99,6 @@ def test_lines_of_another_length_and_the_extended_format_of_alea_are_named(tmp_p
     ("content", "message"),
     [
         (b" \r\n\n", "the file is empty"),
-        (gzip.compress(b"", mtime=0), "the file is empty"),
         (b"; only\n; comments\n", "only comments"),
         (b"\x7fELF\x02\x01\0\0\0", "not text"),
         ("1 2 3".encode("utf-16"), "not text"),

@@ -1,4 +1,4 @@
-"""Generated traces against the model they are from, within the sampling error of its moments."""
+"""The distribution, the fit of moments, and generated traces within the errors of sampling."""
 
 import math
 
@@ -29,39 +29,6 @@ def limit(comparisons):
     return stats.norm.isf(SIGNIFICANCE / comparisons / 2)
 
 
-def variance(times):
-    return times.moment(2) - times.mean**2
-
-
-def rates():
-    """Return arrivals per second of each class."""
-    return np.array([1 / one.interarrival.mean for one in FRANKE.classes])
-
-
-def arrival_variances():
-    """Return the variance of the number of arrivals of each class, per second."""
-    classes = FRANKE.classes
-    return np.array([variance(one.interarrival) / one.interarrival.mean**3 for one in classes])
-
-
-def work_moments():
-    """Return mean and variance of the work of a job of each class, in node-seconds."""
-    mean, square = [], []
-    for one in FRANKE.classes:
-        nodes = np.arange(one.smallest, one.largest + 1)
-        mean.append(one.service.mean * nodes.mean())
-        square.append(one.service.moment(2) * (nodes**2.0).mean())
-    return np.array(mean), np.array(square) - np.array(mean) ** 2
-
-
-def deviation(share_large, amount, spread, seconds, measured):
-    """Return the deviation of a share of large jobs, in standard errors of a ratio."""
-    large = np.array([one.smallest > LARGE for one in FRANKE.classes])
-    weights = np.where(large, 1 - share_large, -share_large)
-    error = math.sqrt((weights**2 * spread).sum() * seconds) / (amount.sum() * seconds)
-    return (measured - share_large) / error
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_moments_of_each_class_are_those_of_the_tables(seed):
     trace = FRANKE.generate(10_000, seed)
@@ -80,41 +47,44 @@ def test_the_moments_of_each_class_are_those_of_the_tables(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_ten_thousand_jobs_are_the_baseline_of_the_paper_and_large_ones_do_most_of_the_work(seed):
     trace = FRANKE.generate(10_000, seed)
-    seconds = 10_000 / rates().sum()
+    gaps = [one.interarrival for one in FRANKE.classes]
+    rates = np.array([1 / times.mean for times in gaps])
+    # variance of the number of arrivals of each class, per second
+    arrivals = np.array([(times.moment(2) - times.mean**2) / times.mean**3 for times in gaps])
+    seconds = 10_000 / rates.sum()
     assert seconds / 86400 == pytest.approx(61.7, abs=0.05)
-    error = math.sqrt(arrival_variances().sum() * seconds) / rates().sum()
+    error = math.sqrt(arrivals.sum() * seconds) / rates.sum()
     assert abs(trace.submit[-1] - seconds) < limit(4) * error
 
-    mean, spread = work_moments()
-    load = (rates() * mean).sum() / FRANKE.processors
+    # mean and variance of the work of a job of each class, in node-seconds
+    nodes = [np.arange(one.smallest, one.largest + 1.0) for one in FRANKE.classes]
+    of_jobs = [one.service for one in FRANKE.classes]
+    mean = np.array([times.mean * size.mean() for times, size in zip(of_jobs, nodes)])
+    square = np.array([times.moment(2) * (size**2).mean() for times, size in zip(of_jobs, nodes)])
+    work_variances = rates * (square - mean**2) + arrivals * mean**2
+    load = (rates * mean).sum() / FRANKE.processors
     assert load == pytest.approx(0.53, abs=0.005)
-    work_variances = rates() * spread + arrival_variances() * mean**2
     error = math.sqrt(work_variances.sum() / seconds) / FRANKE.processors
     assert abs(facts(trace)["offered_load"] - load) < limit(4) * error
 
-    large = trace.processors > LARGE
-    large_classes = np.array([one.smallest > LARGE for one in FRANKE.classes])
-    of_jobs = rates()[large_classes].sum() / rates().sum()
-    assert of_jobs == pytest.approx(0.306, abs=0.001)
-    found = deviation(of_jobs, rates(), arrival_variances(), seconds, large.mean())
-    assert abs(found) < limit(4)
-
-    amount = rates() * mean
-    of_work = amount[large_classes].sum() / amount.sum()
-    assert of_work == pytest.approx(0.830, abs=0.001)
-    work = trace.runtime * trace.processors
-    measured = work[large].sum() / work.sum()
-    assert abs(deviation(of_work, amount, work_variances, seconds, measured)) < limit(4)
+    large = np.array([one.smallest > LARGE for one in FRANKE.classes])
+    is_large, work = trace.processors > LARGE, trace.runtime * trace.processors
+    for amount, variances, stated, found in (
+        (rates, arrivals, 0.306, is_large.mean()),
+        (rates * mean, work_variances, 0.830, work[is_large].sum() / work.sum()),
+    ):
+        share = amount[large].sum() / amount.sum()
+        assert share == pytest.approx(stated, abs=0.001)
+        weights = np.where(large, 1 - share, -share)  # of a ratio
+        error = math.sqrt((weights**2 * variances).sum() * seconds) / (amount.sum() * seconds)
+        assert abs(found - share) < limit(4) * error
 
 
-def test_sizes_are_uniform_within_their_class():
+def test_sizes_are_uniform_within_their_class_or_as_often_as_their_weights_say():
     trace = FRANKE.generate(20_000, 4)
     for one in FRANKE.classes:
         counts = np.bincount(trace.processors, minlength=257)[one.smallest : one.largest + 1]
         assert stats.chisquare(counts).pvalue > SIGNIFICANCE
-
-
-def test_observed_sizes_occur_as_often_as_their_weights_say():
     hour = HyperErlang.erlang(1, 1 / 3600)
     one = JobClass(1, 100, hour, hour, sizes=(3, 50, 99), weights=(6, 3, 1))
     trace = HyperErlangClasses(100, (one,)).generate(5_000, 2)

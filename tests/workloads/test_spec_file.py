@@ -64,8 +64,7 @@ def test_bundled_specs_are_of_registered_models_and_generate(name):
     workload = read_workload(name)
     assert workload.name in registry.workloads
     assert workload.title == name
-    assert workload.description
-    assert workload.source
+    assert all((workload.description, workload.source))
     trace = workload.generate(100, 1)
     assert (len(trace), trace.name) == (100, name)
     assert trace.processors.max() <= workload.processors
@@ -114,14 +113,14 @@ def test_what_is_written_as_toml_reads_back_the_same(table, parts):
 @pytest.mark.parametrize(
     ("spec", "old", "new", "words"),
     [
-        (ONE_CLASS, 'model = "hyper-erlang"', "", "model: missing; expected one of capability-mix, h"),
-        (ONE_CLASS, '"hyper-e', '"hyper', "unknown workload model 'hyperrlang'; did you mean hyper-"),
-        (ONE_CLASS, "processors = 16", "", "processors: missing; expected processors of the machin"),
+        (ONE_CLASS, 'model = "hyper-erlang"', "", "model: missing; expected one of capability"),
+        (ONE_CLASS, '"hyper-e', '"hyper', "unknown workload model 'hyperrlang'; did you mean"),
+        (ONE_CLASS, "processors = 16", "", "processors: missing; expected processors"),
         (ONE_CLASS, "largest = 16", "largest = 17", r"classes\[1\].largest: 17; .* from 1 to 16"),
         (ONE_CLASS, "smallest", "smalest", r"classes\[1\].smalest: unknown key 'smalest'; did you"),
         (ONE_CLASS, "lambda1 = 0.1, ", "", r"classes\[1\].interarrival.lambda1: missing"),
         (ONE_CLASS, "order = 2", "order = 0", r"classes\[1\].service.order: 0; expected a whole"),
-        (ONE_CLASS, "[[classes]]", "[classes]", r"classes: expected at least one table, each under"),
+        (ONE_CLASS, "[[classes]]", "[classes]", r"classes: expected at least one table"),
         (ONE_CLASS, "smallest", "service = 5\nsmallest", "not TOML"),
         (ONE_CLASS, "largest", "sizes = [17]\nlargest", r"sizes: \[17\]; expected a list of whole"),
         (ONE_CLASS, "largest", "sizes = [9]\nweights = [1e308]\nlargest", "at most 1e.15, one per"),
@@ -129,14 +128,14 @@ def test_what_is_written_as_toml_reads_back_the_same(table, parts):
         (ONE_CLASS, "processors", "source = 5\nprocessors", "source: 5; expected a text"),
         (MIX, "load = 0.8", "load = 0", "load: 0; expected work that arrives over the machine's"),
         (MIX, "lowest = 0.1", "lowest = 0.95", "accuracy.lowest: 0.95; expected .* at most 0.9"),
-        (MIX, "{ lowest = 0.1, highest = 0.9 }", "0.5", "accuracy: 0.5; expected a table of lowest"),
+        (MIX, "{ lowest = 0.1, highest = 0.9 }", "0.5", "accuracy: 0.5; expected a table"),
         (MIX, "[1800, 86400]", "[86400, 1800]", r"limits: .*; expected seconds as ascending whole"),
-        (MIX, "[1800, 86400]", "[1800]", r"classes\[1\].longest: 86400; expected .* from 1 to 1800"),
+        (MIX, "[1800, 86400]", "[1800]", r"classes\[1\].longest: 86400; .* from 1 to 1800"),
         (MIX, "limits", "hourly = [1, 2]\nlimits", r"hourly: \[1, 2\]; expected 24 numbers above"),
         (MIX, "largest = 63", "largest = 65", r"classes\[1\].largest: 65; .* from 33 to 64"),
         (MIX, "share = 100", "share = 99", "classes: shares add up to 99; expected 100"),
-        (MIX, "median = 3600", "median = 1e6", r"classes\[1\].median: 1e.06; expected at most 86400"),
-        (MIX, "share", "powers_of_two = 0.5\nshare", "powers_of_two: no power of two from 33 to 63"),
+        (MIX, "median = 3600", "median = 1e6", r"classes\[1\].median: 1e.06; .* at most 86400"),
+        (MIX, "share", "powers_of_two = 0.5\nshare", "no power of two from 33 to 63"),
         (LUBLIN, "processors = 9", "processors = 1", "processors: 1; .* of the machine from 2"),
         (LUBLIN, "uprob = 0.5", "uprob = 1.5", "uprob: 1.5; expected a probability from 0 to 1"),
         (LUBLIN, "uprob", "umed = 5\nuprob", "umed: 5; expected log2 of a size, from ulow to 3.17"),
