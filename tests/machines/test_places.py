@@ -1,14 +1,14 @@
 """Places of jobs on a line of nodes, in a matrix, on nodes of several processors and of cores."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.machines.nodes import FreeRuns, Nodes
-from optsched.machines.matrix import Matrix, Slice
-import numpy as np
-from optsched.machines.smp import Smp
 from optsched.machines.cluster import Cluster, Cores
+from optsched.machines.matrix import Matrix, Slice
+from optsched.machines.nodes import FreeRuns, Nodes
+from optsched.machines.smp import Smp
 
 
 def test_every_broken_state_of_a_line_is_told():

@@ -94,5 +94,5 @@ def test_what_is_no_queue_is_named(tmp_path, content, said):
 def test_a_text_of_jobs_on_several_lines_is_named(tmp_path):
     (tmp_path / "squeue.json").write_text(json.dumps(META | {"jobs": []}).replace("42", "45"))
     (tmp_path / "jobs.txt").write_text("JobId=4 JobName=a\n   UserId=b(1) Priority=1\n")
-    with pytest.raises(InputError, match="jobs.txt, line 2: a record on several lines"):
+    with pytest.raises(InputError, match=r"jobs\.txt, line 2: a record on several lines"):
         read_queue(tmp_path)

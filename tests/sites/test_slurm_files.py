@@ -3,24 +3,27 @@ import json
 import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.sites.parts import Places
 from optsched.sites.site import parse_constraint
 from optsched.sites.slurm_files import Notes, configuration_lines, printed_lines, read_dump
-from optsched.sites.slurm_notation import gres, hosts_of, megabytes, seconds, tres
-from optsched.sites.slurm_topology import parse_yaml, read_first_topologies, read_topologies
-from hypothesis import given
-from hypothesis import strategies as st
 from optsched.sites.slurm_notation import (
     LONGEST_NAME,
     MOST_CHARACTERS,
+    gres,
     host_list,
     hosts,
     hosts_of,
+    megabytes,
     number_of_hosts,
     read_together,
+    seconds,
+    tres,
 )
+from optsched.sites.slurm_topology import parse_yaml, read_first_topologies, read_topologies
 
 NAMES = hosts_of("c[01-40],g[01-16],h[1-4],m[1-4]")
 INDEX = {name: place for place, name in enumerate(NAMES)}
@@ -246,7 +249,13 @@ JUNK = {
 }
 
 
-@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+@pytest.mark.parametrize(
+    "junk",
+    [
+        pytest.param(junk, id=name, marks=pytest.mark.long if name == "keys" else ())
+        for name, junk in JUNK.items()
+    ],
+)
 def test_junk_in_yaml_takes_no_more_than_ten_times_its_size(tmp_path, junk):
     path = tmp_path / "topology.yaml"
     path.write_bytes(junk)
@@ -295,9 +304,7 @@ def test_lists_as_slurm_reads_and_writes_them(text, names):
     assert host_list([*reversed(names), *names]) == text
 
 
-@pytest.mark.parametrize(
-    "text", ["c[1-", "c[a-b]", "c]", ",c", "c,", "c[2-1]", "c[]", "c d"]
-)
+@pytest.mark.parametrize("text", ["c[1-", "c[a-b]", "c]", ",c", "c,", "c[2-1]", "c[]", "c d"])
 def test_what_is_no_host_list_is_refused(text):
     with pytest.raises(InputError, match="expected"):
         hosts_of(text)

@@ -6,6 +6,7 @@ import pytest
 from optsched.errors import InputError
 from optsched.traces.reading import read_trace
 
+
 @pytest.fixture(scope="session")
 def refusal() -> Callable[..., str]:
     """Return a function that reads a wrong trace and returns what is said about it, on one line."""

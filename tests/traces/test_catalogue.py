@@ -140,8 +140,8 @@ def test_a_download_that_fails_leaves_nothing(tmp_path, entry, server, path, mes
 def test_without_a_network_the_message_says_so(tmp_path, entry):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}/toy.swf.gz"
-        for url, said in ((url, ".*refused"), ("toy.swf.gz", "unknown url type")):
+        closed = f"http://127.0.0.1:{unused.getsockname()[1]}/toy.swf.gz"
+        for url, said in ((closed, ".*refused"), ("toy.swf.gz", "unknown url type")):
             with pytest.raises(InputError, match=f"could not be fetched: {said}"):
                 download(replace(entry, url=url), tmp_path)
 

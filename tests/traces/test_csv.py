@@ -234,7 +234,7 @@ def test_wrong_frames_are_refused():
             optsched.trace_from_frame(pd.DataFrame(table), **names)
     with pytest.raises(InputError, match=r"^frame: .*; expected a DataFrame of pandas"):
         optsched.trace_from_frame(jobs)
-    with pytest.raises(InputError, match="^trace: a DataFrame; expected a file or a name; optsche"):
+    with pytest.raises(InputError, match="^trace: a DataFrame; expected a file or a name"):
         optsched.read_trace(pd.DataFrame(jobs))
 
 

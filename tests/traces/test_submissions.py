@@ -1,16 +1,17 @@
 """Ranges of jobs by number and by day; jobs at another load, and shaken."""
 
+from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 import numpy as np
 import pytest
 
 from optsched import simulate
 from optsched.errors import InputError
-from optsched.traces.transformations import scale_trace, submitted
-from dataclasses import replace
-from datetime import datetime
-from zoneinfo import ZoneInfo
 from optsched.traces.cleaning import Days, numbers_in, span_of
 from optsched.traces.trace import Header
+from optsched.traces.transformations import scale_trace, submitted
 
 
 def of_run(trace, **options):

@@ -16,7 +16,6 @@ from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.swf import FIELDS, StandardWorkloadFormat, read_swf
 from optsched.traces.trace import COLUMNS, Header
-from optsched.traces.trace import Header
 
 NO_LIMIT = np.iinfo(np.int64).min
 

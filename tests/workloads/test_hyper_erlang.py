@@ -4,16 +4,22 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
-
-from optsched.traces.facts import facts
-from optsched.workloads.hyper_erlang import HyperErlang, HyperErlangClasses, JobClass, fit_workload
-from optsched.workloads.spec_file import read_workload
-from optsched.workloads.workload_model import RAISED
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
+
 from optsched.errors import InputError
-from optsched.workloads.hyper_erlang import HIGHEST_ORDER, HyperErlang, fit_moments
+from optsched.traces.facts import facts
+from optsched.workloads.hyper_erlang import (
+    HIGHEST_ORDER,
+    HyperErlang,
+    HyperErlangClasses,
+    JobClass,
+    fit_moments,
+    fit_workload,
+)
+from optsched.workloads.spec_file import read_workload
+from optsched.workloads.workload_model import RAISED
 
 FRANKE = read_workload("franke-1999")
 BOUNDARIES = [8, 16, 32, 64, 128, 256]
