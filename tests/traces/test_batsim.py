@@ -124,7 +124,7 @@ def test_jobs_that_cannot_be_told_apart_or_have_no_times_are_refused(
     tmp_path, refusal, jobs, delay, message
 ):
     profiles = PROFILES | {"short": {"type": "delay", "delay": delay}}
-    assert refusal(write(tmp_path, jobs, profiles=profiles)).startswith(f", {message}")
+    assert refusal(write(tmp_path, jobs, profiles=profiles)).startswith(f": {message}")
 
 
 def test_a_trace_without_gaps_is_written_with_the_names_of_the_version(tmp_path, small_swf):

@@ -391,7 +391,7 @@ def test_tasks_and_parts_have_numbers_of_their_own_or_keep_their_ids_as_labels(t
         ([NAMES, line(ReqTRES="mem=999999999999999P")], ", line 2, ReqTRES: 'mem=999999999999"),
         ([NAMES.replace("|", "|||"), "7||||8"],
          ", line 2: '||||'; expected the delimiter '|||', once or several times"),
-        ([NAMES.replace("|", "|||"), "7|||8\x1f"], ", line 2: holds the control character 31"),
+        ([NAMES.replace("|", "|||"), "7|||8\x1f"], ": holds the control character 31"),
         (["JobID|" + "|".join(f"k{k}" for k in range(200_000)), "1|x"], ", line 1: is too long"),
     ],
 )  # fmt: skip
