@@ -290,10 +290,8 @@ print(node_time(trace, torus, schedule).shares)
 
 def test_the_shares_are_the_same_with_any_number_of_threads():
     command = [sys.executable, "-c", MANY_INSTANTS]
-    one, two = (
-        subprocess.check_output(command, env=os.environ | {"OPENBLAS_NUM_THREADS": threads})
-        for threads in "12"
-    )
+    environments = (os.environ | {"OPENBLAS_NUM_THREADS": threads} for threads in "12")
+    one, two = (subprocess.check_output(command, env=each) for each in environments)
     assert one == two
 
 

@@ -72,10 +72,8 @@ def test_reservations(tmp_path):
     path = tmp_path / "site.toml"
     path.write_text(DEPARTMENT + RESERVED)
     site = read_site_file(path)
-    assert site.reservations == (
-        Reservation("maint", ("c01", "c02"), 1_798_099_200, 1_798_113_600),
-        Reservation("course", ("g1",), 3600),
-    )
+    maint = Reservation("maint", ("c01", "c02"), 1_798_099_200, 1_798_113_600)
+    assert site.reservations == (maint, Reservation("course", ("g1",), 3600))
     write_site_file(site, path)
     assert "start = 2026-12-24T08:00:00Z" in path.read_text()
     assert read_site_file(path) == site

@@ -1,3 +1,5 @@
+"""Files and notations of Slurm, as they are read."""
+
 import gzip
 import json
 import tracemalloc
@@ -7,22 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
+from optsched.sites import slurm_notation as notation
 from optsched.sites.parts import Places
 from optsched.sites.site import parse_constraint
 from optsched.sites.slurm_files import Notes, configuration_lines, printed_lines, read_dump
-from optsched.sites.slurm_notation import (
-    LONGEST_NAME,
-    MOST_CHARACTERS,
-    gres,
-    host_list,
-    hosts,
-    hosts_of,
-    megabytes,
-    number_of_hosts,
-    read_together,
-    seconds,
-    tres,
-)
+from optsched.sites.slurm_notation import gres, host_list, hosts, hosts_of, megabytes, seconds, tres
 from optsched.sites.slurm_topology import parse_yaml, read_first_topologies, read_topologies
 
 NAMES = hosts_of("c[01-40],g[01-16],h[1-4],m[1-4]")
@@ -284,7 +275,7 @@ HOSTS = st.builds(
 
 
 @given(st.lists(HOSTS, max_size=40))
-def test_written_and_read_again_the_names_are_the_same(names):
+def test_host_lists_that_are_written_and_read_again_are_the_same(names):
     assert sorted(hosts_of(host_list(names))) == sorted(set(names))
 
 
@@ -299,7 +290,7 @@ def test_written_and_read_again_the_names_are_the_same(names):
         ("login,m1", ["login", "m1"]),
     ],
 )
-def test_lists_as_slurm_reads_and_writes_them(text, names):
+def test_host_lists_are_those_that_slurm_reads_and_writes(text, names):
     assert hosts_of(text) == names
     assert host_list([*reversed(names), *names]) == text
 
@@ -317,12 +308,14 @@ def test_a_list_of_too_many_hosts_is_refused_before_it_is_made():
 
 
 def test_names_have_a_longest_length_and_need_not_be_written_out_to_be_counted():
-    fits = "n[1-9]" + "x" * (LONGEST_NAME - 2)
+    fits = "n[1-9]" + "x" * (notation.LONGEST_NAME - 2)
     assert len(hosts_of(fits)) == 9
-    with pytest.raises(InputError, match=rf"a name has 256; expected .* {LONGEST_NAME} characters"):
+    with pytest.raises(
+        InputError, match=rf"a name has 256; expected .* {notation.LONGEST_NAME} characters"
+    ):
         hosts_of(fits.replace("9", "10"))
     long = "/dev/[0-9]" + "x" * 10**6
-    assert number_of_hosts(f"{long},b[1-3][1-3]") == 19
+    assert notation.number_of_hosts(f"{long},b[1-3][1-3]") == 19
 
 
 @pytest.mark.parametrize(
@@ -333,22 +326,22 @@ def test_names_have_a_longest_length_and_need_not_be_written_out_to_be_counted()
         pytest.param("a," * 10**6 + "a", marks=pytest.mark.long),
     ],
 )
-def test_lists_of_many_parts_are_refused(text):
-    for read in (hosts_of, number_of_hosts):
+def test_host_lists_of_many_parts_are_refused(text):
+    for read in (hosts_of, notation.number_of_hosts):
         with pytest.raises(InputError, match="expected"):
             read(text)
 
 
 def test_the_characters_of_all_lists_that_are_read_together_are_bounded():
     text = "n[0000001-1000000]"
-    lists = MOST_CHARACTERS // (9 * 10**6)
-    with read_together():
+    lists = notation.MOST_CHARACTERS // (9 * 10**6)
+    with notation.read_together():
         for _ in range(lists):
             hosts_of(text)
         with pytest.raises(InputError, match=r"at most 33,554,432 characters of all host lists"):
             hosts_of(text)
-    with read_together():
+    with notation.read_together():
         assert hosts("c[1-2],b") == ("c1", "c2", "b")
-        with read_together():  # within another reading, it counts towards that
+        with notation.read_together():  # within another reading, it counts towards that
             assert hosts("c[1-2]") is hosts("c[1-2]")
     assert len(hosts_of(text)) == 10**6

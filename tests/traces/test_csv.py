@@ -187,9 +187,7 @@ def test_csv_says_what_it_does_not_hold(tmp_path, caplog, small_swf):
     assert command(["trace", "convert", str(small_swf), "-o", str(tmp_path / "a.csv.gz")]) == 0
     left_out, undated = caplog.messages
     assert left_out == "not written, this format has no place for them: 8 header lines"
-    assert undated.startswith(
-        "the time at which the trace begins (UnixStartTime) is not written, so"
-    )
+    assert undated.startswith("the time at which the trace begins (UnixStartTime) is not written")
     assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b"job_id,submit,runtim")
     cut = Trace([1], [0], [9], [5], [1], limits_hold=True)
     with pytest.raises(InputError, match="which CSV cannot say; expected a Parquet file"):

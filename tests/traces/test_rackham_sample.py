@@ -50,9 +50,8 @@ def generate() -> Trace:
         free[node] -= cores
         began, left = DAY - between(600, 20_000), between(1, 9_000)
         submit = 10_000 + 3_000 * number
-        rows.append(
-            (submit, left, left + between(0, 9_000), cores, number % 12 + 1, -2, began, node)
-        )
+        limit, user = left + between(0, 9_000), number % 12 + 1
+        rows.append((submit, left, limit, cores, user, -2, began, node))
     submit = 60_000
     while submit < DAY - 9_000:
         submit = burst(submit, -1, most=3) + between(3_000, 9_000)

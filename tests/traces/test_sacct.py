@@ -174,12 +174,9 @@ def test_a_record_becomes_a_job(tmp_path, version):
     more = {"user": "anna", "account": "ai", "qos": "high", "partition": "debug,batch"}
     more |= {"name": "x|y", "constraints": "ib&skylake", "nodes": "c[01-02]"}
     more |= {"licenses": "matlab:4", "priority": number(508, version)}
-    trace = of_json(
-        tmp_path,
-        record(version, asked=asked, more=more, memory=2000, memory_per_cpu=2000),
-        record(version, job_id=9, submit=START + 100, start=START + 100, end=START + 110),
-        version=version,
-    )
+    one = record(version, asked=asked, more=more, memory=2000, memory_per_cpu=2000)
+    other = record(version, job_id=9, submit=START + 100, start=START + 100, end=START + 110)
+    trace = of_json(tmp_path, one, other, version=version)
     numbers = {"job_id": [7, 9], "submit": [0, 100], "wait": [5, 0]}
     numbers |= {"runtime": [60, 60], "requested_time": [1800] * 2}  # elapsed, as Slurm states it
     numbers |= {"processors": [4, 4], "requested_processors": [4, 4], "nodes": [2, 1]}
@@ -215,9 +212,8 @@ def test_a_record_becomes_a_job(tmp_path, version):
 def test_what_is_unknown_is_counted(tmp_path, version, changed, wait, runtime, counted):
     if version == 38 and changed.get("limit"):
         changed = {"limit": 4294967295}
-    trace = of_json(
-        tmp_path, record(version, **changed), record(version, job_id=8), version=version
-    )
+    records = record(version, **changed), record(version, job_id=8)
+    trace = of_json(tmp_path, *records, version=version)
     assert (trace.wait[0], trace.runtime[0]) == (wait, runtime)
     assert (trace.wait[1], trace.runtime[1]) == (5, 60)
     found = {what: count for what, count in trace.oddities.items() if what.startswith(counted)}
@@ -228,13 +224,8 @@ def test_what_is_unknown_is_counted(tmp_path, version, changed, wait, runtime, c
 
 def test_runs_of_a_requeued_job_are_jobs_and_later_records_replace_earlier(tmp_path):
     again = {"submit": START + 70, "eligible": START + 70, "start": START + 80}
-    trace = of_json(
-        tmp_path,
-        record(state="NODE_FAIL"),
-        record(**again, end=0, state="RUNNING"),
-        record(**again, end=START + 140),
-        record(job_id=8),
-    )
+    records = record(**again, end=0, state="RUNNING"), record(**again, end=START + 140)
+    trace = of_json(tmp_path, record(state="NODE_FAIL"), *records, record(job_id=8))
     assert trace.job_id.tolist() == [7, 7, 8]
     assert trace.submit.tolist() == [0, 70, 0]
     assert trace.status.tolist() == [0, 1, 1]

@@ -26,7 +26,6 @@ largest = 16
 interarrival = { lambda1 = 0.1, lambda2 = 0.2, order = 1, p1 = 0.5 }
 service = { lambda1 = 0.1, lambda2 = 0.2, order = 2, p1 = 0.5 }
 """
-
 MIX = """
 model = "capability-mix"
 processors = 64
