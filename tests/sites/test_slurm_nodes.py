@@ -89,12 +89,13 @@ def test_the_worst_word_decides_on_the_state(state):
         assert state_of(tuple(words.split("+"))) == (state, ()), words
 
 
-def test_nodes_that_complete_a_job_are_marked(tmp_path):
-    states = (["IDLE", "COMPLETING"], ["MIXED"])
+def test_nodes_that_complete_a_job_are_marked_and_allocated_ones_have_no_free_cores(tmp_path):
+    states = (["IDLE", "COMPLETING"], ["MIXED"], ["ALLOCATED"])
     nodes = [NODE | {"name": f"g{n}", "state": state} for n, state in enumerate(states)]
     there = read_shown_site(dump(tmp_path / "nodes.json", *nodes))
-    assert there.site.states == ("up", "up")
-    assert there.completing.tolist() == [True, False]
+    assert there.site.states == ("up", "up", "up")
+    assert there.completing.tolist() == [True, False, False]
+    assert there.free[:, 0].tolist() == [52, 52, 0]
 
 
 def test_version_38_has_texts_and_flags(tmp_path):

@@ -192,6 +192,12 @@ def test_an_erlang_distribution_is_found_to_be_one(order, rate):
     assert fit.distribution.rates == pytest.approx((rate, rate))
 
 
+def test_families_have_their_names():
+    parameters = ((3, (0.5, 0.1), 0.0), (1, (0.5, 0.1), 0.5), (2, (0.5, 0.1), 0.5))
+    families = [HyperErlang(*each).family for each in parameters]
+    assert families == ["Erlang", "hyper-exponential", "hyper-Erlang"]
+
+
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=40).filter(lambda v: max(v) > 0))
 def test_whatever_the_data_it_matches_what_it_claims(values):
     data = np.array(values, dtype=np.float64)
