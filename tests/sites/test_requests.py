@@ -140,7 +140,7 @@ JOB = {
     "licences": st.sampled_from(["", "matlab:2", "ansys"]),
     "requested_time": st.sampled_from([60, 601]),
 }
-PLAIN = dict.fromkeys(JOB, -1) | {"tasks": 2, "cores_per_task": 1, "tasks_per_node": 1}
+PLAIN = dict.fromkeys(JOB, -1) | {"tasks": 3, "cores_per_task": 1, "tasks_per_node": 2}
 PLAIN |= {"gpu_type": "", "features": "", "licences": "", "exclusive": 0, "requested_time": 60}
 
 

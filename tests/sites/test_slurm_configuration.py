@@ -12,7 +12,8 @@ DefMemPerCPU=1000
 PriorityType=priority/multifactor
 PriorityWeightAge=1000
 PriorityFlags=ACCRUE_ALWAYS
-NodeName=DEFAULT RealMemory=64000 State=UNKNOWN Feature=ib
+NodeName=DEFAULT RealMemory=64000 State=UNKNOWN
+NodeName=DEFAULT Feature=ib
 NodeName=c[01-04] Sockets=2 CoresPerSocket=8 CoreSpecCount=2 MemSpecLimit=4000
 Include more.conf
 DownNodes=c[02-03] State=DRAIN Reason="new disk"
@@ -108,7 +109,7 @@ def test_large_amounts_are_counted_in_units(write):
 )
 def test_cores_are_cpus_without_those_of_the_system(write, line, cores, threads):
     there = read_configuration(write(slurm=f"NodeName=c1 {line}\n"))
-    assert (there.site.capacity[0, 0], there.threads[0]) == (cores, threads)
+    assert (there.site.capacity[0].tolist(), there.threads[0]) == ([cores, 1], threads)
 
 
 def test_what_a_site_does_not_say_as_slurm_does_is_noted(write):
