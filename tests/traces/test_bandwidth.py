@@ -71,7 +71,6 @@ def test_a_draw_is_of_the_cleaned_trace_and_replaces_another(small_swf):
     [
         ({"mix": "HUGE"}, "mix: 'HUGE'; expected HIGH, MED, LOW or the percent of the jobs"),
         ({"mix": (80, 10, 20)}, "mix: '80:10:20'; expected"),
-        ({"mix": (80, 20)}, "mix: '80:20'; expected"),
         ({"mix": (110, -20, 10)}, "mix: '110:-20:10'; expected"),
         ({"mix": (50.0, 25.0, 25.0)}, "mix: '50.0:25.0:25.0'; expected"),
         ({"seed": -1}, "seed: -1; expected a whole number from 0"),
