@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,8 +58,5 @@ def test_texts_equal_the_sequences_of_the_same_texts(texts, others):
 
 
 def test_texts_equal_nothing_else():
-    stored = Texts.of(["0", "1"])
     for other in ("01", {"0", "1"}, ["0", 1], ["0", "é"], None, iter(["0", "1"])):
-        assert stored != other
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(stored)
+        assert Texts.of(["0", "1"]) != other

@@ -1,6 +1,4 @@
-"""Hops against shortest paths that networkx finds, and against all pairs."""
-
-from __future__ import annotations
+"""Hops and connection in a torus, against networkx on graphs from the definition."""
 
 from itertools import combinations
 
@@ -10,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched.boxes.box import Box
+from optsched.machines.machine import read_machine
 from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS
 from optsched.machines.torus import Torus
@@ -25,10 +25,10 @@ def interval_set(positions):
 
 def hops_of_pairs(torus, positions):
     """Return the hops of all pairs of nodes, from the definition."""
-    routers = [torus.coordinates[position // torus.nodes_per_router] for position in positions]
-    shape = np.array(torus.shape)
-    apart = [np.abs(one - other) for one, other in combinations(routers, 2)]
-    return [int(np.minimum(hops, shape - hops).sum()) for hops in apart]
+    routers = torus.coordinates[np.array(positions) // torus.nodes_per_router]
+    one, other = np.triu_indices(len(routers), 1)
+    apart = np.abs(routers[one] - routers[other])
+    return np.minimum(apart, torus.shape - apart).sum(axis=1).tolist()
 
 
 @given(data=st.data(), shape=shapes, per_router=st.integers(1, 3))
@@ -67,10 +67,7 @@ def test_hops_are_the_lengths_of_shortest_paths(shape):
 
 
 @pytest.mark.parametrize("ordering", ORDERINGS)
-@pytest.mark.parametrize(
-    "shape",
-    [(11, 11, 9), *(pytest.param(s, marks=pytest.mark.long) for s in ((8, 12, 12), (40, 3, 3)))],
-)
+@pytest.mark.parametrize("shape", [(11, 11, 9), (8, 12, 12), (40, 3, 3)])
 def test_the_farthest_pair_of_many_routers_is_found(ordering, shape):
     """Large enough that the routers fall into many pieces."""
     torus = Torus(shape, ordering=ordering)
@@ -88,27 +85,51 @@ def test_the_farthest_pair_of_many_routers_is_found(ordering, shape):
         assert measured.max_hops[place] == max(hops_of_pairs(torus, positions))
 
 
-def test_nodes_of_one_router_are_no_hops_apart():
-    torus = Torus((2, 2, 2), 4)
-    measured = torus.locality(["0-3", "3-4", "7", "0 2"])
-    assert measured.max_hops.tolist() == [0, 1, 0, 0]
-    assert measured.mean_hops.tolist() == [0, 1, 0, 0]
-    assert measured.runs.tolist() == [1, 1, 1, 2]
+def is_connected(torus, positions):
+    """Return whether nodes are connected, from coordinates: a link is one step in one dimension."""
+    routers = {tuple(torus.coordinates[p // torus.nodes_per_router].tolist()) for p in positions}
+    graph = nx.Graph()
+    graph.add_nodes_from(routers)
+    for one, other in combinations(sorted(routers), 2):
+        apart = [abs(a - b) for a, b in zip(one, other)]
+        axis = apart.index(max(apart))
+        around = torus.grid.wrap[axis] and apart[axis] == torus.shape[axis] - 1
+        if sum(map(bool, apart)) == 1 and (apart[axis] == 1 or around):
+            graph.add_edge(one, other)
+    return nx.is_connected(graph)
 
 
-def test_dispersal_tells_compact_from_scattered():
-    """A run of 64 on the curve is a cube of side 4; every 64th node is one of each such cube."""
-    torus = Torus((8, 8, 8))
-    every_64th = " ".join(str(position) for position in range(0, 512, 64))
-    compact, scattered = torus.locality(["64-127", every_64th]).dispersal
-    cube = 3 * (2 * (3 * 1 + 2 * 2 + 1 * 3) / 16) * 64 / 63
-    assert compact == pytest.approx(cube / (3 * 2 * 512 / 511))
-    assert 0.9 < scattered < 1.5
+@given(data=st.data(), shape=st.tuples(*[st.integers(1, 5)] * 3), per_router=st.integers(1, 3))
+def test_an_allocation_is_connected_as_its_graph_is(data, shape, per_router):
+    ordering = data.draw(st.sampled_from(list(ORDERINGS)))
+    torus = Torus(shape, per_router, ordering, wrap=data.draw(st.tuples(*[st.booleans()] * 3)))
+    blocks = st.tuples(st.integers(0, torus.size - 1), st.integers(1, 12))  # first node, length
+    chosen = data.draw(st.lists(blocks, min_size=1, max_size=6))
+    positions = {p for first, length in chosen for p in range(first, first + length)}
+    positions &= set(range(torus.size))
+    allocation = torus.claim(tuple((p, p + 1) for p in sorted(positions)), len(positions))
+    assert torus.is_connected(allocation) is is_connected(torus, positions)
 
 
-def test_no_allocations_have_no_measures():
-    assert [len(measure) for measure in Torus((2, 2, 2)).locality([])] == [0] * 4
+@pytest.mark.parametrize(
+    ("spec", "runs", "line", "connected"),
+    [
+        ("torus:4x4x4:row-major", ((0, 1), (4, 5)), False, True),  # one hop along y
+        ("torus:4x4x4:row-major", ((0, 1), (3, 4)), False, True),  # around the ring of z
+        ("torus:4x4x4:row-major:wrap=xy", ((0, 1), (3, 4)), False, False),
+        ("torus:4x4x4:row-major", ((0, 1), (63, 64)), False, False),  # both ends of the line
+        ("torus:4x4x4:row-major", ((3, 5),), True, False),  # the line steps to the next row
+        ("torus:4x4x4x2:row-major", ((1, 2), (2, 3)), False, True),
+        ("torus:4x4x4x3:row-major", ((0, 1), (2, 3)), False, True),  # of one router
+    ],
+)
+def test_the_line_and_the_torus_differ(spec, runs, line, connected):
+    torus = read_machine(spec)
+    assert torus.is_contiguous(runs) is line
+    assert torus.is_connected(runs) is connected
 
 
-def test_a_line_of_nodes_measures_runs():
-    assert Nodes(20).job_measures(["0-5", "3", "1-2 4 9-11"])["runs"].tolist() == [1, 1, 3]
+def test_every_run_of_a_curve_without_long_steps_and_every_box_is_connected():
+    torus = Torus((3, 4, 5), 2, "snake")
+    assert all(torus.is_connected(((a, b),)) for a in range(120) for b in range(a + 1, 121))
+    assert Torus((4, 4, 4)).is_connected(Box(3, 0, 0, 2, 1, 1))

@@ -1,36 +1,20 @@
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.metrics.stretch import (
-    WINDOW,
-    consecutive_sessions,
-    session_stretches,
-    window_sessions,
-)
-
-jobs = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 400)), max_size=30)
+from optsched.metrics import stretch
+from optsched.metrics.stretch import WINDOW, consecutive_sessions, window_sessions
 
 
-def test_a_session_ends_where_another_user_submits():
+def test_a_session_ends_where_another_user_submits_or_with_the_window_of_its_first_job():
     assert consecutive_sessions(np.array([1, 1, 2, 1, 1, -1, -1])).tolist() == [0, 0, 1, 2, 2, 3, 4]
-
-
-def test_a_window_opens_with_the_first_job_of_a_session():
     user = np.array([1, 2, 1, 1, 2, 1, -1, -1])
     submit = np.array([0, 10, 290, 301, 310, 601, 700, 700])
     # job 4 is 11 s after job 3, but 301 s after the job that opened the session
     assert window_sessions(user, submit).tolist() == [0, 1, 0, 2, 1, 2, 3, 4]
 
 
-def test_no_jobs_have_no_sessions():
-    none = np.array([], dtype=np.int64)
-    assert consecutive_sessions(none).size == window_sessions(none, none).size == 0
-
-
-@given(jobs)
+@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 400)), max_size=30))
 def test_sessions_are_of_one_user_and_within_the_window(rows):
     user = np.array([who for who, _ in rows], dtype=np.int64)
     submit = np.cumsum([0, *(gap for _, gap in rows)])[: len(rows)]
@@ -44,5 +28,5 @@ def test_sessions_are_of_one_user_and_within_the_window(rows):
 
 
 def test_the_stretch_of_a_session_is_the_sum_of_those_of_its_jobs():
-    summed = session_stretches(np.array([1.0, 2.0, 1.5]), np.array([0, 1, 0]))
+    summed = stretch.session_stretches(np.array([1.0, 2.0, 1.5]), np.array([0, 1, 0]))
     assert summed.tolist() == [2.5, 2.0]

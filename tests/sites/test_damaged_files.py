@@ -1,57 +1,29 @@
 """Damaged files of sites give a site, or one line per mistake with the file."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 
 import pytest
 from fuzz.mutation import damaged, damaged_tree, to_json
+from sites.records import NODE
 
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.sites.loading import load_site
 from optsched.sites.site_file import read_site_file, write_site_file
 
-NODES = [
-    {
-        "name": f"g{number}",
-        "cpus": 64,
-        "effective_cpus": 60,
-        "real_memory": 1000,
-        "specialized_memory": 100,
-        "threads": 2,
-        "active_features": ["ib"],
-        "state": ["MIXED", "PLANNED"],
-        "alloc_cpus": 8,
-        "alloc_memory": 300,
-        "gres": "gpu:a100:4(S:0-1),gpu:h100:2",
-        "gres_used": "gpu:a100:1(IDX:2),gpu:h100:0(IDX:N/A)",
-        "gres_drained": "N/A",
-        "partitions": ["batch"],
-    }
-    for number in (1, 2)
-]
-PARTITIONS = [
-    {
-        "name": "batch",
-        "nodes": {"configured": "g[1-2]"},
-        "maximums": {
-            "time": {"set": True, "infinite": False, "number": 60},
-            "nodes": {"set": False, "infinite": True, "number": 0},
-            "shares": 0,
-        },
-        "priority": {"tier": 3, "job_factor": 1},
-        "partition": {"state": ["UP"]},
-        "defaults": {"partition_memory_per_cpu": {"set": True, "infinite": False, "number": 7}},
-        "topology": "",
-    }
-]
+NODES = [NODE | {"name": name, "gres_drained": "N/A"} for name in ("g1", "g2")]
+TIME, MEMORY = ({"set": True, "infinite": False, "number": number} for number in (60, 7))
+ANY = {"set": False, "infinite": True, "number": 0}
+PARTITION = {"name": "batch", "nodes": {"configured": "g[1-2]"}, "topology": ""}
+PARTITION |= {"priority": {"tier": 3, "job_factor": 1}, "partition": {"state": ["UP"]}}
+PARTITION |= {"maximums": {"time": TIME, "nodes": ANY, "shares": 0}}
+PARTITION |= {"defaults": {"partition_memory_per_cpu": MEMORY}}
 LICENCES = [{"LicenseName": "lab", "Total": 3, "Free": 2}]
 META = {"plugin": {"data_parser": "data_parser/v0.0.42"}}
 JSON = {
     "nodes.json": {"meta": META, "nodes": NODES},
-    "partitions.json": {"meta": META, "partitions": PARTITIONS},
+    "partitions.json": {"meta": META, "partitions": [PARTITION]},
     "licenses.json": {"meta": META, "licenses": LICENCES},
 }
 SHOWN = {name: json.dumps(tree).encode() for name, tree in JSON.items()} | {

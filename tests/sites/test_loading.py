@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import json
 
 import pytest
+from sites.records import NODE
 
 from optsched.errors import InputError
 from optsched.sites.loading import load_site
@@ -11,6 +10,7 @@ from optsched.sites.site_file import read_site_file, write_site_file
 
 NODES = {
     "meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}},
+    "last_update": {"set": True, "infinite": False, "number": 1795367431},
     "nodes": [{"name": "c1", "cpus": 4, "real_memory": 100, "state": ["IDLE"]}],
 }
 TEXT = "NodeName=c1 CPUTot=4 RealMemory=100 State=IDLE\n"
@@ -22,9 +22,7 @@ TOML = '[[nodes]]\nnames = "c1"\ncores = 4\nmemory = 100\n'
     ("name", "text"),
     [
         ("site.toml", TOML),
-        ("slurm.conf", CONFIGURATION),
         ("slurm.conf.old", CONFIGURATION),
-        ("nodes.json", json.dumps(NODES)),
         ("anything", json.dumps(NODES)),
         ("nodes.txt", TEXT),
     ],
@@ -33,8 +31,6 @@ def test_a_file_says_itself_what_it_is(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     site = load_site(tmp_path / name)
     assert (site.nodes, site.capacity.tolist()) == (("c1",), [[4, 100]])
-    if name in ("slurm.conf", "nodes.json", "nodes.txt"):
-        assert load_site(tmp_path).nodes == ("c1",)
 
 
 def test_what_slurm_shows_comes_before_what_it_was_told(tmp_path):
@@ -48,25 +44,76 @@ def test_what_slurm_shows_comes_before_what_it_was_told(tmp_path):
 
 
 def test_anything_else_is_refused_with_what_was_expected(tmp_path):
-    with pytest.raises(InputError, match=r"expected a site as TOML, slurm\.conf"):
-        load_site(tmp_path)
     (tmp_path / "trace.swf").write_text("; Version: 2.2\n")
-    with pytest.raises(InputError, match=r"trace\.swf: expected a site as TOML"):
-        load_site(tmp_path / "trace.swf")
-    with pytest.raises(InputError, match=r"none\.json: no such file"):
-        load_site(tmp_path / "none.json")
+    for name, said in (
+        ("", r"expected a site as TOML, slurm\.conf"),
+        ("trace.swf", r"trace\.swf: expected a site as TOML"),
+        ("none.json", r"none\.json: no such file"),
+    ):
+        with pytest.raises(InputError, match=said):
+            load_site(tmp_path / name)
+
+
+def nodes(*records):
+    return json.dumps(NODES | {"nodes": records})
+
+
+PARTITION = "PartitionName={} Default=YES Nodes=c1 State=UP\n"
+RESERVATION = "ReservationName=r StartTime=a Nodes=c1 NodeCnt=1\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("slurm.conf", "NodeName=c1 RealMemory=64G", "line 1, realmemory: '64G'; expected a whole"),
+        ("slurm.conf", "NodeName=c1 RealMemory=10 MemSpecLimit=10", "less than the memory of 10"),
+        ("slurm.conf", "NodeName=c1 CPUs=4 CoreSpecCount=4", "corespeccount: .*fewer than"),
+        ("slurm.conf", "NodeName=c1 Gres=gpu:a:b:c", "gres: .*generic resources"),
+        ("slurm.conf", "NodeName=c[1-", "nodename: .*host list"),
+        ("slurm.conf", "NodeName=c1\nNodeName=c[1-2]", "line 2, nodename: .*every node once"),
+        ("slurm.conf", "NodeName=c1\nPartitionName=p Nodes=c2", "line 2, nodes: c2; expected"),
+        ("slurm.conf", "NodeName=c1 CPUs=4 CpuSpecList=first", "cpuspeclist: 'first'; exp"),
+        ("slurm.conf", "ClusterName=here", "no nodes"),
+        ("slurm.conf", "NodeName=c1 what", "line 1: 'what'; expected Key=Value"),
+        ("nodes.json", nodes(NODE | {"name": "a,b"}), "the name of a node"),
+        ("nodes.json", nodes(NODE | {"real_memory": "64G"}), r"memory: record 1 \(g1\): '64G';"),
+        ("nodes.json", nodes(NODE | {"specialized_memory": 1001}), "at most the memory of 1000"),
+        ("nodes.json", nodes(NODE | {"real_memory": 2**36}), r"real_memory: .*below 2\^32"),
+        ("nodes.json", nodes(NODE | {"real_memory": 2_000_000_000}), "memory of node g1"),
+        ("nodes.json", nodes(NODE, NODE), r"record 2 \(g1\).*every node once"),
+        ("partitions.txt", "PartitionName=p DefMemPerCPU=4G", "defmempercpu: '4G'; expected a who"),
+        ("partitions.txt", "PartitionName=p PriorityTier=70000", "priority_tier: p: 70000"),
+        ("partitions.txt", PARTITION.format("a") + PARTITION.format("b"), "Default: a and b are"),
+        ("partitions.txt", PARTITION.format("a") * 2, "PartitionName: a: is there twice"),
+        ("partitions.txt", "\nno such cluster\n", "line 2: 'no such cluster'; expected Partition"),
+        ("reservations.txt", RESERVATION * 2, "r: is there twice"),
+        ("now", "x", ": 'x'; expected seconds since 1970"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_with_its_file_and_place(tmp_path, file, text, message):
+    if file != "slurm.conf":
+        (tmp_path / "nodes.json").write_text(json.dumps(NODES))
+        (tmp_path / "partitions.txt").write_text("No partitions in the system\n")
+        load_site(tmp_path)
+    (tmp_path / file).write_text(f"{text}\n")
+    with pytest.raises(InputError, match=message) as raised:
+        load_site(tmp_path)
+    assert str(raised.value).startswith(str(tmp_path / file))
+    assert "\n" not in str(raised.value)
+
+
+def write_reservations(folder, **spans):
+    (folder / "nodes.json").write_text(json.dumps(NODES))
+    records = [
+        {"name": name, "node_list": nodes, "start_time": start, "end_time": end}
+        for name, (nodes, start, end) in spans.items()
+    ]
+    dump = json.dumps(NODES | {"reservations": records})
+    (folder / "reservations.json").write_text(dump)
 
 
 def test_reservations_of_slurm_that_overlap_are_noted(tmp_path):
-    (tmp_path / "nodes.json").write_text(json.dumps(NODES))
-    spans = {"maint": (5, 9), "course": (8, 12), "later": (12, 13)}
-    dump = NODES | {
-        "reservations": [
-            {"name": name, "node_list": "c1", "start_time": start, "end_time": end}
-            for name, (start, end) in spans.items()
-        ]
-    }
-    (tmp_path / "reservations.json").write_text(json.dumps(dump))
+    write_reservations(tmp_path, maint=("c1", 5, 9), course=("c1", 8, 12), later=("c1", 12, 13))
     notes = []
     site = load_site(tmp_path, notes)
     assert len(site.reservations) == 3
@@ -77,28 +124,8 @@ def test_reservations_of_slurm_that_overlap_are_noted(tmp_path):
     assert read_site_file(tmp_path / "site.toml").reservations == site.reservations
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("partitions.txt", "\nno such cluster\n", "line 2: 'no such cluster'; expected Partition"),
-        ("now", "x", "now: 'x'; expected seconds since 1970"),
-    ],
-)
-def test_garbage_is_named_and_not_taken_as_a_missing_file(tmp_path, name, text, words):
-    nodes = NODES | {"last_update": {"set": True, "infinite": False, "number": 1795367431}}
-    (tmp_path / "nodes.json").write_text(json.dumps(nodes))
-    (tmp_path / "partitions.txt").write_text("No partitions in the system\n")
-    load_site(tmp_path)
-    (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=words):
-        load_site(tmp_path)
-
-
 def test_reservations_of_known_times_are_those_of_the_site(tmp_path):
-    (tmp_path / "nodes.json").write_text(json.dumps(NODES))
-    record = {"name": "maint", "node_list": "c[1-2]", "start_time": 5, "end_time": 9}
-    dump = NODES | {"reservations": [record]}
-    (tmp_path / "reservations.json").write_text(json.dumps(dump))
+    write_reservations(tmp_path, maint=("c[1-2]", 5, 9))
     notes = []
     assert load_site(tmp_path, notes).reservations == (Reservation("maint", ("c1",), 5, 9),)
     assert "1 node (c2): reservation maint: not among the nodes" in notes
@@ -109,9 +136,8 @@ def test_reservations_of_known_times_are_those_of_the_site(tmp_path):
     assert load_site(tmp_path, notes).reservations == ()
     kept = "times not known; kept at all times in plans, and left out of simulations"
     assert f"1 reservation (maint): {kept}" in notes
-    record["end_time"] = 2
     (tmp_path / "reservations.txt").unlink()
-    (tmp_path / "reservations.json").write_text(json.dumps(dump))
+    write_reservations(tmp_path, maint=("c[1-2]", 5, 2))
     message = r"end_time: record 1 \(maint\): 1970-\S+:02\+00:00; expected a time after 1970-\S+:05"
     with pytest.raises(InputError, match=message):
         load_site(tmp_path)

@@ -1,7 +1,5 @@
 """What jobs of a trace ask of a site, as chunks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -41,9 +39,8 @@ def requests(**columns):
 
 
 def only(**job):
-    """Return the only alternative of a job."""
-    [one] = requests(**{name: [value] for name, value in job.items()}).alternatives
-    return one
+    """Return the requests of one job."""
+    return requests(**{name: [value] for name, value in job.items()})
 
 
 @pytest.mark.parametrize(
@@ -51,29 +48,20 @@ def only(**job):
     [
         ({"processors": 6}, 6, 6, (1, 0, 0, 0)),
         ({"processors": 6, "nodes": 2}, 2, 1, (3, 0, 0, 0)),
-        ({"processors": 5, "nodes": 4}, 4, 1, (2, 0, 0, 0)),
-        ({"processors": 9, "nodes": 1}, 9, 9, (1, 0, 0, 0)),
         ({"processors": 6, "nodes": 2, "allocated_nodes": 3}, 6, 5, (1, 0, 0, 0)),
-        ({"processors": 6, "nodes": 2, "allocated_nodes": 2}, 2, 1, (3, 0, 0, 0)),
         ({"processors": 8, "nodes": 1, "gpus": 4, "allocated_nodes": 2}, 2, 1, (4, 0, 2, 0)),
-        ({"processors": 6, "tasks": 3}, 3, 3, (2, 0, 0, 0)),
-        ({"processors": 6, "tasks": 3, "nodes": 2}, 3, 2, (2, 0, 0, 0)),
         ({"processors": 3, "tasks": 3, "tasks_per_node": 1}, 3, 1, (1, 0, 0, 0)),
         ({"processors": 6, "tasks": 6, "tasks_per_node": 3}, 2, 1, (3, 0, 0, 0)),
         ({"processors": 6, "cores_per_task": 4}, 2, 2, (4, 0, 0, 0)),
-        ({"processors": 2, "memory_per_core": 50}, 2, 2, (1, 50, 0, 0)),
         ({"processors": 6, "memory_per_node": 90}, 1, 1, (6, 90, 0, 0)),
-        ({"processors": 2, "gpus": 4}, 2, 1, (1, 0, 2, 0)),
         ({"processors": 2, "gpus": 2, "gpu_type": "big"}, 1, 1, (2, 0, 2, 2)),
-        ({"processors": 2, "gpus_per_task": 1}, 2, 2, (1, 0, 1, 0)),
         ({"processors": 2, "gpus_per_task": 1, "gpus": 2}, 1, 1, (2, 0, 2, 0)),
         ({"processors": 2, "gpus_per_node": 1, "gpus": 2}, 2, 1, (1, 0, 1, 0)),
-        ({"processors": 2, "nodes": 2, "gpus_per_node": 1}, 2, 1, (1, 0, 1, 0)),
         ({"processors": 2, "partition_name": "own"}, 2, 2, (1, 30, 0, 0)),
     ],
 )
 def test_jobs_are_equal_chunks(job, chunks, most, demand):
-    one = only(**job)
+    [one] = only(**job).alternatives
     assert (one.chunks, one.most_per_node, one.demand) == (chunks, most, demand)
 
 
@@ -82,14 +70,12 @@ def test_jobs_are_equal_chunks(job, chunks, most, demand):
     [
         ({"gpus": 2, "allocated_nodes": 2}, [(1, (8, 0, 2, 0)), (2, (4, 0, 1, 0))]),
         ({"memory_per_node": 9, "allocated_nodes": 3}, [(1, (8, 9, 0, 0)), (3, (3, 9, 0, 0))]),
-        ({"gpus": 2, "allocated_nodes": 1}, [(1, (8, 0, 2, 0))]),
         ({"gpus": 3, "allocated_nodes": 3}, [(1, (8, 0, 3, 0))]),  # two nodes have GPUs
         ({"gpus": 2, "allocated_nodes": 2, "partition_name": "gpu"}, [(1, (8, 0, 2, 0))]),
     ],
 )
 def test_a_job_may_be_on_as_many_nodes_as_in_the_log(job, demands):
-    columns = {"processors": 8, "nodes": 1} | job
-    found = requests(**{name: [value] for name, value in columns.items()}).of(0)
+    found = only(**{"processors": 8, "nodes": 1} | job).of(0)
     assert [(one.chunks, one.demand) for one in found] == demands
 
 
@@ -99,10 +85,7 @@ def test_a_job_may_be_on_as_many_nodes_as_in_the_log(job, demands):
         ({"processors": 29}, "it does not fit on the nodes that it may use"),
         ({"partition_name": "lost"}, "the site has none of its partitions"),
         ({"partition_name": "off"}, "its partition is down"),
-        (
-            {"partition_name": "gpu", "requested_time": 601},
-            "its requested time is over the limit of its partition",
-        ),
+        ({"partition_name": "gpu", "requested_time": 601}, "its requested time is over the limit"),
         ({"partition_name": "gpu", "nodes": 2}, "it asks for more nodes than its partition allows"),
         ({"features": "warm"}, "no node that it may use has its features"),
         ({"features": "ib*2"}, "it asks for features of a number of its nodes (*), not simulated"),
@@ -110,20 +93,14 @@ def test_a_job_may_be_on_as_many_nodes_as_in_the_log(job, demands):
         ({"licences": "matlab:4"}, "it asks for more licences than the site has"),
         ({"licences": "matlab:many"}, "its licences cannot be read"),
         ({"gpus": 1, "gpu_type": "old"}, "it asks for GPUs that no node has"),
-        ({"memory_per_core": 2**62, "tasks": 8}, "it does not fit on the nodes that it may use"),
         ({"gpus_per_node": 2**63 - 1}, "it does not fit on the nodes that it may use"),
-        ({"tasks": 2**62, "gpus": 2**62}, "it does not fit on the nodes that it may use"),
-        ({"nodes": 2**62}, "it does not fit on the nodes that it may use"),
-        (
-            {"licences": "matlab:99999999999999999999"},
-            "it asks for more licences than the site has",
-        ),
+        ({"licences": f"matlab:{10**20}"}, "it asks for more licences than the site has"),
     ],
 )
 def test_jobs_that_can_never_start_have_a_reason(job, reason):
-    found = requests(**{name: [value] * 2 for name, value in job.items()})
-    assert found.numbers == [-1, -1]
-    assert found.why_never(-1) == reason
+    found = only(**job)
+    assert found.numbers == [-1]
+    assert found.why_never(-1).startswith(reason)
 
 
 def test_alternatives_are_partitions_and_choices_of_features():
@@ -134,87 +111,66 @@ def test_alternatives_are_partitions_and_choices_of_features():
     ]
     assert nodes == [[[3, 4], [0, 1]], [[0, 1, 4], [2, 3, 4]], [[0, 1]]]
     assert [one.exclusive for one in found.of(0)] == [False, True]
+    # equal requests have one number
+    alike = requests(processors=[3, 3, 4, 3], requested_time=[60, 90, 60, 601])
+    assert alike.numbers == [0, 0, 1, 0]
 
 
-def test_equal_requests_have_one_number():
-    found = requests(processors=[3, 3, 4, 3], requested_time=[60, 90, 60, 601], exclusive=[0] * 4)
-    assert found.numbers == [0, 0, 1, 0]
+MEMORY = ("memory_per_node", "memory_per_core")
 
 
 def unknown_or(low, high):
     return st.one_of(st.just(-1), st.integers(low, high))
 
 
-PLAIN = {"nodes": -1, "tasks_per_node": -1, "memory_per_node": -1, "memory_per_core": -1}
-PLAIN |= {"gpus": -1, "gpus_per_node": -1, "gpus_per_task": -1, "big": False, "exclusive": False}
-PLAIN |= {"features": "", "licences": "", "limit": 60}
+JOB = {
+    "tasks": st.integers(1, 9),
+    "cores_per_task": st.integers(1, 4),
+    "nodes": unknown_or(1, 4),
+    "tasks_per_node": unknown_or(1, 3),
+    "memory_per_node": unknown_or(0, 150),
+    "memory_per_core": unknown_or(1, 60),
+    "gpus": unknown_or(0, 5),
+    "gpus_per_node": unknown_or(1, 2),
+    "gpus_per_task": unknown_or(1, 2),
+    "gpu_type": st.sampled_from(["", "big"]),
+    "exclusive": st.integers(0, 1),
+    "partition_name": st.sampled_from(["batch", "gpu", "off"]),
+    "features": st.sampled_from(["", "ib", "ib&fat", "fat|ib"]),
+    "licences": st.sampled_from(["", "matlab:2", "ansys"]),
+    "requested_time": st.sampled_from([60, 601]),
+}
+PLAIN = dict.fromkeys(JOB, -1) | {"tasks": 3, "cores_per_task": 1, "tasks_per_node": 2}
+PLAIN |= {"gpu_type": "", "features": "", "licences": "", "exclusive": 0, "requested_time": 60}
 
 
 # the tasks need two nodes, and the partition gives one
-@example(**PLAIN | {"tasks": 2, "cores": 1, "tasks_per_node": 1, "partition": "gpu"})
-@given(
-    tasks=st.integers(1, 9),
-    cores=st.integers(1, 4),
-    nodes=unknown_or(1, 4),
-    tasks_per_node=unknown_or(1, 3),
-    memory_per_node=unknown_or(0, 150),
-    memory_per_core=unknown_or(1, 60),
-    gpus=unknown_or(0, 5),
-    gpus_per_node=unknown_or(1, 2),
-    gpus_per_task=unknown_or(1, 2),
-    big=st.booleans(),
-    exclusive=st.booleans(),
-    partition=st.sampled_from(["batch", "gpu", "off"]),
-    features=st.sampled_from(["", "ib", "ib&fat", "fat|ib"]),
-    licences=st.sampled_from(["", "matlab:2", "ansys"]),
-    limit=st.sampled_from([60, 601]),
-)
-def test_jobs_ask_what_they_ask_in_the_queue_of_slurm(
-    tasks, cores, nodes, memory_per_node, memory_per_core, partition, limit, licences, **other
-):
-    names = ["gpu", *(["gpu:big"] if other["big"] else [])]
+@example(job=PLAIN | {"partition_name": "gpu"})
+@given(job=st.fixed_dictionaries(JOB))
+def test_jobs_ask_what_they_ask_in_the_queue_of_slurm(job):
+    names = ["gpu", "gpu:big"] if job["gpu_type"] else ["gpu"]
 
     def gpus(column):
-        return dict.fromkeys(names, other[column]) if other[column] > 0 else {}
+        return dict.fromkeys(names, job[column]) if job[column] > 0 else {}
 
-    if memory_per_node >= 0:
-        memory_per_core = -1
+    if job["memory_per_node"] >= 0:
+        job = job | {"memory_per_core": -1}
     queued = QueuedJob(
         job_id=1,
-        partitions=(partition,),
-        limit=limit,
-        least_nodes=max(1, nodes),
-        tasks=tasks,
-        cores_per_task=cores,
-        tasks_per_node=max(0, other["tasks_per_node"]),
-        memory_per_node=None if memory_per_node < 0 else memory_per_node,
-        memory_per_core=None if memory_per_core < 0 else memory_per_core,
+        partitions=(job["partition_name"],),
+        limit=job["requested_time"],
+        least_nodes=max(1, job["nodes"]),
+        tasks_per_node=max(0, job["tasks_per_node"]),
         per_node=gpus("gpus_per_node"),
         per_task=gpus("gpus_per_task"),
         per_job=gpus("gpus"),
-        constraint=other["features"],
-        exclusive="node" if other["exclusive"] else "",
-        licences=licences,
+        constraint=job["features"],
+        exclusive="node" if job["exclusive"] else "",
+        **{name: job[name] for name in ("tasks", "cores_per_task", "licences")},
+        **{name: None if job[name] < 0 else job[name] for name in MEMORY},
     )
     supply = Supply(SITE, SITE.capacity, time=0, licences=dict(SITE.licences))
-    found = requests(
-        processors=[tasks * cores],
-        requested_time=[limit],
-        tasks=[tasks],
-        cores_per_task=[cores],
-        nodes=[nodes],
-        tasks_per_node=[other["tasks_per_node"]],
-        memory_per_node=[memory_per_node],
-        memory_per_core=[memory_per_core],
-        gpus=[other["gpus"]],
-        gpus_per_node=[other["gpus_per_node"]],
-        gpus_per_task=[other["gpus_per_task"]],
-        gpu_type=["big" if other["big"] else ""],
-        exclusive=[int(other["exclusive"])],
-        partition_name=[partition],
-        features=[other["features"]],
-        licences=[licences],
-    )
+    found = only(**job | {"processors": job["tasks"] * job["cores_per_task"]})
     try:
         wanted = None if blocked_by_rule(queued, supply) else request_of(queued, supply)
     except LeftToSlurmError:
@@ -232,10 +188,8 @@ def test_jobs_ask_what_they_ask_in_the_queue_of_slurm(
 
 
 def test_jobs_of_a_reservation_have_its_nodes_and_its_time():
-    site = replace(
-        SITE,
-        reservations=(Reservation("course", ("a", "c"), 1000, 1100), Reservation("kept", ("b",))),
-    )
+    kept = Reservation("course", ("a", "c"), 1000, 1100), Reservation("kept", ("b",))
+    site = replace(SITE, reservations=kept)
     columns = {
         "processors": np.array([1, 1, 1, 1, 1, 1, 99]),
         "requested_time": np.array([60, 60, 101, 60, 60, 60, 60]),

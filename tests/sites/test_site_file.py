@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -74,45 +72,15 @@ def test_reservations(tmp_path):
     path = tmp_path / "site.toml"
     path.write_text(DEPARTMENT + RESERVED)
     site = read_site_file(path)
-    assert site.reservations == (
-        Reservation("maint", ("c01", "c02"), 1_798_099_200, 1_798_113_600),
-        Reservation("course", ("g1",), 3600),
-    )
+    maint = Reservation("maint", ("c01", "c02"), 1_798_099_200, 1_798_113_600)
+    assert site.reservations == (maint, Reservation("course", ("g1",), 3600))
     write_site_file(site, path)
     assert "start = 2026-12-24T08:00:00Z" in path.read_text()
     assert read_site_file(path) == site
-
-
-def test_reservations_of_all_nodes_and_quoted_dates(tmp_path):
-    path = tmp_path / "site.toml"
     stated = RESERVED.replace('"g1"', '"ALL"').replace("3600", '"2026-12-24T13:00:00+01:00"')
     path.write_text(DEPARTMENT + stated)
-    site = read_site_file(path)
-    # it begins when the other ends, so they do not overlap
-    assert site.reservations[1] == Reservation("course", site.nodes, 1_798_113_600)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        ("12:00:00", "07:00:00", r"reservations\[1\]\.end: expected a time after the start"),
-        ("c[01-02]", "c[01-99]", r"reservations\[1\]\.nodes: unknown node 'c41'"),
-        ("3600", '"soon"', r"reservations\[2\]\.start: 'soon'; expected a date and time such as"),
-        ("3600", "2026-12-25", r"reservations\[2\]\.start: 2026-12-25; expected a date and time"),
-        ("3600", '"2026-12-25"', r"reservations\[2\]\.start: '2026-12-25'; expected a date and"),
-        (
-            '"g1"',
-            '"c[02-03]"',
-            r"reservations\[2\]\.nodes: 'course' and 'maint' both have c02 at the same time; expec",
-        ),
-        ('"course"', '"maint"', r"reservations\[2\]\.name: 'maint': is there twice"),
-    ],
-)
-def test_wrong_reservations_are_told(tmp_path, before, after, message):
-    path = tmp_path / "site.toml"
-    path.write_text(DEPARTMENT + RESERVED.replace(before, after))
-    with pytest.raises(InputError, match=message):
-        read_site_file(path)
+    # of all nodes; it begins when the other ends, so they do not overlap
+    assert read_site_file(path).reservations[1] == Reservation("course", site.nodes, 1_798_113_600)
 
 
 def test_reserved_nodes_are_usable_if_their_reservation_is_known(department):
@@ -124,22 +92,16 @@ def test_reserved_nodes_are_usable_if_their_reservation_is_known(department):
 
 def test_a_file_as_a_person_writes_it(department):
     site = read_site_file(department)
-    assert (site.name, len(site.nodes), site.resources) == (
-        "department",
-        44,
-        ("cores", "memory", "gpu", "gpu:a100"),
-    )
+    assert (site.name, len(site.nodes)) == ("department", 44)
+    assert site.resources == ("cores", "memory", "gpu", "gpu:a100")
     assert site.capacity[0].tolist() == [16, 65_536, 0, 0]
     assert site.capacity[-1].tolist() == [32, 256_000, 4, 4]
     assert site.partition("batch").max_time == 2 * 86_400
     assert site.partition("gpu").nodes.tolist() == [40, 41, 42, 43]
     assert site.licences == {"matlab": 10}
     tree = site.topology()
-    assert [tree.switches[leaf] for leaf in site.leaves()[[0, 20, 43]]] == [
-        "leaf1",
-        "leaf2",
-        "leaf2",
-    ]
+    leaves = [tree.switches[leaf] for leaf in site.leaves()[[0, 20, 43]]]
+    assert leaves == ["leaf1", "leaf2", "leaf2"]
     assert site.matching("ib&a100").sum() == 4
     assert site.is_up.all()
 
@@ -149,30 +111,27 @@ def test_a_file_as_a_person_writes_it(department):
     [
         ('cores = 16\nmemory = "64G"', 'cores = 16\nmemory = "64 elephants"', "memory"),
         ("cores = 16", "cors = 16", "cors"),
-        ("cores = 16", "cores = -1", "cores"),
         ('names = "g[1-4]"', 'names = "c[01-04]"', "c01"),
         ('nodes = "g[1-4]"', 'nodes = "g[1-3]"', "g4"),
-        ('nodes = "g[1-4]"', 'nodes = "g[1-5]"', "g5"),
         ("c[21-40],g[1-4]", "c[21-40]", "on no switch"),
-        ('["leaf1", "leaf2"]', '["leaf1", "leaf3"]', "leaf3"),
         ('"2-00:00:00"', '"two days"', "max_time"),
-        ('kind = "tree"', 'kind = "tre"', "kind"),
         ("matlab = 10", 'matlab = "many"', "matlab"),
+        ("12:00:00", "07:00:00", r"reservations\[1\]\.end: expected a time after the start"),
+        ("c[01-02]", "c[01-99]", r"reservations\[1\]\.nodes: unknown node 'c41'"),
+        ("3600", '"soon"', r"reservations\[2\]\.start: 'soon'; expected a date and time such as"),
+        ('"g1"', '"c[02-03]"', r"reservations\[2\]\.nodes: 'course' and 'maint' both have c02 at"),
+        ('"course"', '"maint"', r"reservations\[2\]\.name: 'maint': is there twice"),
+        ('"tree"', '"torus"\nnodes = "c[1-4]"\ndims = [[4], [2, 2]]', r"topology\.dims"),
+        ('"tree"', '"torus"\nnodes = "c[1-4]"\ndims = [1.5]', r"topology\.dims"),
     ],
 )
 def test_a_mistake_is_one_line_with_file_and_place(department, wrong, right, message):
-    assert wrong in DEPARTMENT
-    department.write_text(DEPARTMENT.replace(wrong, right, 1))
+    assert wrong in DEPARTMENT + RESERVED
+    department.write_text((DEPARTMENT + RESERVED).replace(wrong, right, 1))
     with pytest.raises(InputError, match=message) as raised:
         read_site_file(department)
     assert "department.toml" in str(raised.value)
     assert "expected" in str(raised.value) or "known" in str(raised.value)
-
-
-def test_written_and_read_again_it_is_the_same(department, tmp_path):
-    site = read_site_file(department)
-    write_site_file(site, tmp_path / "again.toml")
-    assert read_site_file(tmp_path / "again.toml") == site
 
 
 TEXTS = st.text(max_size=8)
@@ -188,16 +147,12 @@ def sites(draw):
     kinds = draw(st.lists(st.integers(0, 2), min_size=number, max_size=number))
     members = draw(st.lists(st.booleans(), min_size=number, max_size=number))
     groups = np.array(draw(st.lists(st.integers(-1, 1), min_size=number, max_size=number)))
+    places = (Places((1,), (0,), (1,)), Places((number,), (0,), (1,)))
+    ring = np.where(groups < 0, -1, np.arange(number))
     topologies = {
+        draw(NAMES): Blocks(("a", "b"), groups, (2, 4)),
         "net": Tree(("a", "b", "top"), np.array([2, 2, -1]), groups),
-        draw(NAMES.filter(lambda name: name not in ("net", "ring", "flat network"))): Blocks(
-            ("a", "b"), groups, (2, 4)
-        ),
-        "ring": Torus(
-            (number,),
-            np.where(groups < 0, -1, np.arange(number)),
-            draw(st.sampled_from([(), (Places((1,), (0,), (1,)), Places((number,), (0,), (1,)))])),
-        ),
+        "ring": Torus((number,), ring, draw(st.sampled_from([(), places]))),
         "flat network": Tree((), np.array([], dtype=int), np.full(number, -1)),
     }
     chosen = draw(st.permutations(list(topologies)))[: draw(st.integers(0, 4))]
@@ -239,26 +194,9 @@ def test_every_site_survives_its_file(site, tmp_path_factory):
     assert read_site_file(path) == site
 
 
-def test_ten_thousand_nodes_are_read(tmp_path):
-    path = tmp_path / "large.toml"
-    path.write_text('[[nodes]]\nnames = "n[00001-10000]"\ncores = 64\nmemory = "512G"\n')
-    assert read_site_file(path).capacity[:, 0].sum() == 640_000
-
-
 @pytest.mark.parametrize("path", sorted(bundled("sites").glob("*.toml")), ids=lambda p: p.stem)
 def test_bundled_sites_are_read_and_stand_in_their_table(path):
     site = read_site_file(path)
     assert site.name == path.stem
     page = (bundled("sites") / "README.md").read_text()
     assert f"| `{path.name}` | {len(site.nodes)} nodes" in page
-
-
-@pytest.mark.parametrize("dims", ["[[4], [2, 2]]", "[0]", "[1.5]", '["4"]', "[3]", "4"])
-def test_wrong_dimensions_are_refused(tmp_path, dims):
-    path = tmp_path / "ring.toml"
-    path.write_text(
-        '[[nodes]]\nnames = "n[1-4]"\ncores = 1\nmemory = 1\n'
-        f'[topology]\nkind = "torus"\ndims = {dims}\nnodes = "n[1-4]"\n'
-    )
-    with pytest.raises(InputError, match=r"topology\.dims"):
-        read_site_file(path)

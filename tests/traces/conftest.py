@@ -3,24 +3,23 @@ from pathlib import Path
 
 import pytest
 
-COLUMNS = 18
-SHARED = Path(__file__).parents[2] / "../shared"
+from optsched.errors import InputError
+from optsched.traces.reading import read_trace
 
 
 @pytest.fixture(scope="session")
-def shared_traces() -> Path:
-    folder = SHARED / "traces"
-    if not folder.is_dir():
-        pytest.skip("needs the real traces in ../shared/traces")
-    return folder
+def refusal() -> Callable[..., str]:
+    """Return a function that reads a wrong trace and returns what is said about it, on one line."""
 
+    def said(path: Path, **columns: str) -> str:
+        with pytest.raises(InputError) as caught:
+            read_trace(path, clean=False, columns=columns)
+        message = str(caught.value)
+        assert message.startswith(str(path))
+        assert "\n" not in message
+        return message.removeprefix(str(path))
 
-@pytest.fixture(scope="session")
-def oracles() -> Path:
-    folder = SHARED / "oracles"
-    if not folder.is_dir():
-        pytest.skip("needs the schedules of other simulators in ../shared/oracles")
-    return folder
+    return said
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +27,7 @@ def swf_line() -> Callable[..., str]:
     """Return a maker of job lines: columns by their number from 1, the others unknown."""
 
     def make(job: int, **columns: object) -> str:
-        words = ["-1"] * COLUMNS
-        words[0] = str(job)
+        words = [str(job), *["-1"] * 17]
         for name, value in columns.items():
             words[int(name.removeprefix("c")) - 1] = str(value)
         return " ".join(words)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from optsched.content import bundled
-from optsched.errors import InputError, UnknownNameError
+from optsched.errors import InputError
 from optsched.traces import catalogue
 from optsched.traces.catalogue import download, entries, find, locate, read_catalogue, verify
 
@@ -60,39 +60,26 @@ def test_every_bundled_entry_is_complete_and_consistent():
     for entry in entries():
         assert entry.file == f"{entry.name}.swf.gz"
         assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
-        assert entry.url.startswith("https://")
-        assert entry.url.endswith(f"/{entry.file}")
+        assert re.fullmatch(rf"https://.*/{re.escape(entry.file)}", entry.url)
         assert entry.page.rpartition("/")[0] == entry.url.rpartition("/")[0]
         assert entry.jobs > 0
         assert entry.processors >= entry.nodes >= 0
-        assert entry.title
-        assert entry.acknowledge
+        assert all((entry.title, entry.acknowledge, entry.terms))
         assert "10.1016/j.jpdc.2014.06.013" in entry.citation
-        assert entry.terms
     assert len({entry.sha256 for entry in entries()}) == len(names)
+    assert not list(bundled("traces").rglob("*.gz"))  # the logs themselves are not bundled
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "SDSC-BLUE-2000-4.2-cln",
-        "sdsc-blue-2000-4.2-CLN",
-        "SDSC-BLUE-2000",
-        "sdsc-b",
-        "SDSC-BLUE-2000-4.2-cln.swf.gz",
-    ],
-)
-def test_names_may_be_short_and_in_any_case(name):
-    assert find(name).name == "SDSC-BLUE-2000-4.2-cln"
-
-
-def test_unknown_and_ambiguous_names_are_told():
-    with pytest.raises(UnknownNameError, match=r"did you mean SDSC-SP2-1998-4.2-cln"):
-        find("SDSC-SP3-1998")
-    with pytest.raises(InputError, match=r"with 'sdsc': SDSC-BLUE-2000-4.2-cln, SDSC-DS-2004"):
-        find("sdsc")
-    with pytest.raises(UnknownNameError):
-        find("")
+def test_names_may_be_short_and_in_any_case_and_others_are_told():
+    for name in ("sdsc-blue-2000-4.2-CLN", "sdsc-b", "SDSC-BLUE-2000-4.2-cln.swf.gz"):
+        assert find(name).name == "SDSC-BLUE-2000-4.2-cln"
+    for name, said in (
+        ("SDSC-SP3-1998", "did you mean SDSC-SP2-1998-4.2-cln"),
+        ("sdsc", "with 'sdsc': SDSC-BLUE-2000-4.2-cln, SDSC-DS-2004"),
+        ("", "unknown trace"),
+    ):
+        with pytest.raises(InputError, match=said):
+            find(name)
 
 
 def test_files_are_found_in_the_folder_and_in_the_configured_ones(tmp_path, entry, monkeypatch):
@@ -114,10 +101,9 @@ def test_files_are_found_in_the_folder_and_in_the_configured_ones(tmp_path, entr
 
 def test_another_text_is_never_taken_for_the_published_one(tmp_path, entry):
     (tmp_path / "toy.swf.gz").write_bytes(gzip.compress(TEXT + b"\n"))
-    with pytest.raises(InputError, match="not toy as published: the SHA-256 of its text is"):
-        locate(entry, tmp_path)
-    with pytest.raises(InputError, match="not toy as published"):
-        download(entry, tmp_path)
+    for get in (locate, download):
+        with pytest.raises(InputError, match="not toy as published: the SHA-256 of its text is"):
+            get(entry, tmp_path)
 
 
 def test_a_download_is_verified_and_renamed(tmp_path, entry, server):
@@ -154,38 +140,28 @@ def test_a_download_that_fails_leaves_nothing(tmp_path, entry, server, path, mes
 def test_without_a_network_the_message_says_so(tmp_path, entry):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}/toy.swf.gz"
-        with pytest.raises(InputError, match=r"could not be fetched: .*refused"):
-            download(replace(entry, url=url), tmp_path)
-    with pytest.raises(InputError, match="could not be fetched: unknown url type"):
-        download(replace(entry, url="toy.swf.gz"), tmp_path)
+        closed = f"http://127.0.0.1:{unused.getsockname()[1]}/toy.swf.gz"
+        for url, said in ((closed, ".*refused"), ("toy.swf.gz", "unknown url type")):
+            with pytest.raises(InputError, match=f"could not be fetched: {said}"):
+                download(replace(entry, url=url), tmp_path)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("trace = 5", "expected the tables"),
-        ("[trace]\na = 5", "expected the tables"),
         ("[trac.a]", "expected the tables"),
         ("[trace.a", "not TOML"),
         ("[trace.a]\nprocessors = '5'\nsize = 4", "a.size: unknown field"),
         ("[trace.a]\nprocessors = '5'", "a.processors: expected an integer"),
-        ("[trace.a]\nprocessors = 5", "a.title: expected a text"),
     ],
 )
 def test_a_wrong_catalogue_is_refused(tmp_path, text, message):
     (tmp_path / "c.toml").write_text(text)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=message):
         read_catalogue(tmp_path / "c.toml")
-    assert message in str(caught.value)
-    with pytest.raises(InputError, match="No such file"):
-        read_catalogue(tmp_path / "missing.toml")
 
 
-def test_the_catalogue_holds_no_logs():
-    assert not list(bundled("traces").rglob("*.gz"))
-
-
-def test_the_real_files_are_those_of_the_catalogue(shared_traces):
+def test_the_real_files_are_those_of_the_catalogue(shared):
+    folder = shared("traces")
     for entry in entries():
-        assert locate(entry, shared_traces) == shared_traces / entry.file
+        assert locate(entry, folder) == folder / entry.file

@@ -1,7 +1,5 @@
 """Demands of jobs: what the file beside a trace may hold, and that they stay with their jobs."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from pathlib import Path
@@ -33,35 +31,18 @@ def demanding(small_swf):
 
 
 def make(job_id, label=None, **annotations):
-    jobs = len(job_id)
-    return clean(
-        Trace(
-            job_id=np.array(job_id),
-            submit=np.arange(jobs),
-            runtime=np.full(jobs, 10),
-            requested_time=np.full(jobs, 10),
-            processors=np.full(jobs, 2),
-            label=None if label is None else np.array(label),
-            annotations=annotations,
-        )
-    )
+    jobs = np.arange(len(job_id))
+    columns = np.array(job_id), jobs, jobs + 10, jobs + 10, jobs + 1
+    label = None if label is None else np.array(label)
+    return clean(Trace(*columns, label=label, annotations=annotations))
 
 
 def test_demands_beside_a_trace_are_annotations(demanding):
     raw = read_trace(demanding, clean=False)
     assert raw.annotations["bandwidth"].tolist() == (100 * raw.job_id).tolist()
-    assert raw.annotations["bandwidth"].dtype == np.int64
     assert raw.demands_sha256 == hashlib.sha256(CSV.encode()).hexdigest()
-    assert raw.path == demanding
-    cleaned = read_trace(demanding)
-    assert cleaned.job_id.tolist() == [1, 3, 4, 5]
-    assert cleaned.annotations["bandwidth"].tolist() == [100, 300, 400, 500]
-    assert cleaned.annotations["network"].tolist() == [1, 0, 1, 2]
-
-
-def test_a_trace_alone_has_none(small_swf):
-    trace = read_trace(small_swf)
-    assert (trace.annotations, trace.demands_sha256) == ({}, None)
+    columns = read_trace(demanding).frame[["job_id", "bandwidth", "network"]]
+    assert columns.to_numpy().tolist() == [[1, 100, 1], [3, 300, 0], [4, 400, 1], [5, 500, 2]]
 
 
 @pytest.mark.parametrize(
@@ -77,12 +58,9 @@ def test_a_trace_alone_has_none(small_swf):
     ids=["windows", "marked", "gzip", "unfinished", "blanks"],
 )
 def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
-    expected = read_trace(demanding).annotations
+    expected = read_trace(demanding).frame
     demands_file(demanding).write_bytes(data)
-    found = read_trace(demanding).annotations
-    assert {name: column.tolist() for name, column in found.items()} == {
-        name: column.tolist() for name, column in expected.items()
-    }
+    assert read_trace(demanding).frame.equals(expected)
 
 
 @pytest.mark.parametrize(
@@ -90,25 +68,16 @@ def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
     [
         ("", ", line 1: ''; expected 'job_id,' and the names of resources"),
         (JOBS, ", line 1: '3,300,0'; expected 'job_id,'"),
-        ("job_id\n", ", line 1: 'job_id'; expected 'job_id,'"),
-        ("bandwidth,job_id\n", ", line 1: 'bandwidth,job_id'; expected 'job_id,'"),
         ("job_id,Band\n", ", line 1, column 2: 'Band'; expected small letters and underscores"),
         ("job_id,a,\n", ", line 1, column 3: ''; expected small letters"),
         ("job_id,a,b,a\n", ", line 1, column 4: 'a'; is the name of an earlier column"),
-        ("job_id,job_id\n", ", line 1, column 2: 'job_id'; is the name of a column of traces"),
         ("job_id,memory\n", ", line 1, column 2: 'memory'; is the name of a column of traces"),
         ("job_id,category\n", ", line 1, column 2: 'category'; is the name of a column of traces"),
         (CSV.replace("3,300,0", "3,300"), ", line 2: 2 columns; expected 3, as in line 1"),
-        (CSV.replace("1,100,1", "1,100,1,1"), ", line 3: 4 columns; expected 3"),
         (CSV.replace("3,300", "3,-300"), ", line 2, bandwidth: '-300'; expected a whole number"),
-        (CSV.replace("3,300", "3,3.5"), ", line 2, bandwidth: '3.5'; expected a whole number"),
-        (CSV.replace("3,300", "3,high"), ", line 2, bandwidth: 'high'; expected a whole number"),
         (CSV.replace("3,300,0", "3,300,"), ", line 2, network: ''; expected a whole number"),
         (CSV.replace("3,300", f"3,{10**15}"), f", line 2, bandwidth: '{10**15}'; expected a whole"),
-        (
-            CSV.replace("3,300", f"3,{10**9 + 1}"),
-            ", line 2, bandwidth: 1000000001; expected a whole number from 0 to 1,000,000,000",
-        ),
+        (CSV.replace("3,300", "3,1000000001"), ", line 2, bandwidth: 1000000001; expected a whole"),
         (CSV.replace("3,300", "a,300"), ", line 2, job_id: 'a'; expected a whole number from 0"),
         (CSV.replace("3,300", "9,300"), ", line 2, job_id: 9; the trace has no job with this"),
         (CSV.replace("2,200", "3,200"), ", line 4, job_id: 3; is in line 2 too; expected one line"),
@@ -117,19 +86,14 @@ def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
     ],
 )
 @pytest.mark.filterwarnings("error")
-def test_mistakes_are_named(demanding, text, mistake):
-    file = demands_file(demanding)
-    file.write_text(text)
-    with pytest.raises(InputError) as caught:
-        read_trace(demanding)
-    assert str(caught.value).startswith(f"{file}{mistake}")
-    assert "\n" not in str(caught.value)
+def test_mistakes_are_named(demanding, refusal, text, mistake):
+    demands_file(demanding).write_text(text)
+    assert refusal(demanding).startswith(f".demands.csv{mistake}")
 
 
-def test_a_file_that_cannot_be_read_is_not_passed_over(small_swf):
+def test_a_file_that_cannot_be_read_is_not_passed_over(small_swf, refusal):
     demands_file(small_swf).symlink_to("nowhere")
-    with pytest.raises(InputError, match=r"small.swf.demands.csv: No such file"):
-        read_trace(small_swf)
+    assert refusal(small_swf).startswith(".demands.csv: No such file")
 
 
 def test_job_numbers_must_tell_jobs_apart(tmp_path, swf_line):
@@ -151,23 +115,14 @@ def test_they_are_written_beside_every_format(demanding, tmp_path, name):
     trace = read_trace(demanding)
     files = write_trace(trace, tmp_path / name)
     assert files == (tmp_path / name, tmp_path / f"{name}.demands.csv")
-    assert files[1].read_text() == "job_id,bandwidth,network\n" + "".join(
-        f"{job},{100 * job},{job % 3}\n" for job in (1, 3, 4, 5)
-    )
+    assert files[1].read_text() == "job_id,bandwidth,network\n1,100,1\n3,300,0\n4,400,1\n5,500,2\n"
     again = read_trace(files[0])
-    assert again.frame[["job_id", "bandwidth", "network"]].equals(
-        trace.frame[["job_id", "bandwidth", "network"]]
-    )
-    before = [file.read_bytes() for file in files]
-    write_trace(trace, files[0])
-    assert [file.read_bytes() for file in files] == before
-
-
-def test_the_file_of_the_trace_is_what_it_is_without_them(small_swf, tmp_path):
-    plain = read_trace(small_swf)
-    write_trace(plain, tmp_path / "plain.swf")
-    write_trace(plain.annotated(bandwidth=plain.job_id), tmp_path / "with.swf")
-    assert (tmp_path / "plain.swf").read_bytes() == (tmp_path / "with.swf").read_bytes()
+    for column in ("bandwidth", "network"):
+        assert again.annotations[column].tolist() == trace.annotations[column].tolist()
+    before = files[0].read_bytes()
+    assert write_trace(trace.changed(annotations={}), files[0]) == files[:1]
+    assert not files[1].exists()
+    assert files[0].read_bytes() == before  # the trace itself is what it is without them
 
 
 def test_they_lie_beside_jobs_with_files_too(tmp_path):
@@ -187,13 +142,8 @@ def test_they_lie_beside_jobs_with_files_too(tmp_path):
 
 
 def test_what_is_no_demand_is_left_out_and_named(tmp_path):
-    trace = make(
-        [1, 2],
-        share=np.array([0.5, 1.0]),
-        change=np.array([-1, 1]),
-        Upper=np.array([1, 2]),
-        much=np.array([1, 10**9 + 1]),
-    )
+    columns = {"share": [0.5, 1.0], "change": [-1, 1], "Upper": [1, 2], "much": [1, 10**9 + 1]}
+    trace = make([1, 2], **{name: np.array(column) for name, column in columns.items()})
     assert write_trace(trace, tmp_path / "a.swf") == (tmp_path / "a.swf",)
     assert "share, change, Upper, much of the jobs are not" in (tmp_path / "a.swf").read_text()
     assert read_trace(tmp_path / "a.swf").annotations == {}
@@ -209,14 +159,6 @@ def test_jobs_whose_ids_are_no_numbers_keep_their_own(tmp_path, label):
     again = read_trace(tmp_path / "a.json")
     found = dict(zip(again.label.tolist(), again.annotations["bandwidth"].tolist()))
     assert found == {label[2]: 30, label[0]: 10}
-
-
-def test_demands_of_a_former_trace_go(demanding, tmp_path):
-    trace = read_trace(demanding)
-    write_trace(trace, tmp_path / "a.swf")
-    assert write_trace(trace.changed(annotations={}), tmp_path / "a.swf") == (tmp_path / "a.swf",)
-    assert not (tmp_path / "a.swf.demands.csv").exists()
-    assert read_trace(tmp_path / "a.swf").annotations == {}
 
 
 def test_both_are_complete_before_either_has_its_name(demanding, tmp_path, monkeypatch):

@@ -12,30 +12,25 @@ from optsched.traces.swf import read_swf
 from optsched.traces.trace import Header, Trace
 
 
-def make(processors, runtime=None, submit=None, **columns):
-    jobs = len(processors)
-    return Trace(
-        job_id=np.arange(1, jobs + 1),
-        submit=np.arange(jobs) if submit is None else np.array(submit),
-        runtime=np.full(jobs, 10) if runtime is None else np.array(runtime),
-        requested_time=columns.pop("requested_time", np.full(jobs, 10)),
-        processors=np.array(processors),
-        **columns,
-    )
+def make(processors, submit=None, requested=10, **columns):
+    jobs = np.arange(1, len(processors) + 1)
+    submit = jobs if submit is None else submit
+    times = [np.full(len(jobs), seconds) for seconds in (10, requested)]
+    return Trace(jobs, submit, *times, np.array(processors), **columns)
 
 
-def test_numbers_of_a_small_trace(small_swf):
-    known = facts(read_swf(small_swf))
-    assert known["jobs"] == 4
-    assert known["span_days"] == 40 / 86400
-    assert known["machine_size"] == 32
-    assert known["machine_nodes"] == 16
-    assert known["unix_start_time"] == 100
-    assert known["work"] == 100 * 4 + 50 * 8 + 70 * 1 + 60 * 2
-    assert known["offered_load"] == known["work"] / (32 * 40)
-    assert known["users"] == 3
-    assert known["groups"] == 1
-    assert known["status"] == {"1": 4}
+def test_numbers_of_a_small_trace_raw_or_cleaned(small_swf):
+    raw = read_swf(small_swf)
+    known = facts(raw)
+    assert facts(clean(raw)) == known
+    assert facts(raw, 64)["offered_load"] == known["offered_load"] / 2
+    with pytest.raises(InputError, match="processors: 0; expected a whole number from 1"):
+        facts(raw, 0)
+    work = 100 * 4 + 50 * 8 + 70 * 1 + 60 * 2
+    expected = {"jobs": 4, "span_days": 40 / 86400, "machine_size": 32, "machine_nodes": 16}
+    expected |= {"unix_start_time": 100, "work": work, "offered_load": work / (32 * 40)}
+    expected |= {"users": 3, "groups": 1, "status": {"1": 4}}
+    assert expected.items() <= known.items()
     assert known["cleaning"]["dropped"] == 4
     requests = known["requested_time"]
     assert requests["stated_share"] == 0.75
@@ -45,32 +40,19 @@ def test_numbers_of_a_small_trace(small_swf):
     assert known["header"][1] == ["Computer", "Toy"]
 
 
-def test_a_raw_and_a_cleaned_trace_give_the_same(small_swf):
-    raw = read_swf(small_swf)
-    assert facts(raw) == facts(clean(raw))
-    assert facts(raw, 64)["offered_load"] == facts(raw)["offered_load"] / 2
-
-
 def test_waits_of_the_log_are_told_where_there_are_any():
     known = facts(make([1, 1, 1, 1], wait=np.array([5, -1, 0, 1000])))
     assert known["logged_wait"]["known_share"] == 0.75
     assert known["logged_wait"]["known"]["mean"] == 335
     page = "\n".join(lines(known))
     assert "logged waits    of 75.0% of the jobs, 335 s on average\n" in page
-    assert "\nlogged wait, s           0" in page
     known = facts(make([1, 1]))
     assert known["logged_wait"] == {"known_share": 0.0, "known": None}
     assert "logged" not in "\n".join(lines(known))
 
 
-def test_everything_is_json(small_swf):
-    known = facts(read_swf(small_swf))
-    assert json.loads(json.dumps(known)) == known
-    assert lines(json.loads(json.dumps(known))) == lines(known)
-
-
 def test_what_cannot_be_told_is_none():
-    known = facts(make([1], requested_time=np.array([-1])))
+    known = facts(make([1], requested=-1))
     assert known["offered_load"] is known["machine_size"] is known["users"] is None
     assert known["interarrival"] is None
     assert known["requested_time"]["accuracy"] is None
@@ -105,7 +87,9 @@ def test_the_coefficient_of_variation_is_that_of_the_gaps():
 
 
 def test_the_page_tells_what_matters(small_swf):
-    page = "\n".join(lines(facts(read_swf(small_swf))))
+    known = facts(read_swf(small_swf))
+    assert json.loads(json.dumps(known)) == known
+    page = "\n".join(lines(known))
     for text in (
         "small",
         "computer        Toy",
@@ -119,8 +103,3 @@ def test_the_page_tells_what_matters(small_swf):
         assert text in page
     header = Header((("MaxProcs", "2"),))
     assert "larger jobs     1" in lines(facts(make([1, 4], header=header)))
-
-
-def test_a_machine_without_processors_is_refused(small_swf):
-    with pytest.raises(InputError, match="processors: 0; expected a whole number from 1"):
-        facts(read_swf(small_swf), 0)

@@ -1,7 +1,5 @@
 """Input files that are inferred, the pieces of large jobs, and which jobs are evaluated."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,16 +14,9 @@ REAL = "traces/rackham/2022-09-10_V10000_anonymous.txt.gz"
 
 
 def make(submit, processors, user, **columns):
-    jobs = len(submit)
-    given = {
-        "job_id": np.arange(1, jobs + 1),
-        "submit": np.array(submit),
-        "runtime": np.full(jobs, 60),
-        "requested_time": np.full(jobs, 100),
-        "processors": np.array(processors),
-        "user": np.array(user),
-    }
-    return Trace(**(given | columns))
+    jobs = np.arange(1, len(submit) + 1)
+    times = np.array(submit), np.full(len(jobs), 60), np.full(len(jobs), 100)
+    return Trace(jobs, *times, np.array(processors), user=np.array(user), **columns)
 
 
 def files_of(trace, **options):
@@ -39,32 +30,28 @@ def test_a_file_goes_on_from_job_to_job():
     assert files_of(trace, window=0) == [1, 2, 3, 4]
     assert infer_files(trace).annotations["file_size"].tolist() == [25_600] * 4
     assert infer_files(trace, per_processor=5).annotations["file_size"].tolist() == [20] * 4
+    assert files_of(make([900, 0, 850], [4] * 3, [7] * 3)) == [1, 2, 2]  # as they are submitted
+    assert files_of(make([0, 1, 2, 3], [4] * 4, [-1, -1, 7, 7])) == [1, 2, 3, 3]  # -1 is unknown
+    with pytest.raises(InputError, match="user: no job states its user"):
+        infer_files(make([0, 1], [4] * 2, [-1, -1]))
 
 
-def test_a_job_of_another_user_or_size_ends_it():
+def test_a_job_of_another_user_or_size_ends_it_or_may_come_between():
     assert files_of(make([0, 1, 2], [4] * 3, [7, 8, 7])) == [1, 2, 3]
-    assert files_of(make([0, 1, 2], [4, 2, 4], [7] * 3)) == [1, 2, 3]
-
-
-def test_or_may_come_between():
     trace = make([0, 10, 20, 30, 820, 840], [4, 4, 2, 4, 4, 2], [7, 8, 7, 7, 7, 7])
     assert files_of(trace) == [1, 2, 3, 4, 4, 5]
     assert files_of(trace, sharing="interleaved") == [1, 2, 3, 1, 1, 4]
     assert files_of(trace, sharing="interleaved", window=820) == [1, 2, 3, 1, 1, 3]
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 300), st.integers(1, 2), st.integers(-1, 2)),
-        min_size=1,
-        max_size=30,
-    )
-)
+job = st.tuples(st.integers(0, 300), st.integers(1, 2), st.integers(-1, 2))
+
+
+@given(st.lists(job, max_size=30))
 def test_interleaved_jobs_share_what_the_last_alike_has(jobs):
+    jobs = [*jobs, (1, 1, 0)]  # one states its user
     gaps, processors, user = zip(*jobs)
     submit = np.cumsum(gaps)
-    if max(user) < 0:
-        return
     last, files, known = {}, [], 0
     for job in zip(user, processors, submit.tolist()):
         *alike, now = job
@@ -77,32 +64,6 @@ def test_interleaved_jobs_share_what_the_last_alike_has(jobs):
     assert files_of(make(submit, processors, user), sharing="interleaved") == files
 
 
-def test_an_unknown_rule_is_refused():
-    with pytest.raises(InputError, match="sharing: 'x'; expected one of consecutive, interleaved"):
-        infer_files(make([0], [1], [1]), sharing="x")
-
-
-def test_unknown_users_share_nothing():
-    assert files_of(make([0, 1, 2, 3], [4] * 4, [-1, -1, 7, 7])) == [1, 2, 3, 3]
-    with pytest.raises(InputError, match="user: no job states its user"):
-        infer_files(make([0, 1], [4] * 2, [-1, -1]))
-
-
-def test_jobs_are_taken_in_the_order_of_submission():
-    assert files_of(make([900, 0, 850], [4] * 3, [7] * 3)) == [1, 2, 2]
-
-
-@pytest.mark.parametrize("options", [{"window": -1}, {"window": 0.5}, {"per_processor": 0}])
-def test_wrong_numbers_are_refused(options):
-    with pytest.raises(InputError, match="expected a whole number from"):
-        infer_files(make([0], [1], [1]), **options)
-
-
-def test_files_too_large_to_count_are_refused():
-    with pytest.raises(InputError, match=r"more than 2\^53 MB"):
-        infer_files(make([0], [2], [1]), per_processor=2**53)
-
-
 def test_the_files_of_the_authors(shared):
     """Their numbers, job by job, and not those of chains with other jobs in between."""
     trace = read_trace(shared(REAL))
@@ -112,24 +73,16 @@ def test_the_files_of_the_authors(shared):
 
 
 def test_large_jobs_become_pieces():
-    trace = make([0, 0, 5], [45, 20, 60], [1, 2, 3], requested_processors=np.array([50, 20, -1]))
+    trace = make([0, 0, 5], [45, 20, 60], [1, 2, 3], requested_processors=np.array([50, 30, -1]))
     split = split_jobs(trace, 20)
     assert (split.jobs, split.pieces) == (2, 6)
     assert split.trace.job_id.tolist() == [10, 11, 12, 20, 30, 31, 32]
     assert split.trace.processors.tolist() == [20, 20, 5, 20, 20, 20, 20]
-    assert split.trace.requested_processors.tolist() == [20, 20, 5, 20, -1, -1, -1]
+    assert split.trace.requested_processors.tolist() == [20, 20, 5, 30, -1, -1, -1]
     assert split.trace.user.tolist() == [1, 1, 1, 2, 3, 3, 3]
     assert files_of(split.trace) == [1, 1, 2, 3, 4, 4, 4]
-
-
-def test_nothing_changes_where_nothing_is_split():
-    trace = infer_files(make([0, 1], [3, 20], [1, 2]))
-    split = split_jobs(trace, 20)
-    assert split.trace is trace
-    assert (split.jobs, split.pieces) == (0, 0)
-
-
-def test_more_than_ten_pieces_take_two_digits():
+    assert split_jobs(split.trace, 20).trace is split.trace
+    # more than ten pieces take two digits
     trace = make([0, 1, 2], [11, 10, 1], [1] * 3, preceding_job=np.array([-1, 1, 2]))
     assert split_jobs(trace, 1).trace.job_id.tolist()[9:13] == [109, 110, 200, 201]
     pieces = split_jobs(trace.select(slice(1, None)), 1).trace
@@ -154,26 +107,27 @@ def test_pieces_do_the_work_of_their_job_in_its_place(jobs, cores):
     assert np.bincount(origin, pieces.processors)[1:].tolist() == list(processors)
 
 
-@pytest.mark.parametrize("cores", [0, -1, 2.0])
-def test_wrong_cores_are_refused(cores):
-    with pytest.raises(InputError, match=r"cores: .*; expected a whole number from 1"):
-        split_jobs(make([0], [1], [1]), cores)
-
-
-def test_too_many_pieces_are_refused():
-    with pytest.raises(InputError, match="more than 100,000,000 pieces"):
-        split_jobs(make([0], [10**9], [1]), 1)
-    with pytest.raises(InputError, match="too large to be extended"):
-        split_jobs(make([0], [2], [1], job_id=np.array([2**53])), 1)
-
-
-def test_jobs_amid_the_trace_are_evaluated():
+def test_jobs_amid_the_trace_are_evaluated_and_those_at_the_start_keep_their_category():
     trace = make([0, 10, 20, 30], [1] * 4, [1] * 4)
     assert evaluate(trace, 10, 30).annotations["category"].tolist() == [0, 1, 1, 2]
     with pytest.raises(InputError, match="evaluate: no job is submitted from 31 s to 40 s"):
         evaluate(trace, 31, 40)
+    trace = trace.annotated(category=np.array([-2, -1, 0, 0]))
+    assert evaluate(trace, 0, 30).annotations["category"].tolist() == [-2, -1, 1, 2]
 
 
-def test_jobs_at_the_start_keep_their_category():
-    trace = make([0, 10, 20], [1] * 3, [1] * 3).annotated(category=np.array([-2, -1, 0]))
-    assert evaluate(trace, 0, 30).annotations["category"].tolist() == [-2, -1, 1]
+@pytest.mark.parametrize(
+    ("change", "arguments", "said"),
+    [
+        (infer_files, {"sharing": "x"}, "sharing: 'x'; expected one of consecutive, interleaved"),
+        (infer_files, {"window": 0.5}, "window: 0.5; expected a whole number from"),
+        (infer_files, {"per_processor": 2**53}, r"more than 2\^53 MB"),
+        (split_jobs, {"cores": 2.0}, "cores: 2.0; expected a whole number from 1"),
+        (split_jobs, {"cores": 1}, "more than 100,000,000 pieces"),
+        (split_jobs, {"cores": 10**8}, "too large to be extended"),
+    ],
+)
+def test_what_cannot_be_inferred_or_split_is_refused(change, arguments, said):
+    trace = make([0], [10**9], [1]).changed(job_id=np.array([2**53]))
+    with pytest.raises(InputError, match=said):
+        change(trace, **arguments)

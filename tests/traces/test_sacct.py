@@ -1,11 +1,10 @@
 import gzip
 import json
+import math
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from optsched.cli import run as command
 from optsched.errors import InputError
@@ -26,107 +25,72 @@ def number(value, version):
     """A number as a version of the data parser writes it."""
     if version == 38:
         return value
-    if value is None:
-        return {"set": False, "infinite": False, "number": 0}
-    return {
-        "set": True,
-        "infinite": value == float("inf"),
-        "number": 0 if value == float("inf") else value,
-    }
+    amount = 0 if value in (None, math.inf) else value
+    return {"set": value is not None, "infinite": value == math.inf, "number": amount}
 
 
 def record(version=42, **changed):
     """A job of 4 cores that waited 5 s and ran 60 s, or as `changed` says."""
-    job = {
-        "job_id": 7,
-        "submit": START,
-        "eligible": START,
-        "start": START + 5,
-        "end": START + 65,
-        "elapsed": 60,
-        "suspended": 0,
-        "limit": 30,
-        "cores": 4,
-        "got": 4,
-        "state": "COMPLETED",
-    } | changed
-    resources = [
-        {"type": kind, "name": name, "id": 1, "count": count}
-        for kind, name, count in (
-            ("cpu", "", job["cores"]),
-            ("energy", "", -2),
-            *job.get("asked", [("node", "", 1)]),
-        )
-    ]
-    got = [{"type": "cpu", "name": None, "id": 1, "count": job["got"]}] if job["got"] else []
-    written = {
+    job = {"job_id": 7, "limit": 30, "cores": 4, "got": 4, "state": "COMPLETED", "steps": 0}
+    job |= {"cluster": "scout", "array": {}, "het": 0, "asked": [("node", "", 1)], "memory": 0}
+    time = {"submit": START, "eligible": START, "start": START + 5, "end": START + 65}
+    job |= time | {"elapsed": 60, "suspended": 0} | changed
+    asked = [("cpu", "", job["cores"]), ("energy", "", -2), *job["asked"]]
+    got = [("cpu", None, job["got"])] if job["got"] else []
+    requested, allocated = (
+        [{"type": kind, "name": name, "id": 1, "count": count} for kind, name, count in resources]
+        for resources in (asked, got)
+    )
+    time = {name: job[name] for name in ("eligible", "start", "end", "elapsed", "suspended")}
+    limit = number(job["limit"], version)
+    array = {"job_id": 0, "task_id": number(None, version), "task": None}
+    required = {"memory": job["memory"]}
+    if version != 38:
+        names = "memory_per_cpu", "memory_per_node"
+        required = {name: number(job.get(name), version) for name in names}
+    return {
         "job_id": job["job_id"],
-        "array": {"job_id": 0, "task_id": number(None, version), "task": None}
-        | job.get("array", {}),
-        "cluster": job.get("cluster", "scout"),
-        "time": {
-            "submission": job["submit"],
-            **{name: job[name] for name in ("eligible", "start", "end", "elapsed", "suspended")},
-            "limit": number(job["limit"], version),
-        },
-        "required": {"CPUs": job["cores"]},
+        "array": array | job["array"],
+        "cluster": job["cluster"],
+        "time": time | {"submission": job["submit"], "limit": limit},
+        "required": required | {"CPUs": job["cores"]},
         "state": {"current": job["state"] if version == 38 else [job["state"]], "reason": "None"},
-        "steps": [{}] * job.get("steps", 0),
-        "tres": {"allocated": got, "requested": resources},
+        "steps": [{}] * job["steps"],
+        "tres": {"allocated": allocated, "requested": requested},
         "reservation": {"id": 0, "name": 0 if version == 38 else ""},
-        "het": {"job_id": job.get("het", 0)},
-    }
-    if version == 38:
-        written["required"]["memory"] = job.get("memory", 0)
-    else:
-        for name in ("memory_per_cpu", "memory_per_node"):
-            written["required"][name] = number(job.get(name), version)
-    return written | job.get("more", {})
+        "het": {"job_id": job["het"]},
+    } | job.get("more", {})
 
 
-def dump(*records, version=42, meta=None):
+def dump(*records, version=42):
     plugin = {"data_parser": f"data_parser/v0.0.{version}"}
     if version == 38:
         plugin = {"type": "openapi/dbv0.0.38"}
-    return {"jobs": [*records], "meta": {"plugin": plugin} if meta is None else meta}
+    return {"jobs": [*records], "meta": {"plugin": plugin}}
 
 
-def of_json(tmp_path, *records, version=42, **more):
+def of_json(tmp_path, *records, version=42):
     path = tmp_path / "t.json"
-    path.write_text(json.dumps(dump(*records, version=version, **more)))
+    path.write_text(json.dumps(dump(*records, version=version)))
     return read_trace(path, clean=False)
+
+
+def text_of(tmp_path, *lines):
+    path = tmp_path / "t.sacct"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
 
 
 def of_text(tmp_path, *lines, names=NAMES):
-    path = tmp_path / "t.sacct"
-    path.write_text("".join(f"{line}\n" for line in (names, *lines)))
-    return read_trace(path, clean=False)
+    return read_trace(text_of(tmp_path, names, *lines), clean=False)
 
 
 def line(job="7", raw=None, submit=START, **changed):
-    fields = {
-        "JobIDRaw": job if raw is None else raw,
-        "JobID": job,
-        "Submit": submit,
-        "Eligible": submit,
-        "Start": submit + 5 if isinstance(submit, int) else submit,
-        "End": submit + 65 if isinstance(submit, int) else submit,
-        "ReqCPUS": 4,
-        "AllocCPUS": 4,
-        "ReqTRES": "cpu=4,node=1",
-        "TimelimitRaw": 30,
-        "State": "COMPLETED",
-    } | changed
+    start, end = (submit + 5, submit + 65) if isinstance(submit, int) else (submit, submit)
+    fields = {"JobIDRaw": job if raw is None else raw, "JobID": job, "ReqCPUS": 4, "AllocCPUS": 4}
+    fields |= {"Submit": submit, "Eligible": submit, "Start": start, "End": end}
+    fields |= {"State": "COMPLETED", "ReqTRES": "cpu=4,node=1", "TimelimitRaw": 30} | changed
     return "|".join(str(fields[name]) for name in NAMES.split("|"))
-
-
-def refusal(path):
-    with pytest.raises(InputError) as caught:
-        read_trace(path, clean=False)
-    message = str(caught.value)
-    assert message.startswith(str(path))
-    assert "\n" not in message
-    return message.removeprefix(str(path))
 
 
 def same(one, other, but=()):
@@ -158,12 +122,11 @@ def test_json_and_text_of_the_same_jobs_are_the_same_trace(shared, version):
         "records of several waiting tasks of an array, each one job here",
     ):
         assert counted[0][what] == counted[1][what] > 0
-    total = [
-        trace.annotations["memory_per_core"].clip(min=0) * trace.requested_processors
-        + trace.annotations.get("memory_per_node", np.full(len(trace), -1)).clip(min=0)
-        * trace.annotations["nodes"]
-        for trace in (of_records, of_lines)
-    ]
+    total = []
+    for trace in (of_records, of_lines):
+        asked = {"memory_per_node": np.full(len(trace), -1)} | trace.annotations
+        of_cores = asked["memory_per_core"].clip(min=0) * trace.requested_processors
+        total.append(of_cores + asked["memory_per_node"].clip(min=0) * asked["nodes"])
     assert (total[0] == total[1]).mean() > 0.9  # Slurm states other totals with --mem-per-gpu
 
 
@@ -174,7 +137,7 @@ def test_states_of_a_capture_decide_on_what_is_known(shared, version):
     trace = read_sacct_json(path)
     assert trace.job_id.tolist() == [one["job_id"] for one in records]
     state = trace.texts["state"]
-    ran = np.isin(state, ("COMPLETED",)) | ((state == "FAILED") & (trace.processors > 0))
+    ran = (state == "COMPLETED") | ((state == "FAILED") & (trace.processors > 0))
     assert ((trace.runtime >= 0) == ran).all()
     assert ((trace.wait >= 0) == (ran | (state == "RUNNING"))).all()
     assert (trace.status[state == "COMPLETED"] == 1).all()
@@ -208,47 +171,23 @@ def test_a_capture_is_converted_and_simulated(shared, tmp_path, capsys):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_record_becomes_a_job(tmp_path, version):
     asked = [("mem", "", 8000), ("node", "", 2), ("gres", "gpu", 2), ("gres", "gpu:a100", 2)]
-    more = {
-        "user": "anna",
-        "account": "ai",
-        "qos": "high",
-        "partition": "debug,batch",
-        "name": "x|y",
-        "constraints": "ib&skylake",
-        "nodes": "c[01-02]",
-        "licenses": "matlab:4",
-        "priority": number(508, version),
-    }
-    trace = of_json(
-        tmp_path,
-        record(version, asked=asked, more=more, memory=2000, memory_per_cpu=2000),
-        record(version, job_id=9, submit=START + 100, start=START + 100, end=START + 110),
-        version=version,
-    )
-    assert trace.job_id.tolist() == [7, 9]
-    assert trace.submit.tolist() == [0, 100]
-    assert trace.wait.tolist() == [5, 0]
-    assert trace.runtime.tolist() == [60, 60]  # elapsed, as Slurm states it
-    assert trace.requested_time.tolist() == [1800, 1800]
-    assert trace.processors.tolist() == trace.requested_processors.tolist() == [4, 4]
-    assert trace.header.unix_start_time == START
-    assert {name: column[0] for name, column in trace.texts.items()} == {
-        "user_name": "anna",
-        "account": "ai",
-        "qos": "high",
-        "partition_name": "debug,batch",
-        "job_name": "x|y",
-        "gpu_type": "a100",
-        "features": "ib&skylake",
-        "licences": "matlab:4",
-        "state": "COMPLETED",
-        "node_list": "c[01-02]",
-    }
-    assert trace.annotations["memory_per_core"].tolist() == [2000, -1]
-    assert trace.annotations["nodes"].tolist() == [2, 1]
-    assert trace.annotations["gpus"].tolist() == [2, 0]
-    assert trace.annotations["priority"].tolist() == [508, -1]
+    more = {"user": "anna", "account": "ai", "qos": "high", "partition": "debug,batch"}
+    more |= {"name": "x|y", "constraints": "ib&skylake", "nodes": "c[01-02]"}
+    more |= {"licenses": "matlab:4", "priority": number(508, version)}
+    one = record(version, asked=asked, more=more, memory=2000, memory_per_cpu=2000)
+    other = record(version, job_id=9, submit=START + 100, start=START + 100, end=START + 110)
+    trace = of_json(tmp_path, one, other, version=version)
+    numbers = {"job_id": [7, 9], "submit": [0, 100], "wait": [5, 0]}
+    numbers |= {"runtime": [60, 60], "requested_time": [1800] * 2}  # elapsed, as Slurm states it
+    numbers |= {"processors": [4, 4], "requested_processors": [4, 4], "nodes": [2, 1]}
+    numbers |= {"memory_per_core": [2000, -1], "gpus": [2, 0], "priority": [508, -1]}
+    assert {name: trace.frame[name].tolist() for name in numbers} == numbers
     assert "memory_per_node" not in trace.annotations
+    assert trace.header.unix_start_time == START
+    texts = {"user_name": "anna", "account": "ai", "qos": "high", "partition_name": "debug,batch"}
+    texts |= {"job_name": "x|y", "gpu_type": "a100", "features": "ib&skylake"}
+    texts |= {"licences": "matlab:4", "state": "COMPLETED", "node_list": "c[01-02]"}
+    assert {name: column[0] for name, column in trace.texts.items()} == texts
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -257,14 +196,13 @@ def test_a_record_becomes_a_job(tmp_path, version):
     [
         ({"start": 0, "end": 0, **NOTHING, "state": "PENDING"}, -1, -1, "jobs that had not st"),
         ({"start": None, **NOTHING, "state": "DEADLINE"}, -1, -1, "jobs that ended with"),
-        ({"start": 4294967294, **NOTHING, "state": "FAILED"}, -1, -1, "jobs that ended with"),
         ({"start": START + 65, **NOTHING, "state": "CANCELLED"}, -1, -1, "jobs that ended with"),
         ({"end": 0, "elapsed": 12, "state": "RUNNING"}, 5, -1, "jobs that had not ended"),
         ({"elapsed": 50, "suspended": 10}, 5, 50, "jobs that were suspended"),
         ({"elapsed": None, "suspended": 10}, 5, 50, "jobs that were suspended"),
         ({"elapsed": None, "end": START + 4}, 5, -1, "jobs that ended before they started"),
         ({"start": START - 9}, -1, 60, "jobs that started before they were submitted"),
-        ({"limit": float("inf")}, 5, 60, "jobs without a limit of their own"),
+        ({"limit": math.inf}, 5, 60, "jobs without a limit of their own"),
         ({"steps": 3}, 5, 60, "steps of jobs"),
         ({"het": 7}, 5, 60, "parts of heterogeneous jobs"),
         ({"array": {"job_id": 7, "task": "0xFF"}}, 5, 60, "records of several waiting tasks"),
@@ -274,9 +212,8 @@ def test_a_record_becomes_a_job(tmp_path, version):
 def test_what_is_unknown_is_counted(tmp_path, version, changed, wait, runtime, counted):
     if version == 38 and changed.get("limit"):
         changed = {"limit": 4294967295}
-    trace = of_json(
-        tmp_path, record(version, **changed), record(version, job_id=8), version=version
-    )
+    records = record(version, **changed), record(version, job_id=8)
+    trace = of_json(tmp_path, *records, version=version)
     assert (trace.wait[0], trace.runtime[0]) == (wait, runtime)
     assert (trace.wait[1], trace.runtime[1]) == (5, 60)
     found = {what: count for what, count in trace.oddities.items() if what.startswith(counted)}
@@ -287,13 +224,8 @@ def test_what_is_unknown_is_counted(tmp_path, version, changed, wait, runtime, c
 
 def test_runs_of_a_requeued_job_are_jobs_and_later_records_replace_earlier(tmp_path):
     again = {"submit": START + 70, "eligible": START + 70, "start": START + 80}
-    trace = of_json(
-        tmp_path,
-        record(state="NODE_FAIL"),
-        record(**again, end=0, state="RUNNING"),
-        record(**again, end=START + 140),
-        record(job_id=8),
-    )
+    records = record(**again, end=0, state="RUNNING"), record(**again, end=START + 140)
+    trace = of_json(tmp_path, record(state="NODE_FAIL"), *records, record(job_id=8))
     assert trace.job_id.tolist() == [7, 7, 8]
     assert trace.submit.tolist() == [0, 70, 0]
     assert trace.status.tolist() == [0, 1, 1]
@@ -317,33 +249,23 @@ def test_memory_of_version_38_is_told_by_its_total(tmp_path):
     assert trace.oddities == {what: 2}
 
 
-def test_all_memory_of_a_node_is_not_taken_for_none(tmp_path):
-    trace = of_json(tmp_path, record(memory_per_node=0), record(job_id=8, memory_per_node=9))
-    assert trace.annotations["memory_per_node"].tolist() == [-1, 9]
-
-
-def test_exclusive_is_what_version_45_says(tmp_path):
-    words = ("NODE", "NO", "USER", "")
-    records = [
-        record(45, job_id=7 + place, more={"exclusive": word}) for place, word in enumerate(words)
-    ]
-    trace = of_json(tmp_path, *records, version=45)
-    assert trace.annotations["exclusive"].tolist() == [1, 0, 0, -1]
-
-
-def test_a_task_of_an_array_knows_its_array(tmp_path):
-    trace = of_json(
-        tmp_path, record(array={"job_id": 3, "task_id": number(0, 42)}), record(job_id=8)
-    )
-    assert trace.annotations["array_job"].tolist() == [3, -1]
-    assert trace.annotations["array_task"].tolist() == [0, -1]
+def test_words_of_one_record_are_columns_of_all(tmp_path):
+    whole = record(memory_per_node=0)  # all memory of a node, which is not none
+    task = record(job_id=8, memory_per_node=9, array={"job_id": 3, "task_id": number(0, 42)})
+    words = enumerate(("NODE", "NO", "USER", ""), 9)
+    others = [record(45, job_id=job, more={"exclusive": word}) for job, word in words]
+    found = of_json(tmp_path, whole, task, *others, version=45).annotations
+    assert found["memory_per_node"].tolist() == [-1, 9, -1, -1, -1, -1]
+    assert found["exclusive"].tolist() == [-1, -1, 1, 0, 0, -1]
+    assert found["array_job"].tolist() == [-1, 3, -1, -1, -1, -1]
+    assert found["array_task"].tolist() == [-1, 0, -1, -1, -1, -1]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (dump(record(), version=46), ", meta.plugin: data parser data_parser/v0.0.46; expect"),
-        (dump(record(), meta={}), ", meta.plugin: data parser none; expected v0.0.38 to v0.0.45"),
+        (dump(record()) | {"meta": {}}, ", meta.plugin: data parser none; expected v0.0.38"),
         (dump(record(more={"job_id": "x"})), ", job_id: record 1 (x): 'x'; expected a"),
         (dump(), ": no jobs; expected a record of each"),
         (dump({"job_id": 4, "job_state": ["PENDING"]}), ": jobs of squeue --json; expected those"),
@@ -351,39 +273,28 @@ def test_a_task_of_an_array_knows_its_array(tmp_path):
         (dump(record(start="now")), ", time.start: record 1 (7): 'now'; expected a number from 0"),
         (dump(record(limit=-1)), ", time.limit: record 1 (7): {'set': True, 'infinite': False,"),
         (dump(record(more={"tres": {"requested": [3]}})), ", tres.requested: record 1 (7): [3]"),
-        (dump(record(asked=[("mem", "", 2**60)])), ", tres.requested: record 1 (7): "),
-        (dump(record(more={"steps": 3})), ", steps: record 1 (7): 3; expected a list"),
-        (dump(record(more={"user": 3})), ", user: record 1 (7): 3; expected a text"),
         (dump(record(), record(cluster="b")), ": jobs of clusters b, scout; expected those of one"),
         ({"jobs": [{"job_id": 3}]}, ", meta: no version of a data parser; expected what"),
     ],
 )  # fmt: skip
-def test_a_mistake_names_the_record_and_the_field(tmp_path, content, message):
+def test_a_mistake_names_the_record_and_the_field(tmp_path, refusal, content, message):
     path = tmp_path / "t.json"
     path.write_text(json.dumps(content))
     assert refusal(path).startswith(message)
 
 
-def test_records_without_a_number_are_left_out_and_counted(tmp_path):
+def test_what_is_no_record_of_a_job_is_left_out_and_counted(tmp_path):
     without = [record(more={"job_id": job}) for job in (0, None, number(None, 42))]
     without.append({name: value for name, value in record().items() if name != "job_id"})
-    trace = of_json(tmp_path, record(), *without, record(job_id=8))
+    unsubmitted = record(job_id=8, submit=None)
+    content = dump(record(), *without, unsubmitted)
+    content["errors"] = [{"description": "one is missing"}]
+    (tmp_path / "t.json").write_text(json.dumps(content))
+    trace = read_sacct_json(tmp_path / "t.json")
     assert trace.job_id.tolist() == [7, 8]
-    assert trace.oddities["records without the number of a job, left out"] == 4
-
-
-def test_a_record_without_a_submission_is_dropped_by_cleaning(tmp_path):
-    incomplete = record(job_id=8)
-    incomplete["time"]["submission"] = None
-    trace = of_json(tmp_path, record(), incomplete)
     assert clean(trace).cleaning.dropped_submit == 1
-
-
-def test_errors_of_slurm_beside_the_records_are_counted(tmp_path):
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps(dump(record()) | {"errors": [{"description": "one is missing"}]}))
-    told = "errors that Slurm reports beside the records (one is missing)"
-    assert read_sacct_json(path).oddities[told] == 1
+    assert trace.oddities["records without the number of a job, left out"] == 4
+    assert trace.oddities["errors that Slurm reports beside the records (one is missing)"] == 1
 
 
 # --- text, line by line
@@ -404,19 +315,12 @@ def test_lines_are_read_by_the_names_of_their_fields(tmp_path):
         "Partition_Limit|2026-01-31T08:00:15|14||00:00:00|",
         names=names,
     )
-    assert trace.job_id.tolist() == [12, 13, 14]
-    assert trace.submit.tolist() == [0, 5, 5]
-    assert trace.wait.tolist() == [30, -1, -1]
-    assert trace.runtime.tolist() == [3600, -1, -1]
-    assert trace.processors.tolist() == [16, 0, 0]
-    assert trace.requested_processors.tolist() == [8, 8, 8]
-    assert trace.requested_time.tolist() == [86_400, -1, -1]
-    assert trace.status.tolist() == [5, -1, 5]
-    assert trace.annotations["allocated_nodes"].tolist() == [2, -1, -1]
-    assert trace.annotations["memory_per_core"].tolist() == [4096, 125, 125]
-    assert trace.annotations["gpus"].tolist() == [2, 0, 0]
-    assert trace.texts["gpu_type"].tolist() == ["h100", "", ""]
-    assert trace.texts["user_name"].tolist() == ["anna", "", ""]
+    columns = {"job_id": [12, 13, 14], "submit": [0, 5, 5], "wait": [30, -1, -1]}
+    columns |= {"runtime": [3600, -1, -1], "processors": [16, 0, 0], "status": [5, -1, 5]}
+    columns |= {"requested_processors": [8] * 3, "requested_time": [86_400, -1, -1]}
+    columns |= {"allocated_nodes": [2, -1, -1], "memory_per_core": [4096, 125, 125]}
+    columns |= {"gpus": [2, 0, 0], "gpu_type": ["h100", "", ""], "user_name": ["anna", "", ""]}
+    assert {name: trace.frame[name].tolist() for name in columns} == columns
     eight = int(datetime(2026, 1, 31, 8, tzinfo=UTC).timestamp())
     assert trace.header.unix_start_time == eight
     assert trace.oddities == {
@@ -430,13 +334,10 @@ def test_lines_are_read_by_the_names_of_their_fields(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    "time", ["2026-01-31T09:00:00+01:00", "2026-01-31T08:00:00Z", "1769846400"]
-)
-def test_times_with_a_zone_or_in_seconds_are_exact(tmp_path, time):
-    trace = of_text(tmp_path, line(submit=time))
-    assert trace.header.unix_start_time == 1_769_846_400
-    assert not trace.oddities
+def test_times_with_a_zone_or_in_seconds_are_exact(tmp_path):
+    for time in ("2026-01-31T09:00:00+01:00", "2026-01-31T08:00:00Z", "1769846400"):
+        trace = of_text(tmp_path, line(submit=time))
+        assert (trace.header.unix_start_time, trace.oddities) == (1_769_846_400, {})
 
 
 def test_elapsed_counts_where_the_clock_was_put_back(tmp_path):
@@ -448,7 +349,7 @@ def test_elapsed_counts_where_the_clock_was_put_back(tmp_path):
     assert unknown.oddities["jobs that ended before they started, whose run time is unknown"] == 1
 
 
-def test_tasks_and_parts_have_numbers_of_their_own(tmp_path):
+def test_tasks_and_parts_have_numbers_of_their_own_or_keep_their_ids_as_labels(tmp_path):
     rows = [line("26_3", "40"), line("26_[4-9%2]", "26"), line("50+0", "50"), line("50+1", "51")]
     trace = of_text(tmp_path, *rows)
     assert trace.label is None
@@ -457,9 +358,6 @@ def test_tasks_and_parts_have_numbers_of_their_own(tmp_path):
     assert trace.annotations["array_task"].tolist() == [3, -1, -1, -1]
     assert trace.oddities["records of several waiting tasks of an array, each one job here"] == 1
     assert trace.oddities["parts of heterogeneous jobs, each one job here"] == 2
-
-
-def test_tasks_without_numbers_keep_their_ids_as_labels(tmp_path):
     names = "JobID|Submit|Start|End|ReqCPUS"
     trace = of_text(tmp_path, "26_3|1|2|3|1", "26_4|1|2|3|1", "30|1|2|3|1", names=names)
     assert trace.job_id.tolist() == [1, 2, 3]
@@ -468,36 +366,33 @@ def test_tasks_without_numbers_keep_their_ids_as_labels(tmp_path):
     assert trace.oddities["jobs numbered in the order of the file, ids kept as labels"] == 3
 
 
-def test_fields_that_are_not_read_are_named(tmp_path):
-    trace = of_text(tmp_path, line() + "|0.00M|x", names=NAMES + "|ReqNodes|Flags")
-    assert trace.oddities == {"fields that are not read (ReqNodes, Flags)": 2}
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
         (["JobID|Submit|Start|ReqCPUS"], ", line 1: no field End; expected what sacct -P -o"),
+        (["User|Submit|Start|End|AllocCPUS"], ", line 1: no field JobID or JobIDRaw; expected"),
         (["JobID|Submit|Start|End"], ", line 1: no field AllocCPUS or NCPUS or AllocTRES"),
         ([NAMES + "|State", line() + "|x"], ", line 1, State: more than one field with this name"),
         ([NAMES], ": no jobs; expected a record of each"),
-        ([NAMES, line(), line("8") + "|x"], ", line 3: 12 fields; expected 11, as in line 1"),
         ([NAMES, line(), "8|9"], ", line 3: 2 fields; expected 11, as in line 1; perhaps a val"),
         ([NAMES, line(), line("7.0"), line(Start="soon")], ", line 4, Start: 'soon'; expected"),
-        ([NAMES, line(AllocCPUS="-4")], ", line 2, AllocCPUS: '-4'; expected a whole number"),
         ([NAMES, line(ReqTRES="cpu=x")], ", line 2, ReqTRES: 'cpu=x'; expected names and amounts"),
-        ([NAMES, line(TimelimitRaw="soon")], ", line 2, TimelimitRaw: 'soon'; expected a time"),
         ([NAMES, line("7", "x7")], ", line 2, JobIDRaw: 'x7'; expected a whole number from 0"),
         ([NAMES, line("x7", "7")], ", line 2, JobID: 'x7'; expected a job such as 26, 26_3"),
         ([NAMES, line(ReqTRES="mem=999999999999999P")], ", line 2, ReqTRES: 'mem=999999999999"),
+        ([NAMES.replace("|", "|||"), "7||||8"],
+         ", line 2: '||||'; expected the delimiter '|||', once or several times"),
+        ([NAMES.replace("|", "|||"), "7|||8\x1f"], ": holds the control character 31"),
+        (["JobID|" + "|".join(f"k{k}" for k in range(200_000)), "1|x"], ", line 1: is too long"),
     ],
 )  # fmt: skip
-def test_a_mistake_names_the_line_and_the_field(tmp_path, lines, message):
-    path = tmp_path / "t.sacct"
-    path.write_text("".join(f"{one}\n" for one in lines))
-    assert refusal(path).startswith(message)
+def test_a_mistake_names_the_line_and_the_field(tmp_path, refusal, lines, message):
+    assert refusal(text_of(tmp_path, *lines)).startswith(message)
 
 
-def test_lines_without_a_number_are_left_out_and_counted(tmp_path):
+def test_lines_without_a_number_and_fields_that_are_not_read_are_counted(tmp_path):
+    trace = of_text(tmp_path, line() + "|0.00M|x", names=NAMES + "|ReqNodes|Flags")
+    assert trace.oddities == {"fields that are not read (ReqNodes, Flags)": 2}
     long = "9" * 20  # which no job has
     rows = line("", "8"), line("0", "0"), line("9", ""), line(long, long), line("10")
     trace = of_text(tmp_path, line(), *rows)
@@ -512,22 +407,6 @@ def test_names_may_be_in_small_letters_or_have_a_width(tmp_path, change):
     usual = of_text(tmp_path, line(), NAMES, line("8"))
     same(trace, usual)
     assert trace.oddities == usual.oddities
-
-
-def test_what_lacks_the_job_is_said(tmp_path):
-    path = tmp_path / "t.txt"
-    path.write_text("User|Submit|Start|End|AllocCPUS\nann|1|2|3|4\n")
-    assert "line 1: no field JobID or JobIDRaw; expected" in refusal(path)
-
-
-@pytest.mark.parametrize(
-    ("row", "told"),
-    [("7||||8", "line 2: '||||'; expected the delimiter '|||', once or several times"),
-     ("7|||8\x1f", "holds the control character 31")],
-)  # fmt: skip
-def test_an_unclear_delimiter_of_several_signs_is_refused(tmp_path, row, told):
-    (tmp_path / "t.sacct").write_text(f"{NAMES.replace('|', '|||')}\n{row}\n")
-    assert told in refusal(tmp_path / "t.sacct")
 
 
 @pytest.mark.parametrize("separator", ["\t", ";", "^", "^|^", "|||", ";;"])
@@ -551,64 +430,13 @@ def test_a_job_without_nodes_has_not_started(tmp_path):
     assert "memory_per_core" not in trace.annotations
 
 
-@pytest.mark.parametrize("text", [b"7|\xff", line().encode().replace(b"COMPL", b"\xff")])
-def test_what_is_not_text_is_refused(tmp_path, text):
-    path = tmp_path / "t.sacct"
-    path.write_bytes(NAMES.encode() + b"\n" + text + b"\n")
+def test_what_is_not_text_is_refused(tmp_path, refusal):
+    path = text_of(tmp_path, NAMES, line())
+    path.write_bytes(path.read_bytes().replace(b"COMPL", b"\xff"))
     assert refusal(path) == ", line 2: not UTF-8; expected what sacct -P writes"
 
 
 # --- both
-
-
-@st.composite
-def jobs(draw):
-    """What happened to some jobs, as a simple table."""
-    found = []
-    for job_id in draw(st.lists(st.integers(1, 99), unique=True, min_size=1, max_size=8)):
-        submit = START + draw(st.integers(0, 1000))
-        wait = draw(st.none() | st.integers(0, 500))
-        run = None if wait is None else draw(st.none() | st.integers(0, 500))
-        found.append(
-            (job_id, submit, wait, run, draw(st.integers(1, 64)), draw(st.integers(1, 99)))
-        )
-    return found
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-@given(jobs())
-def test_both_forms_give_what_happened(tmp_path, table):
-    origin = min(submit for _, submit, *_ in table)
-    expected = {
-        "job_id": [job for job, *_ in table],
-        "submit": [submit - origin for _, submit, *_ in table],
-        "wait": [-1 if wait is None else wait for _, _, wait, *_ in table],
-        "runtime": [-1 if run is None else run for _, _, _, run, *_ in table],
-        "requested_processors": [cores for *_, cores, _ in table],
-        "requested_time": [60 * limit for *_, limit in table],
-    }
-    traces = []
-    for version in VERSIONS:
-        records = []
-        for job, submit, wait, run, cores, limit in table:
-            start = 0 if wait is None else submit + wait
-            got = 0 if wait is None else cores
-            times = {"start": start, "end": 0 if run is None else start + run, "elapsed": run or 0}
-            times |= {"submit": submit, "eligible": submit}
-            records.append(record(version, job_id=job, cores=cores, got=got, limit=limit, **times))
-        traces.append(of_json(tmp_path, *records, version=version))
-    lines = []
-    for job, submit, wait, run, cores, limit in table:
-        start = "Unknown" if wait is None else submit + wait
-        end = "Unknown" if run is None else submit + wait + run
-        times = {"Submit": submit, "Eligible": submit, "Start": start, "End": end}
-        sizes = {"ReqCPUS": cores, "AllocCPUS": 0 if wait is None else cores, "TimelimitRaw": limit}
-        lines.append(line(str(job), **times, **sizes))
-    traces.append(of_text(tmp_path, *lines))
-    for trace in traces:
-        for name, column in expected.items():
-            assert getattr(trace, name).tolist() == column, name
-        same(trace, traces[0])
 
 
 def test_the_forms_are_told_from_each_other_and_from_batsim(tmp_path):
@@ -621,28 +449,14 @@ def test_the_forms_are_told_from_each_other_and_from_batsim(tmp_path):
         for file in ("a.json", "a.sacct", "a.txt", "a"):
             (tmp_path / file).write_text(content)
             assert format_of(tmp_path / file) is readers[name]
-
-
-def test_a_trace_is_not_written_as_sacct(tmp_path):
-    trace = of_json(tmp_path, record())
     with pytest.raises(InputError, match="unknown suffix"):
-        write_trace(trace, tmp_path / "a.sacct")
+        write_trace(of_json(tmp_path, record()), tmp_path / "a.sacct")
 
 
 def test_jobs_that_ask_shares_of_gpus_are_counted(tmp_path):
     asked = ["cpu=1,gres/shard=3", "cpu=1,gres/mps:a100=50", "cpu=1,gres/gpu=1"]
     rows = [f"{number}|1|2|3|{each}" for number, each in enumerate(asked, 1)]
     lines = of_text(tmp_path, *rows, names="JobID|Submit|Start|End|ReqTRES")
+    records = of_json(tmp_path, record(asked=[("gres", "shard", 3)]), record(job_id=8))
     what = "jobs that ask for shares of GPUs (mps, shard), which are not read"
-    assert lines.oddities[what] == 2
-    records = of_json(
-        tmp_path, record(asked=[("gres", "shard", 3)]), record(job_id=8, asked=[("gres", "gpu", 1)])
-    )
-    assert records.oddities[what] == 1
-
-
-def test_a_first_line_of_any_length_is_not_taken_for_names(tmp_path):
-    path = tmp_path / "a.sacct"
-    path.write_text("JobID|" + "|".join(f"k{k}" for k in range(200_000)) + "\n1|x\n")
-    with pytest.raises(InputError, match=r"a\.sacct, line 1: is too long"):
-        read_sacct_text(path)
+    assert (lines.oddities[what], records.oddities[what]) == (2, 1)

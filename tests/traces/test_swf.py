@@ -15,7 +15,7 @@ from optsched.text_files import LONGEST_LINE
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.swf import FIELDS, StandardWorkloadFormat, read_swf
-from optsched.traces.trace import COLUMNS, Header, Trace
+from optsched.traces.trace import COLUMNS, Header
 
 NO_LIMIT = np.iinfo(np.int64).min
 
@@ -28,17 +28,13 @@ def write(tmp_path, text, name="a.swf"):
 
 def test_a_small_trace_is_read_as_it_stands(small_swf):
     trace = read_swf(small_swf)
-    assert trace.name == "small"
-    assert trace.path == small_swf
+    assert (trace.name, trace.path, trace.cleaning) == ("small", small_swf, None)
     assert trace.job_id.tolist() == [1, 2, 3, 5, 4, 6, 7, 8]
     assert trace.runtime.tolist() == [100, 0, 50, 60, 70, -1, 10, 10]
     assert trace.runtime.dtype == np.int64
     assert trace.average_cpu_time.tolist() == [90.5, -1, -1, -1, -1, -1, -1, -1]
-    assert trace.user.tolist() == [7, 7, 8, 8, 9, 9, 9, 9]
-    assert trace.cleaning is None
-    assert trace.header.max_procs == 32
-    assert trace.header.max_nodes == 16
-    assert trace.header.unix_start_time == 100
+    head = trace.header
+    assert (head.max_procs, head.max_nodes, head.unix_start_time) == (32, 16, 100)
     assert trace.header.values("Note") == ["the first note, in two lines", "the second note"]
     assert trace.oddities == {
         "jobs submitted before the job above": 2,
@@ -46,35 +42,15 @@ def test_a_small_trace_is_read_as_it_stands(small_swf):
     }
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n \n\t\n", "\r\n\r\n", ""])
-def test_line_ends_and_trailing_blank_lines_do_not_matter(tmp_path, swf_line, end):
-    lines = ["; MaxProcs: 4", "", swf_line(1, c4=5), "  \t" + swf_line(2, c4=6).replace(" ", "\t")]
-    separator = "\r\n" if "\r" in end else "\n"
-    trace = read_swf(write(tmp_path, separator.join(lines) + end))
-    assert trace.runtime.tolist() == [5, 6]
-    assert trace.header.lines == (("MaxProcs", "4"),)
-
-
-def test_gzip_needs_no_suffix(tmp_path, small_swf):
-    packed = write(tmp_path, gzip.compress(small_swf.read_bytes()), "packed.swf")
-    assert read_swf(packed).frame.equals(read_swf(small_swf).frame)
-    assert read_swf(packed).sha256 != read_swf(small_swf).sha256
-
-
 def test_headers_in_latin_1_and_behind_a_byte_order_mark_are_read(tmp_path, swf_line):
-    latin = "; Acknowledge: Jos\xe9\n".encode("latin-1") + swf_line(1).encode()
-    assert read_swf(write(tmp_path, latin)).header.values("Acknowledge") == ["Jos\xe9"]
-    marked = b"\xef\xbb\xbf; MaxProcs: 4\n" + swf_line(1).encode()
-    assert read_swf(write(tmp_path, marked)).header.max_procs == 4
-    utf8 = "; Acknowledge: Jos\xe9\n" + swf_line(1)
-    assert read_swf(write(tmp_path, utf8)).header.values("Acknowledge") == ["Jos\xe9"]
+    text = "; Acknowledge: Jos\xe9\r\n" + swf_line(1)
+    for data in (text.encode("latin-1"), text.encode(), text.encode("utf-8-sig")):
+        assert read_swf(write(tmp_path, data)).header.values("Acknowledge") == ["Jos\xe9"]
 
 
 def test_odd_lines_are_read_and_counted(tmp_path, swf_line):
-    text = "\n".join(
-        [swf_line(1, c11=2), "; between", swf_line(1, c11=-9), ";", swf_line(2, c11=271), "; end"]
-    )
-    trace = read_swf(write(tmp_path, text))
+    jobs = swf_line(1, c11=2), swf_line(1, c11=-9), swf_line(2, c11=271)
+    trace = read_swf(write(tmp_path, "{}\n; between\n{}\n;\n{}\n; end".format(*jobs)))
     assert trace.status.tolist() == [2, -9, 271]
     assert trace.oddities == {
         "job numbers used before": 1,
@@ -84,101 +60,44 @@ def test_odd_lines_are_read_and_counted(tmp_path, swf_line):
     }
 
 
-def test_times_and_memory_may_have_decimals(tmp_path, swf_line):
-    words = "1 0.5 1. .25 4 142.00 3.14159 4 -1.0 2 1 -1 -1 -1 -1 -1 -1 9"
-    trace = read_swf(write(tmp_path, words + "\n" + swf_line(2, c9="7", c10="3")))
-    assert trace.submit.tolist() == [0.5, -1.0]
-    assert trace.wait.tolist() == [1.0, -1.0]
-    assert trace.runtime.tolist() == [0.25, -1.0]
-    assert trace.memory.tolist() == [3.14159, -1.0]
-    assert trace.requested_time.tolist() == [-1.0, 7.0]
-    assert trace.requested_memory.dtype == np.int64
-
-
-def test_numbers_beyond_the_digits_of_a_float_are_rounded_correctly(tmp_path, swf_line):
-    texts = [
-        "0.1234567890123456789",
-        "9007199254740991.75",
-        "12345678901.123456789",
-        "0." + "3" * 600,
-    ]
-    lines = [swf_line(number, c4=text) for number, text in enumerate(texts)]
-    trace = read_swf(write(tmp_path, "\n".join(lines)))
-    assert trace.runtime.tolist() == [float(text) for text in texts]
-
-
-def test_integers_are_exact_up_to_the_largest(tmp_path, swf_line):
-    largest = 2**63 - 1
-    trace = read_swf(write(tmp_path, swf_line(largest, c4=2**53, c11=-largest)))
-    assert (trace.job_id.tolist(), trace.runtime.tolist()) == ([largest], [2**53])
-    assert trace.status.tolist() == [-largest]
-
-
 @pytest.mark.parametrize(
     ("column", "word", "message"),
     [
         (1, "-1", "job number (column 1): '-1'; expected an integer of at least 0"),
         (4, "-5", "run time (column 4): '-5'; expected a number of at least 0, or -1 for unknown"),
-        (4, "-0.5", "run time (column 4): '-0.5'; expected a number of at least 0, or -1"),
         (5, "x", "allocated processors (column 5): 'x'; expected an integer of at least 0, or -1"),
-        (5, "4.0", "allocated processors (column 5): '4.0'; expected an integer"),
-        (5, "1e3", "(column 5): '1e3'"),
         (4, "1e3", "(column 4): '1e3'; expected a number"),
         (9, "nan", "requested time (column 9): 'nan'; expected a number"),
-        (9, "inf", "requested time (column 9): 'inf'; expected a number"),
-        (12, "+5", "user (column 12): '+5'"),
-        (12, "1_000", "user (column 12): '1_000'"),
-        (12, "5;", "user (column 12): '5;'"),
-        (12, "--5", "user (column 12): '--5'"),
         (12, "5-", "user (column 12): '5-'"),
-        (12, "-", "user (column 12): '-'"),
-        (6, ".", "average CPU time (column 6): '.'"),
-        (6, "1.2.3", "average CPU time (column 6): '1.2.3'"),
         (11, "1.5", "status (column 11): '1.5'; expected an integer"),
-        (
-            18,
-            "9007199254740993",
-            "think time (column 18): '9007199254740993'; expected a number of at most 2^53",
-        ),
-        (4, "9007199254740992.5", "run time (column 4): '9007199254740992.5'; expected a number"),
+        (18, str(2**53 + 1), f"(column 18): '{2**53 + 1}'; expected a number of at most 2^53"),
         (13, "9" * 60, f"group (column 13): '{'9' * 30}...'; expected an integer below 2^63"),
         (8, "5\x0b6", "requested processors (column 8): '5\\x0b6'"),
     ],
 )
-def test_wrong_words_are_named_with_line_and_column(tmp_path, swf_line, column, word, message):
-    text = "\n".join(
-        ["; a header", "", swf_line(1), swf_line(2, **{f"c{column}": word}), swf_line(3)]
-    )
-    path = write(tmp_path, text)
-    with pytest.raises(InputError) as caught:
-        read_swf(path)
-    assert str(caught.value).startswith(f"{path}, line 4, ")
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_wrong_words_are_named_with_line_and_column(
+    tmp_path, swf_line, refusal, column, word, message
+):
+    lines = ["; a header", "", swf_line(1), swf_line(2, **{f"c{column}": word}), swf_line(3)]
+    said = refusal(write(tmp_path, "\n".join(lines)))
+    assert said.startswith(", line 4, ")
+    assert message in said
 
 
-@pytest.mark.parametrize("columns", [1, 17, 19, 36])
-def test_lines_of_another_length_are_named(tmp_path, swf_line, columns):
+@pytest.mark.parametrize("columns", [1, 17, 36])
+def test_lines_of_another_length_and_those_of_alea_are_named(tmp_path, swf_line, refusal, columns):
     words = (swf_line(2) + " " + swf_line(3)).split()[:columns]
-    text = "\n".join([swf_line(1), " ".join(words), swf_line(4)])
-    with pytest.raises(InputError, match=f"line 2: {columns} columns; expected 18$"):
-        read_swf(write(tmp_path, text))
-
-
-def test_the_extended_format_of_alea_is_refused_by_name(tmp_path, swf_line):
-    text = swf_line(0, c4=9) + " {12,12} q_1d 1:ppn=2:x86"
-    with pytest.raises(
-        InputError, match="line 1: 21 columns; expected 18; the extended SWF of Alea"
-    ):
-        read_swf(write(tmp_path, text))
+    path = write(tmp_path, "\n".join([swf_line(1), " ".join(words), swf_line(4)]))
+    assert refusal(path) == f", line 2: {columns} columns; expected 18"
+    path = write(tmp_path, swf_line(0, c4=9) + " {12,12} q_1d 1:ppn=2:x86")
+    alea = ", line 1: 21 columns; expected 18; the extended SWF of Alea"
+    assert refusal(path).startswith(alea)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "the file is empty"),
         (b" \r\n\n", "the file is empty"),
-        (gzip.compress(b"", mtime=0), "the file is empty"),
         (b"; only\n; comments\n", "only comments"),
         (b"\x7fELF\x02\x01\0\0\0", "not text"),
         ("1 2 3".encode("utf-16"), "not text"),
@@ -189,18 +108,6 @@ def test_the_extended_format_of_alea_is_refused_by_name(tmp_path, swf_line):
 def test_what_is_no_swf_is_refused(tmp_path, content, message):
     with pytest.raises(InputError, match=message):
         read_swf(write(tmp_path, content))
-
-
-def test_writing_and_reading_back_gives_the_same_trace(tmp_path, small_swf):
-    trace = read_swf(small_swf)
-    for name in ("b.swf", "b.swf.gz"):
-        write_trace(trace, tmp_path / name)
-        again = read_swf(tmp_path / name)
-        assert again.frame.equals(trace.frame)
-        assert again.header == trace.header
-        assert again.name == "b"
-    write_trace(trace, tmp_path / "c.swf.gz")
-    assert (tmp_path / "b.swf.gz").read_bytes() == (tmp_path / "c.swf.gz").read_bytes()
 
 
 def test_a_cleaned_trace_says_so_and_needs_no_cleaning_again(tmp_path, small_swf):
@@ -217,22 +124,11 @@ def test_a_cleaned_trace_says_so_and_needs_no_cleaning_again(tmp_path, small_swf
             assert getattr(again, name).tolist() == getattr(trace, name).tolist()
 
 
-def test_a_header_cannot_smuggle_in_jobs(tmp_path, small_swf):
-    header = Header((("Note", "one\n1 2 3"),))
-    with pytest.raises(InputError, match="line break"):
-        write_trace(replace(read_swf(small_swf), header=header), tmp_path / "b.swf")
-
-
-def test_labels_that_do_not_fit_are_mentioned(tmp_path, small_swf):
-    trace = read_swf(small_swf)
-    write_trace(replace(trace, label=np.array(list("abcdefgh"))), tmp_path / "b.swf")
-    assert "names" in read_swf(tmp_path / "b.swf").header.values("Note")[-1]
-
-
 def test_what_the_format_has_no_place_for_is_noted(small_swf, tmp_path):
-    raw = replace(read_swf(small_swf), limits_hold=True)
+    raw = replace(read_swf(small_swf), limits_hold=True, label=np.array(list("abcdefgh")))
     write_trace(raw.annotated(file=np.arange(8), nodes=np.arange(8)), tmp_path / "a.swf")
-    lost, limits = read_swf(tmp_path / "a.swf").header.values("Note")[-2:]
+    names, lost, limits = read_swf(tmp_path / "a.swf").header.values("Note")[-3:]
+    assert "names" in names
     assert lost == "file, nodes of the jobs are not part of this format"
     assert limits == "jobs end at their requested time, even those with a longer run time"
 
@@ -240,17 +136,14 @@ def test_what_the_format_has_no_place_for_is_noted(small_swf, tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        (
-            "submit",
-            -2,
-            "submit time: -2 for the job in row 1; expected a number of at least 0, or -1",
-        ),
-        ("runtime", -0.5, "run time: -0.5 for the job in row 1"),
-        ("job_id", -1, "job number: -1 for the job in row 1; expected an integer of at least 0"),
+        ("submit", np.full(8, -2), "submit time: -2 for the job in row 1; expected a number of at"),
+        ("runtime", np.full(8, -0.5), "run time: -0.5 for the job in row 1"),
+        ("job_id", np.full(8, -1), "job number: -1 for the job in row 1; expected an integer of"),
+        ("header", Header((("Note", "one\n1 2 3"),)), "line break"),
     ],
 )
 def test_what_could_not_be_read_back_is_not_written(tmp_path, small_swf, column, value, message):
-    trace = replace(read_swf(small_swf), **{column: np.full(8, value)})
+    trace = replace(read_swf(small_swf), **{column: value})
     with pytest.raises(InputError, match=message):
         write_trace(trace, tmp_path / "b.swf")
     assert not (tmp_path / "b.swf").exists()
@@ -285,7 +178,6 @@ def plain_reading(text: bytes):
     ]
 
 
-integers = st.integers(-1, 10**6) | st.integers(2**62, 2**63 + 5) | st.just(-2)
 decimal_texts = st.from_regex(r"-?[0-9]{0,12}\.[0-9]{0,20}", fullmatch=True)
 
 
@@ -316,11 +208,14 @@ def corrupted_texts(draw):
 @given(text=corrupted_texts())
 @example(text=b"1 " + b"-1 " * 15 + b"9223372036854775807 9007199254740992")
 @example(text=b"1 -1. .0 -.0 " + b"-1 " * 14)
+@example(text=b"1 -1 -1 -1 -1 . " + b"-1 " * 12)
+@example(text=b"1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 --5 " + b"-1 " * 6)
 @example(text=b"1 -1.00000000000000000000000 " + b"-1 " * 16)
 @example(text=b"1 -1.00000000000000000000001 " + b"-1 " * 16)
 @example(text=b"1 9007199254740991.9 " + b"-1 " * 16)
 @example(text=b"1 9007199254740992.1 " + b"-1 " * 16)
 @example(text=b"-0 -0 -0.0 " + b"-1 " * 15)
+@example(text=b"1 0.1234567890123456789 9007199254740991.75 0." + b"3" * 600 + b" -1" * 14)
 def test_the_parser_accepts_exactly_what_a_plain_reading_accepts(tmp_path, text):
     path = write(tmp_path, text)
     expected = plain_reading(text)
@@ -330,51 +225,12 @@ def test_the_parser_accepts_exactly_what_a_plain_reading_accepts(tmp_path, text)
         return
     with pytest.raises(InputError) as caught:
         read_swf(path)
-    if isinstance(expected, tuple):
-        line, column = expected
-        assert caught.value.line == line
-        if column is None:
-            assert "columns; expected 18" in str(caught.value)
-        else:
-            assert f"(column {column + 1})" in caught.value.field
-    else:
-        assert caught.value.line is None
-
-
-@st.composite
-def traces(draw):
-    jobs = draw(st.integers(1, 5))
-    columns = {}
-    for field in FIELDS:
-        largest = 2**53 if field.decimals else 2**63 - 1
-        whole = st.integers(max(field.lowest, -largest), largest)
-        values = draw(st.lists(whole, min_size=jobs, max_size=jobs))
-        if field.decimals and draw(st.booleans()):
-            number = st.just(-1.0) | st.floats(0, 2**53, allow_subnormal=False)
-            values = draw(st.lists(number, min_size=jobs, max_size=jobs))
-        columns[field.column] = np.array(values)
-    lines = draw(
-        st.lists(
-            st.tuples(
-                st.sampled_from(["", "Note", "MaxProcs"]),
-                st.from_regex(r"[a-z0-9]{0,9}", fullmatch=True),
-            ),
-            max_size=4,
-        )
-    )
-    return Trace(**columns, header=Header(tuple(lines)))
-
-
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(trace=traces())
-def test_every_trace_survives_a_round_trip(tmp_path, trace):
-    write_trace(trace, tmp_path / "a.swf")
-    again = read_swf(tmp_path / "a.swf")
-    for field in FIELDS:
-        assert getattr(again, field.column).tolist() == getattr(trace, field.column).tolist()
-    assert again.header == trace.header
+    line, column = expected or (None, None)
+    assert caught.value.line == line
+    if column is not None:
+        assert f"(column {column + 1})" in caught.value.field
+    elif line is not None:
+        assert "columns; expected 18" in str(caught.value)
 
 
 @pytest.fixture
@@ -398,10 +254,9 @@ def test_pieces_make_no_difference(tmp_path, small_swf, swf_line, read_at_once, 
     read_at_once(size)
     again = read_swf(path)
     assert again.frame.equals(whole.frame)
-    assert again.header == whole.header
-    assert again.oddities == whole.oddities
     assert again.oddities["comment lines between jobs"] == 2
-    assert again.sha256 == whole.sha256
+    for name in ("header", "oddities", "sha256"):
+        assert getattr(again, name) == getattr(whole, name)
     assert StandardWorkloadFormat.line_of(path, 20) == line
 
 
@@ -443,12 +298,7 @@ def test_what_is_no_text_of_lines_is_refused(tmp_path, swf_line):
 
 @pytest.mark.parametrize(
     ("key", "number"),
-    [
-        ("MaxProcs", "9" * 20),
-        ("Maxprocs", "1000000001"),
-        ("MaxNodes", "9" * 400),
-        ("UnixStartTime", str(2**53 + 1)),
-    ],
+    [("Maxprocs", "1000000001"), ("MaxNodes", "9" * 400), ("UnixStartTime", str(2**53 + 1))],
 )
 def test_numbers_of_a_header_that_mean_nothing_are_refused(tmp_path, swf_line, key, number):
     head = f"; Note: 12345678901234567890\n\n; MaxJobs: {number}\n; {key}Of: {number}\n"
@@ -458,19 +308,9 @@ def test_numbers_of_a_header_that_mean_nothing_are_refused(tmp_path, swf_line, k
         read_swf(path)
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, "٣"])
-def test_what_is_no_number_in_a_header_is_none(tmp_path, swf_line, number):
-    trace = read_swf(write(tmp_path, f"; MaxProcs: {number}\n{swf_line(1)}"))
-    assert trace.header.max_procs is None
-
-
 def test_negative_times_are_unknown_on_request_and_counted(tmp_path, swf_line):
-    lines = (
-        swf_line(1, c2=0, c3=-3590, c4=9, c5=1),
-        swf_line(2, c2=0, c4=-90.5, c5=1),
-        swf_line(3, c3=-1),
-    )
-    path = write(tmp_path, "".join(f"{line}\n" for line in lines))
+    lines = [swf_line(1, c2=0, c3=-3590, c4=9, c5=1), swf_line(2, c2=0, c4=-90.5, c5=1)]
+    path = write(tmp_path, "\n".join([*lines, swf_line(3, c3=-1)]))
     with pytest.raises(InputError, match=r"wait time.*as trace convert --unknown-negative reads"):
         read_trace(path, clean=False)
     trace = read_trace(path, clean=False, unknown_negative=True)
@@ -482,15 +322,47 @@ def test_negative_times_are_unknown_on_request_and_counted(tmp_path, swf_line):
         "jobs with a negative run time, read as unknown": 1,
     }
     assert read_trace(path, unknown_negative=True).cleaning.dropped_runtime == 2
+    csv = write(tmp_path, "submit,runtime,processors\n0,1,1\n", "a.csv")
+    count = write(tmp_path, swf_line(1, c5=-2), "count.swf")
+    for other, said in ((count, "allocated processors"), (csv, "csv has no negative times")):
+        with pytest.raises(InputError, match=said):
+            read_trace(other, unknown_negative=True)
 
 
-def test_a_negative_count_is_refused_on_request_too(tmp_path, swf_line):
-    path = write(tmp_path, swf_line(1, c5=-2))
-    with pytest.raises(InputError, match="allocated processors"):
-        read_trace(path, unknown_negative=True)
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ("338 (batch partition; 512 total)", 338),
+        ("3600\t # deprecated", 3600),
+        ("-28800", -28800),
+        ("N/A", None),
+        ("", None),
+        ("1,024", None),
+        ("1.5", None),
+        ("12x", None),
+    ],
+)
+def test_numbers_are_read_tolerantly_but_never_guessed(value, number):
+    assert Header.from_comments([f" TimeZone: {value}"]).number("TimeZone") == number
 
 
-def test_other_formats_have_no_negative_times(tmp_path):
-    path = write(tmp_path, "submit,runtime,processors\n0,1,1\n", "a.csv")
-    with pytest.raises(InputError, match="unknown negative: csv has no negative times"):
-        read_trace(path, unknown_negative=True)
+def test_order_and_repeated_keys_are_kept():
+    comments = [" Version: 2.2", "   --- converted ---", "Note: one", "  goes on", "\tand on", ""]
+    header = Header.from_comments([*comments, "  1  2  3", "Note: two"])
+    assert [key for key, _ in header.lines] == ["Version", "", "Note", "", "", "", "", "Note"]
+    version, *notes = header.facts  # an empty line ends a value
+    assert version == ("Version", "2.2 --- converted ---")
+    assert notes == [("Note", "one goes on and on"), ("Note", "two")]
+    assert header.values("note") == ["one goes on and on", "two"]
+
+
+def test_what_is_not_a_fact_is_a_plain_line():
+    texts = ["see: http://example.org/", "http://example.org/", " 1|  2|", "Two words: x"]
+    texts += ["Time:12:00"]
+    assert Header.from_comments(texts).lines == tuple(("", text) for text in texts)
+
+
+def test_of_repeated_keys_the_first_number_counts():
+    header = Header.from_comments(["MaxNodes: N/A", "MaxNodes: 57", "MaxNodes: 58"])
+    assert (header.max_nodes, header.max_procs, header.unix_start_time) == (57, None, None)
+    assert Header.from_comments(["MaxProcs: 0"]).max_procs is None  # a machine has a processor

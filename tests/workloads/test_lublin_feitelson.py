@@ -1,7 +1,5 @@
 """The model of Lublin and Feitelson, against its definition and two published samples of it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from optsched.errors import InputError
 from optsched.traces.reading import read_trace
 from optsched.workloads.lublin_feitelson import LublinFeitelson
 from optsched.workloads.spec_file import read_workload
@@ -29,17 +26,11 @@ def figures(trace):
     """Return what a trace is like, in numbers."""
     sizes, times = trace.processors, trace.runtime
     gaps = np.diff(trace.submit)
-    return np.array(
-        [
-            (sizes == 1).mean(),
-            ((sizes & (sizes - 1)) == 0).mean(),
-            *((sizes <= bound).mean() for bound in (4, 8, 32, 128)),
-            *np.log(np.quantile(times, [0.1, 0.25, 0.5, 0.75, 0.9])),
-            (times > 3000).mean(),
-            np.corrcoef(sizes, np.log(times))[0, 1],
-            *np.log(np.quantile(gaps, [0.1, 0.25, 0.5, 0.75, 0.9])),
-        ]
-    )
+    quantiles = np.log([np.quantile(of, [0.1, 0.25, 0.5, 0.75, 0.9]) for of in (times, gaps)])
+    at_most = [(sizes <= bound).mean() for bound in (1, 4, 8, 32, 128)]
+    of_powers = ((sizes & (sizes - 1)) == 0).mean()
+    correlation = np.corrcoef(sizes, np.log(times))[0, 1]
+    return np.array([*at_most, of_powers, (times > 3000).mean(), correlation, *quantiles.ravel()])
 
 
 @pytest.fixture(scope="module", params=SAMPLES)
@@ -78,27 +69,12 @@ def test_published_samples_differ_no_more_than_two_seeds_do(quantity, sample, sh
     assert np.median(to_own) <= max(among)
 
 
-def test_the_published_sample_is_told_from_one_of_other_parameters(shared):
-    published = read_trace(shared("traces/lublin_256.swf.gz"))
-    for change in ({"pa": -0.02}, {"aarr": 10.8}, {"umed": 4.5}, {"pow2_prob": 0.62}):
-        other = [
-            figures(replace(SAMPLES["lublin_256"], **change).generate(10_000, seed))
-            for seed in SEEDS
-        ]
-        deviations = (figures(published) - np.mean(other, axis=0)) / np.std(other, axis=0, ddof=1)
-        assert np.abs(deviations).max() > stats.t.isf(1e-3 / deviations.size / 2, len(SEEDS) - 1)
-
-
 def test_sizes_are_as_often_serial_and_powers_of_two_as_stated():
     sizes = PUBLISHED.generate(50_000, 1).processors
-    for share, expected in (
-        ((sizes == 1).mean(), PUBLISHED.serial_prob),
-        # 2^0.8 to 2^4.5 is below 2^3 in 2.2 of 3.7; of powers of two below 2^2.5 in 1.7
-        (
-            (sizes < 8).mean(),
-            0.244 + 0.86 * (0.576 * 1.7 / 3.7 + 0.18 * (math.log2(7.5) - 0.8) / 3.7),
-        ),
-    ):
+    # 2^0.8 to 2^4.5 is below 2^3 in 2.2 of 3.7; of powers of two below 2^2.5 in 1.7
+    below = 0.244 + 0.86 * (0.576 * 1.7 / 3.7 + 0.18 * (math.log2(7.5) - 0.8) / 3.7)
+    for bound, expected in ((2, PUBLISHED.serial_prob), (8, below)):
+        share = (sizes < bound).mean()
         error = math.sqrt(expected * (1 - expected) / len(sizes))
         assert abs(share - expected) < stats.norm.isf(1e-3 / 4) * error
     assert sizes.max() == 128
@@ -141,15 +117,8 @@ def test_arrivals_follow_the_daily_cycle():
 def test_the_interarrival_factor_leaves_the_cycle_where_it_is():
     base, slow = PUBLISHED.generate(20_000, 4), PUBLISHED.generate(20_000, 4, interarrival_factor=5)
     assert slow.submit[-1] / base.submit[-1] == pytest.approx(5, rel=0.01)
-    assert slow.processors.tolist() == base.processors.tolist()
-    assert slow.runtime.tolist() == base.runtime.tolist()
     night = (slow.submit % 86400 // HALF_HOUR >= 4) & (slow.submit % 86400 // HALF_HOUR < 12)
     assert night.mean() == pytest.approx(PUBLISHED.daily_cycle()[4:12].sum() / 48, abs=0.01)
-
-
-def test_a_longer_trace_begins_like_a_shorter_one():
-    short, long = PUBLISHED.generate(700, 6), PUBLISHED.generate(9_000, 6)
-    assert short.frame.equals(long.jobs(1, 700).frame)
 
 
 @pytest.mark.parametrize("processors", [2, 3, 100, 320, 5000])
@@ -158,9 +127,3 @@ def test_any_machine_will_do(processors):
     assert sizes.min() == 1
     assert processors / 2 < sizes.max() <= processors
     assert (sizes == 2 ** math.floor(math.log2(processors))).any()
-
-
-def test_parameters_out_of_range_are_refused_all_at_once():
-    with pytest.raises(InputError) as caught:
-        LublinFeitelson(1, uprob=2, a1="4")
-    assert len(caught.value.mistakes) == 3

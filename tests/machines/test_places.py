@@ -1,0 +1,202 @@
+"""Places of jobs on a line of nodes, in a matrix, on nodes of several processors and of cores."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.machines.cluster import Cluster, Cores
+from optsched.machines.matrix import Matrix, Slice
+from optsched.machines.nodes import FreeRuns, Nodes
+from optsched.machines.smp import Smp
+
+
+def test_every_broken_state_of_a_line_is_told():
+    machine = Nodes(8)
+    held = {1: machine.allocate(3), 2: machine.allocate(2)}
+    assert machine.violations(held) == []
+    assert machine.violations({1: held[1]}) == ["nodes 3-4 are lost"]
+    for place, told in (
+        ((3, 4), "nodes 3-3 are held by job 3 and by job 2"),
+        ((7, 8), "nodes 7-7 are held by nobody and by job 3"),
+        ((8, 9), "nodes from 8 are held by job 3; there are none"),
+    ):
+        assert machine.violations({**held, 3: (place,)}) == [told]
+    machine.free = 4
+    assert machine.violations(held) == ["4 nodes counted free, 3 are"]
+    machine.free = 3
+    machine.slots.starts, machine.slots.stops = [5, 6], [6, 8]
+    assert machine.violations(held) == ["free runs touch at node 6"]
+
+
+SIZE = 24
+
+
+def runs_of(free):
+    """Return the maximal runs of a set of positions."""
+    runs = []
+    for position in sorted(free):
+        if runs and runs[-1][1] == position:
+            runs[-1] = (runs[-1][0], position + 1)
+        else:
+            runs.append((position, position + 1))
+    return runs
+
+
+@given(st.data())
+def test_runs_are_those_of_a_set_of_positions(data):
+    runs, free, held = FreeRuns(SIZE), set(range(SIZE)), []
+    for _ in range(data.draw(st.integers(1, 25))):
+        kind = data.draw(st.sampled_from(["first", "run", "give"]))
+        if kind == "first" and free:
+            size = data.draw(st.integers(1, len(free)))
+            taken = runs.take_first(size)
+            positions = {p for start, stop in taken for p in range(start, stop)}
+            assert sorted(positions) == sorted(free)[:size]
+            free -= positions
+            held += taken
+        elif kind == "run" and free:
+            start, stop = data.draw(st.sampled_from(runs_of(free)))
+            start = data.draw(st.integers(start, stop - 1))
+            stop = data.draw(st.integers(start + 1, stop))
+            runs.take(start, stop)
+            free -= set(range(start, stop))
+            held.append((start, stop))
+        elif kind == "give" and held:
+            start, stop = held.pop(data.draw(st.integers(0, len(held) - 1)))
+            runs.give(start, stop)
+            free |= set(range(start, stop))
+        assert list(zip(runs.starts, runs.stops)) == runs_of(free)
+
+
+def test_what_is_not_free_cannot_be_taken_and_what_is_free_cannot_be_given_back():
+    runs = FreeRuns(10)
+    runs.take(3, 6)
+    for start, stop in ((2, 4), (3, 4), (4, 7), (8, 11), (7, 7)):
+        with pytest.raises(ValueError, match="not all free"):
+            runs.take(start, stop)
+    with pytest.raises(ValueError, match="more than are free"):
+        runs.take_first(8)
+    for start, stop in ((2, 4), (5, 7), (0, 1), (3, 10)):
+        with pytest.raises(ValueError, match="free already"):
+            runs.give(start, stop)
+    assert (runs.starts, runs.stops) == ([0, 6], [3, 10])
+
+
+def test_a_place_is_a_row_and_columns():
+    machine = Matrix(8)
+    first = machine.claim(Slice(0, 0b11), 2)
+    second = machine.claim(Slice(2, 0b110), 2)
+    assert machine.free == 5
+    assert machine.resources(second) == "1-2"
+    assert machine.place_text(second) == "row 2: 1-2"
+    assert machine.violations({1: first, 2: second}) == []
+    machine.release(second)
+    assert machine.rows == [0b11]  # rows behind the last job are gone
+
+
+@pytest.mark.parametrize(
+    ("place", "processors", "message"),
+    [
+        (Slice(0, 0b1), 1, "columns 0 of row 0 are not free"),
+        (Slice(1, 0b11), 3, "a place of 2 columns for a job of 3"),
+        (Slice(1, 0b10000), 1, "no place row 1: 4 in matrix:4"),
+        (Slice(-1, 0b1), 1, "no place row -1"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(place, processors, message):
+    machine = Matrix(4)
+    machine.allocate(2)
+    with pytest.raises(ValueError, match=message):
+        machine.claim(place, processors)
+
+
+def test_what_the_jobs_hold_is_compared_with_the_rows():
+    machine = Matrix(4)
+    held = {1: machine.allocate(3), 2: machine.allocate(2)}
+    assert machine.violations({1: held[1]}) == ["columns 0-1 of row 1 are lost or invented"]
+    assert machine.violations(held | {3: Slice(0, 0b100)}) == ["job 3 shares columns 2 of row 0"]
+    machine.rows.append(0)
+    assert machine.violations(held) == ["row 2 behind the last job is kept"]
+
+
+@given(st.data())
+def test_jobs_come_and_go_in_a_matrix_and_nothing_is_lost(data):
+    machine, held = Matrix(7), {}
+    for job in range(data.draw(st.integers(1, 25))):
+        if held and data.draw(st.booleans()):
+            machine.release(held.pop(data.draw(st.sampled_from(sorted(held)))))
+        size = data.draw(st.integers(1, 7))
+        held[job] = machine.allocate(size)
+        assert held[job].columns.bit_count() == size
+        assert machine.violations(held) == []
+        assert machine.is_contiguous(held[job]) == (" " not in machine.resources(held[job]))
+    for place in held.values():
+        machine.release(place)
+    assert (machine.rows, machine.free) == ([], 7)
+
+
+def test_a_place_is_the_first_free_processors_of_each_node():
+    machine = Smp(3, 4)
+    first = machine.claim(machine.place([1, 0, 3]), 4)
+    assert machine.resources(first) == "0 8-10"
+    second = machine.claim(machine.place([3, 4, 1]), 8)
+    assert machine.resources(second) == "1-7 11"
+    assert machine.free == 0
+    machine.release(first)
+    assert machine.free_of.tolist() == [1, 0, 3]
+    nodes, processes = machine.processes(second)
+    assert (nodes.tolist(), processes.tolist()) == ([0, 1, 2], [3, 4, 1])
+    with pytest.raises(ValueError, match="2 processes for 1 free processors"):
+        machine.place([2, 0, 0])
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 9)), max_size=30), st.randoms())
+def test_free_processors_of_nodes_are_counted(steps, random):
+    machine, held = Smp(4, 3), {}
+    for job, (first_fit, size) in enumerate(steps):
+        if size <= machine.free:
+            if first_fit:
+                held[job] = machine.allocate(size)
+            else:
+                free = [node for node in range(4) for _ in range(machine.free_of[node])]
+                chosen = random.sample(free, size)
+                place = machine.place(np.bincount(chosen, minlength=4))
+                held[job] = machine.claim(place, size)
+        elif held:
+            machine.release(held.pop(random.choice(sorted(held))))
+        assert machine.violations(held) == []
+    for allocation in held.values():
+        machine.release(allocation)
+    assert machine.free_of.tolist() == [3] * 4
+
+
+def test_jobs_hold_cores_of_one_node():
+    machine = Cluster(2, 4)
+    first = machine.allocate(3)
+    second = machine.allocate(2)
+    assert (first, second) == (Cores(0, 0b0111), Cores(1, 0b0011))
+    assert machine.resources(second) == "4-5"
+    assert machine.free == 3
+    with pytest.raises(ValueError, match="no node has 3 free cores"):
+        machine.allocate(3)
+    for cores, said in ((0b0110, "cores 1 of node 1 are not free"), (0b0100, "a place of 1 cores")):
+        with pytest.raises(ValueError, match=said):
+            machine.claim(Cores(1, cores), 2)
+    assert machine.is_free(Cores(1, 0b1100))
+    assert not machine.is_free(Cores(1, 0b0110))
+    contiguous = [machine.is_contiguous(Cores(0, cores)) for cores in (0b1, 0b1110, 0b101, 0b1011)]
+    assert contiguous == [True, True, False, False]
+    machine.release(second)
+    assert machine.violations({0: first}) == []
+
+
+def test_violations_of_a_cluster_name_what_is_wrong():
+    machine = Cluster(2, 4)
+    held = machine.allocate(3)
+    assert machine.violations({}) == ["cores 0-2 of node 0 are lost"]
+    found = machine.violations({0: held, 1: Cores(0, 0b0100), 2: Cores(1, 0b1)})
+    assert found[0] == "cores 2 of node 0 are held twice, by job 1 too"
+    assert found[1] == "cores 0 of node 1 are held twice, by job 2 too"
+    machine.free = 7
+    assert machine.violations({0: held}) == ["7 cores counted free, 5 are"]
