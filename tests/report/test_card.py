@@ -36,9 +36,9 @@ def test_a_run_has_names_units_and_its_first_picture(small_run):
 
 
 def test_a_problem_has_its_data():
-    html = PROBLEM._repr_html_()
-    assert facts(html)["jobs"].startswith("&lt;b&gt; (6) b (4)")
-    assert facts(html)["objective"] == "to maximize"
+    found = facts(PROBLEM._repr_html_())
+    assert found["jobs"].startswith("&lt;b&gt; (6) b (4)")
+    assert found["objective"] == "to maximize"
     assert repr(PROBLEM) == "<WindowMKP 5x3>"
 
 
@@ -79,6 +79,5 @@ def test_a_comparison_has_the_finding_and_its_wrong_answers():
 def test_texts_of_a_card_are_escaped():
     shown = Table("<i>", ["<b>", ("<u>", "v")], [["<s>", 1]])
     html = Card("<title>", "<lead>", [Facts([("<a>", "<p>")]), shown], Facts([("<q>", 1)])).html()
-    assert not {"<title>", "<lead>", "<a>", "<i>", "<u>", "<s>", "<q>"} & set(
-        re.findall("<[^>]*>", html)
-    )
+    given = {"<title>", "<lead>", "<a>", "<i>", "<u>", "<s>", "<q>"}
+    assert not given & set(re.findall("<[^>]*>", html))

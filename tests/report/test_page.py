@@ -1,3 +1,5 @@
+"""Pages of parts: escaping, tables, anchors, and that they need nothing from outside."""
+
 from __future__ import annotations
 
 import re
@@ -26,6 +28,7 @@ from optsched.report.page import (
 
 NASTY = "<script>alert('x')</script>\" onload=\"alert(1)"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 1"><script>bad()</script></svg>'
+PICTURE = Figure("picture", SVG, "alt", "caption")
 
 
 class Document(HTMLParser):
@@ -62,23 +65,9 @@ def page_of(*parts, **fields):
 
 
 def test_every_text_is_escaped():
-    page = Page(
-        NASTY,
-        NASTY,
-        [
-            Section(
-                NASTY,
-                [
-                    NASTY,
-                    Facts([(NASTY, NASTY)]),
-                    Table(NASTY, [NASTY, (NASTY, NASTY)], [[NASTY, Cell(NASTY, NASTY, NASTY)]]),
-                    Figure("picture", SVG, NASTY, NASTY),
-                ],
-            )
-        ],
-        NASTY,
-        {NASTY: NASTY},
-    )
+    table = Table(NASTY, [NASTY, (NASTY, NASTY)], [[NASTY, Cell(NASTY, NASTY, NASTY)]])
+    parts = [NASTY, Facts([(NASTY, NASTY)]), table, Figure("picture", SVG, NASTY, NASTY)]
+    page = Page(NASTY, NASTY, [Section(NASTY, parts)], NASTY, {NASTY: NASTY})
     document = Document(render(page))
     assert len(document.attributes("script")) == 1
     assert not any("onload" in attributes for _, attributes in document.tags)
@@ -88,41 +77,44 @@ def test_every_text_is_escaped():
 
 
 def test_nothing_outside_is_referred_to():
-    text = render(page_of(Figure("picture", SVG, "alt", "caption"), Table("t", ["a"], [["b"]])))
+    text = render(page_of(PICTURE, Table("t", ["a"], [["b"]])))
     document = Document(text)
-    addresses = [
-        attributes[name]
-        for _, attributes in document.tags
-        for name in ("src", "href", "srcset", "action", "data")
-        if name in attributes
-    ]
-    addresses = [address for address in addresses if not address.startswith("#")]
-    assert len(addresses) == 1
-    assert addresses[0].startswith("data:image/svg+xml;base64,")
+    names = ("src", "href", "srcset", "action", "data")
+    addresses = [tag[name] for _, tag in document.tags for name in names if name in tag]
+    [address] = [address for address in addresses if not address.startswith("#")]
+    assert address.startswith("data:image/svg+xml;base64,")
     assert document.attributes("link") == []
     assert re.findall(r"https?://|@import|url\(", text) == []
     policy = document.attributes("meta")[-1]["content"]
     assert policy.startswith("default-src 'none'")
 
 
-def test_numbers_are_shown_for_people_and_sorted_as_numbers():
-    shown = [cell(value) for value in (1234567, 0.123456, 12345.6, True, "text", None)]
-    texts = ["1,234,567", "0.1235", "12,346", "yes", "text", MISSING]
-    assert [c.text for c in shown] == texts
-    assert [c.key for c in shown] == [1234567, 0.123456, 12345.6, "yes", "text", None]
-    for unknown in (float("nan"), float("inf"), None):
-        for make in (cell, duration):
-            assert make(unknown) == Cell(MISSING)
-    assert share(float("nan")) == share(None) == Cell(MISSING)
-    assert (share(0.125).text, share(0.125).key) == ("12.5%", 0.125)
-    assert (share(3.7e-7).text, share(-3.4e-7).text) == ("< 0.0001%", "> -0.0001%")
-    assert (share(3.7e-7).key, share(0.0).text) == (3.7e-7, "0%")
-    assert (share(0.99996).text, share(0.9999).text, share(1.0).text) == (
-        "> 99.99%",
-        "99.99%",
-        "100%",
-    )
-    assert (duration(90).text, duration(90).key) == ("1.5 min", 90.0)
+@pytest.mark.parametrize(
+    ("shown", "text", "key"),
+    [
+        (cell(1234567), "1,234,567", 1234567),
+        (cell(0.123456), "0.1235", 0.123456),
+        (cell(12345.6), "12,346", 12345.6),
+        (cell(True), "yes", "yes"),
+        (cell("text"), "text", "text"),
+        (duration(90), "1.5 min", 90.0),
+        (share(0.125), "12.5%", 0.125),
+        (share(3.7e-7), "< 0.0001%", 3.7e-7),
+        (share(-3.4e-7), "> -0.0001%", -3.4e-7),
+        (share(0.0), "0%", 0.0),
+        (share(0.9999), "99.99%", 0.9999),
+        (share(0.99996), "> 99.99%", 0.99996),
+        (share(1.0), "100%", 1.0),
+    ],
+)
+def test_numbers_are_shown_for_people_and_sorted_as_numbers(shown, text, key):
+    assert (shown.text, shown.key) == (text, key)
+
+
+@pytest.mark.parametrize("make", [cell, duration, share])
+def test_numbers_that_are_not_known_are_missing(make):
+    assert make(float("nan")) == make(None) == Cell(MISSING)
+    assert make is share or make(float("inf")) == Cell(MISSING)
 
 
 def test_a_column_is_numeric_when_all_that_is_known_is():
@@ -160,7 +152,7 @@ def test_the_foot_says_how_to_repeat_it_or_that_nothing_does():
 
 
 def test_the_same_page_gives_the_same_bytes(tmp_path):
-    page = page_of("Text.", Figure("picture", SVG, "alt", "caption"))
+    page = page_of("Text.", PICTURE)
     path = write_page(page, tmp_path)
     first = path.read_bytes()
     assert write_page(page, tmp_path).read_bytes() == first
@@ -191,8 +183,7 @@ def test_a_fold_holds_parts_and_a_long_table_is_one():
 
 
 def test_only_pages_with_charts_have_their_script():
-    chart = {"about": "</script>"}
-    assert "GanttChart" not in render(page_of(Figure("picture", SVG, "alt", "caption")))
-    text = render(page_of(Figure("picture", SVG, "alt", "caption", [chart])))
+    assert "GanttChart" not in render(page_of(PICTURE))
+    text = render(page_of(Figure("picture", SVG, "alt", "caption", [{"about": "</script>"}])))
     assert "GanttChart" in text
     assert text.count("</script>") == 2

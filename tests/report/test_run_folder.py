@@ -1,3 +1,5 @@
+"""The folder of a run: what it holds, how it is repeated, and what it replaces."""
+
 from __future__ import annotations
 
 import hashlib
@@ -11,8 +13,10 @@ import pytest
 from optsched import save, simulate
 from optsched.cli import run as optsched
 from optsched.errors import InputError
+from optsched.simulator.execution import ExecutionModel
 from optsched.traces import catalogue
-from optsched.traces.reading import write_trace
+from optsched.traces.reading import read_trace, write_trace
+from report.looks import contents
 
 FILES = {"run.json", "summary.json", "timing.json", "jobs.csv", "jobs.parquet", "decisions.parquet"}
 BATSIM = [
@@ -29,8 +33,10 @@ def small(make_trace):
     return make_trace(*rows, (700, 5, 5, 99))
 
 
-def contents(folder):
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "timing.json"}
+def repeated(folder):
+    """Run the command that repeats a run into the folder `again` beside it, and return its code."""
+    words = shlex.split(json.loads((folder / "run.json").read_text())["repeat"])
+    return optsched([*words[1:-1], str(folder.with_name("again")), "--no-plots"])
 
 
 def test_a_run_folder_holds_what_the_docs_say(small, tmp_path):
@@ -45,11 +51,10 @@ def test_a_run_folder_holds_what_the_docs_say(small, tmp_path):
 
 
 def test_the_same_config_gives_the_same_bytes(small, tmp_path):
-    folders = [
-        save(simulate(small, "nodes:10", "window", journal=True), tmp_path / name)
+    one, two = (
+        contents(save(simulate(small, "nodes:10", "window", journal=True), tmp_path / name))
         for name in ("one", "two")
-    ]
-    one, two = map(contents, folders)
+    )
     assert set(one) > FILES - {"timing.json"} | {"report.html"}
     assert one == two
 
@@ -60,9 +65,8 @@ def test_a_run_folder_says_how_to_repeat_it(small, tmp_path):
     arguments = ["simulate", str(tmp_path / "small.swf"), "--machine", "nodes:10", "-o", str(first)]
     arguments += ["--policy", "window", "--set", "window=3", "--jobs", "2:20", "--no-plots"]
     assert optsched(arguments) == 0
-    repeat = shlex.split(json.loads((first / "run.json").read_text())["repeat"])
-    assert optsched([*repeat[1:-1], str(tmp_path / "second"), "--no-plots"]) == 0
-    assert contents(first) == contents(tmp_path / "second")
+    assert repeated(first) == 0
+    assert contents(first) == contents(tmp_path / "again")
 
 
 def test_a_run_is_repeated_with_the_same_demands_only(small, tmp_path, capsys):
@@ -70,23 +74,18 @@ def test_a_run_is_repeated_with_the_same_demands_only(small, tmp_path, capsys):
     first, beside = tmp_path / "first", tmp_path / "small.swf.demands.csv"
     arguments = ["simulate", str(tmp_path / "small.swf"), "--machine", "nodes:10", "--no-plots"]
     assert optsched([*arguments, "-o", str(first)]) == 0
-    repeat = shlex.split(json.loads((first / "run.json").read_text())["repeat"])
-    again = [*repeat[1:-1], str(tmp_path / "second"), "--no-plots"]
-    assert optsched(again) == 0
-    assert contents(first) == contents(tmp_path / "second")
+    assert repeated(first) == 0
+    assert contents(first) == contents(tmp_path / "again")
     beside.write_text(beside.read_text().replace("\n1,1\n", "\n1,2\n"))
-    assert optsched(again) == 1
+    assert repeated(first) == 1
     assert "small.swf.demands.csv: has SHA-256 " in capsys.readouterr().err
     beside.unlink()
-    assert optsched(again) == 1
+    assert repeated(first) == 1
     assert "small.swf.demands.csv: no such file; expected demands of" in capsys.readouterr().err
     assert optsched([*arguments, "-o", str(first)]) == 0
 
 
 def test_what_no_command_repeats_says_so(small, tmp_path):
-    from optsched.simulator.execution import ExecutionModel
-    from optsched.traces.reading import read_trace
-
     write_trace(small, tmp_path / "small.swf")
     whole = read_trace(tmp_path / "small.swf")
     assert simulate(whole, "nodes:10", "easy").config["repeat"] is not None
@@ -144,9 +143,8 @@ def test_a_trace_of_the_catalogue_goes_by_its_name(small, tmp_path, monkeypatch,
     assert optsched(["simulate", "toy", *options, str(first)]) == 0
     assert f"toy: {tmp_path}/toy.swf\n" in capsys.readouterr().err
     assert str(tmp_path) not in (first / "run.json").read_text()
-    repeat = shlex.split(json.loads((first / "run.json").read_text())["repeat"])
-    assert repeat[2] == "toy"
-    assert optsched([*repeat[1:-1], "second", "--no-plots"]) == 0
-    assert contents(first) == contents(tmp_path / "second")
+    assert json.loads((first / "run.json").read_text())["repeat"].split()[2] == "toy"
+    assert repeated(first) == 0
+    assert contents(first) == contents(tmp_path / "again")
     assert optsched(["trace", "info", "toy"]) == 0
     assert capsys.readouterr().err.endswith(f"toy: {tmp_path}/toy.swf\n")

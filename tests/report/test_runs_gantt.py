@@ -18,21 +18,20 @@ from optsched.report.runs_plots import MOST_CHARTS, gantt, window
 def compare(make_trace, tmp_path):
     """Return the function that runs a trace under named policies, and compares the runs."""
 
-    def run(rows, policies, machine="nodes:10", **options):
+    def run(rows, machine="nodes:10", **policies):
         trace = make_trace(*rows, name="t")
-        return read_runs(
-            {
-                name: save(
-                    simulate(trace, machine, policy, **options), tmp_path / name, plots=False
-                )
-                for name, policy in policies.items()
-            }
-        )
+        runs = {name: simulate(trace, machine, policy) for name, policy in policies.items()}
+        return read_runs({n: save(run, tmp_path / n, plots=False) for n, run in runs.items()})
 
     return run
 
 
 ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
+BOTH = {"a": "fcfs", "b": "easy"}
+
+
+def daily(days):
+    return [(DAY * day, 0.5 * DAY, DAY, 3) for day in range(days)]
 
 
 def painted(axes):
@@ -45,46 +44,35 @@ def painted(axes):
 
 
 def test_a_job_has_one_place_in_each_schedule_and_one_color_in_all(compare):
-    comparison = compare(ROWS, {"a": "fcfs", "b": "easy", "c": "fcfs"})
+    comparison = compare(ROWS, **BOTH, c="fcfs")
     figure = gantt(comparison).figure()
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert [title.split(",")[0] for title in titles] == ["a", "b", "c"]
+    assert [axes.get_title(loc="left").split(",")[0] for axes in figure.axes] == ["a", "b", "c"]
     limits = {(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes}
     assert limits == {((0.0, comparison.span[1]), (0.0, 10.0))}
     first, second, third = map(painted, figure.axes)
     assert first == third != second
     assert set(first) == set(second)
     for run, charts in zip(comparison.runs, (first, second)):
-        starts = run.outcome["starting_time"]
         lefts = sorted(min(x for x, _ in corners) for corners in charts.values())
-        assert lefts == sorted(starts)
-
-
-def schedule(starts, runtime, processors):
-    starts = np.array(starts, dtype=float)
-    texts = [f"{low}-{low + processors - 1}" for low in np.arange(len(starts)) % 2 * processors]
-    return Schedule(starts, starts + runtime, Texts.of(texts))
+        assert lefts == sorted(run.outcome["starting_time"])
 
 
 def test_the_time_that_is_shown_is_one_in_which_the_schedules_differ():
     starts = np.arange(0, 400 * DAY, DAY)
     changed = starts + np.where((starts >= 200 * DAY) & (starts < 203 * DAY), 0.5 * DAY, 0.0)
-    processors = np.full(len(starts), 4)
-    schedules = [schedule(own, 0.4 * DAY, 4) for own in (starts, changed)]
-    span = 0.0, 400 * DAY
-    part = window(processors, schedules, 8, span, most=20)
-    assert part.begin <= 200 * DAY
-    assert part.end >= 203 * DAY
-    assert part.end - part.begin <= 20 * DAY
-    whole = window(processors, schedules, 8, span, most=400)
-    assert (whole.begin, whole.end, whole.processors) == (*span, 8)
-    same = window(processors, [schedules[0], schedules[0]], 8, span, most=20)
+    places = Texts.of(["0-3", "4-7"] * 200)
+    schedules = [Schedule(own, own + 0.4 * DAY, places) for own in (starts, changed)]
+    whole, processors = (0.0, 400 * DAY), np.full(len(starts), 4)
+    part = window(processors, schedules, 8, whole, most=20)
+    assert part.begin <= 200 * DAY < 203 * DAY <= part.end <= part.begin + 20 * DAY
+    every = window(processors, schedules, 8, whole, most=400)
+    assert (every.begin, every.end, every.processors) == (*whole, 8)
+    same = window(processors, [schedules[0], schedules[0]], 8, whole, most=20)
     assert 0 < same.end - same.begin <= 20 * DAY
 
 
 def test_a_stated_period_is_shown(compare):
-    rows = [(DAY * day, 0.5 * DAY, DAY, 3) for day in range(6)]
-    comparison = compare(rows, {"a": "fcfs", "b": "easy"})
+    comparison = compare(daily(6), **BOTH)
     figure = gantt(comparison, (1.0, 2.5)).figure()
     assert {axes.get_xlim() for axes in figure.axes} == {(1.0, 2.5)}
     assert gantt(comparison, (4.0, 99.0)).figure().axes[0].get_xlim() == (4.0, 5.5)
@@ -93,32 +81,29 @@ def test_a_stated_period_is_shown(compare):
 
 
 def test_too_many_jobs_for_a_picture_are_refused(compare, monkeypatch):
-    comparison = compare(ROWS, {"a": "fcfs", "b": "easy"})
+    comparison = compare(ROWS, **BOTH)
     monkeypatch.setattr("optsched.report.runs_plots.MOST_ASKED", 3)
     with pytest.raises(InputError, match=r"days: 4 rectangles in one chart; expected .* at most 3"):
         gantt(comparison, (0.0, 1.0))
 
 
 def test_more_runs_than_charts_are_said_to_be_left_out(compare):
-    figure = gantt(
-        compare(ROWS, {f"r{place}": "fcfs" for place in range(MOST_CHARTS + 1)})
-    ).figure()
+    names = [f"r{place}" for place in range(MOST_CHARTS + 1)]
+    figure = gantt(compare(ROWS, **dict.fromkeys(names, "fcfs"))).figure()
     assert len(figure.axes) == MOST_CHARTS
     assert figure.get_suptitle() == f"The first {MOST_CHARTS} schedules"
 
 
 def test_jobs_that_share_processors_or_hold_boxes_have_no_charts(compare):
-    torus = compare(ROWS, {"a": "torus", "b": "torus"}, "torus:2x2x3")
-    assert gantt(torus) is None
-    slices = compare(ROWS, {"c": "gang", "d": "gang"}, "matrix:10")
+    assert gantt(compare(ROWS, "torus:2x2x3", a="torus", b="torus")) is None
+    slices = compare(ROWS, "matrix:10", c="gang", d="gang")
     assert gantt(slices) is None
     with pytest.raises(InputError, match="days: these runs have no Gantt chart"):
         gantt(slices, (0.0, 1.0))
 
 
 def test_charts_to_zoom_begin_with_the_part_of_the_picture_and_have_more_around_it(compare):
-    rows = [(DAY * day, 0.5 * DAY, DAY, 3) for day in range(20)]
-    charts = gantt(compare(rows, {"a": "fcfs", "b": "easy"}), (6.0, 7.0))
+    charts = gantt(compare(daily(20), **BOTH), (6.0, 7.0))
     first, second = charts.data()
     assert (first["name"], second["name"]) == ("a", "b")
     assert first["view"] == second["view"] == [6 * DAY, 7 * DAY]
