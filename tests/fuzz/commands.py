@@ -13,26 +13,12 @@ from optsched.cli import build
 
 
 class Argument(NamedTuple):
-    """An argument of a command.
+    """An argument of a command; the type is that of an element if it takes several."""
 
-    Parameters
-    ----------
-    name : str
-        Its name as the user sees it, without dashes: ``time-limit``.
-    options : tuple of str
-        How it is typed, ``("--output", "-o")``; empty for one that has its place.
-    kind : type
-        Of its value; of an element if it takes several.
-    choices : tuple of str
-        The values of a literal.
-    required, several : bool
-        Whether it must be given, and whether it may be given more than once.
-    """
-
-    name: str
-    options: tuple[str, ...]
+    name: str  # as the user sees it, without dashes
+    options: tuple[str, ...]  # how it is typed; empty for one that has its place
     kind: type
-    choices: tuple[str, ...]
+    choices: tuple[str, ...]  # the values of a literal
     required: bool
     several: bool
 
@@ -52,8 +38,7 @@ def commands() -> tuple[Command, ...]:
 
 def _within(app: App, words: tuple[str, ...]) -> Iterator[Command]:
     if app.default_command is not None:
-        collected = app.assemble_argument_collection()
-        arguments = tuple(map(_argument, collected))
+        arguments = tuple(map(_argument, app.assemble_argument_collection()))
         # to compile everything takes minutes, as `doctor` says
         yield Command(words, tuple(each for each in arguments if each.name != "compile"))
     for name in app:
@@ -69,11 +54,5 @@ def _argument(declared: Any) -> Argument:
         hint = get_args(hint)[0]
     choices = get_args(hint) if get_origin(hint) is Literal else ()
     options = tuple(name for name in declared.names if name.startswith("-"))
-    return Argument(
-        name=declared.name.lstrip("-").lower(),
-        options=options,
-        kind=str if choices else hint,
-        choices=choices,
-        required=declared.required,
-        several=several,
-    )
+    name, kind = declared.name.lstrip("-").lower(), str if choices else hint
+    return Argument(name, options, kind, choices, declared.required, several)

@@ -8,13 +8,7 @@ from optsched.sweeps.engines import Outcome, Task, execute
 
 
 class Here:
-    """Executes some of the tasks, one after the other.
-
-    Parameters
-    ----------
-    most : int
-        How many; the others count as failed, so that the sweep ends soon.
-    """
+    """Executes at most so many tasks, one after the other; the others fail, to end soon."""
 
     slots = 1
 
@@ -23,8 +17,7 @@ class Here:
 
     def execute_all(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
         """Yield the outcome of each task."""
-        for number, task in enumerate(tasks):
-            if number < self._most:
-                yield execute(task)
-            else:
-                yield Outcome(task.run.name, None, "left out by the fuzzer")
+        for task in tasks[: self._most]:
+            yield execute(task)
+        for task in tasks[self._most :]:
+            yield Outcome(task.run.name, None, "left out by the fuzzer")
