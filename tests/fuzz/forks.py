@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from numba.core import config, event
 
-from fuzz.engine import Here
+from fuzz.seeds import Here
 from fuzz.target import Case
 
 CONTEXT = multiprocessing.get_context("fork")

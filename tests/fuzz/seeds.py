@@ -7,14 +7,13 @@ import io
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from fuzz.captures import CAPTURES, CONFIGURATION
-from fuzz.engine import Here
 from fuzz.mutation import to_toml
 from optsched import registry
 from optsched.cli import run
@@ -27,6 +26,7 @@ from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import solve
+from optsched.sweeps.engines import Outcome, Task, execute
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
 
@@ -120,6 +120,22 @@ PROFILES = (
     {"solver": "cp-sat", "description": "a profile", "budget": {"seconds": 0.2, "work": 1},
      "options": {"workers": 1, "relative_gap": 0.1, "first_solution": False}},
 )  # fmt: skip
+
+
+class Here:
+    """Executes so many tasks of a sweep in this process; the others fail, to end soon."""
+
+    slots = 1
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def execute_all(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Yield the outcome of each task."""
+        for task in tasks[: self._most]:
+            yield execute(task)
+        for task in tasks[self._most :]:
+            yield Outcome(task.run.name, None, "left out by the fuzzer")
 
 
 class Seeds:

@@ -12,7 +12,6 @@ from random import Random
 import pytest
 
 from fuzz import options
-from fuzz.commands import commands
 from fuzz.forks import Bounds, Ended, Running
 from fuzz.oracle import contents, judge, strict_json
 from fuzz.runner import TARGETS, main
@@ -220,7 +219,7 @@ def test_a_word_that_leads_out_of_the_folder_is_refused(tmp_path, monkeypatch):
 
 
 def test_every_option_of_every_command_is_fuzzed():
-    for command in commands():
+    for command in options.commands():
         typed = [options.typed_at_random(Random(n), command).arguments for n in range(100)]
         words = {word.partition("=")[0] for case in typed for word in case}
         for argument in command.arguments:

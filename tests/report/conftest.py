@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from optsched.boxes.box import Box
 from optsched.report import style
 from optsched.simulator.policy import Action, Migrate, Policy, Start, Wake
 from optsched.simulator.system import System
+from report.looks import unstarted
 
 
 @pytest.fixture
@@ -33,9 +34,9 @@ def small_run(make_trace):
 def random_run(make_trace):
     """Return the function that simulates a seeded random trace on 64 nodes under EASY."""
 
-    def build(jobs, seed=0, spacing=40.0):
-        draw = np.random.default_rng(seed)
-        submit = np.cumsum(draw.exponential(spacing, jobs)).round()
+    def build(jobs):
+        draw = np.random.default_rng(0)
+        submit = np.cumsum(draw.exponential(40.0, jobs)).round()
         runtime = np.ceil(draw.exponential(600, jobs))
         size = draw.integers(1, 33, jobs)
         rows = zip(submit.tolist(), runtime.tolist(), (2 * runtime).tolist(), size.tolist())
@@ -47,9 +48,7 @@ def random_run(make_trace):
 @pytest.fixture(params=["REJECTED", "WAITING"])
 def idle_run(request, small_run):
     """Return the small run as if no job had started."""
-    never, state = np.full(3, np.nan), np.array([request.param] * 3)
-    schedule = small_run.schedule._replace(start=never, end=never, state=state, resources=[""] * 3)
-    return replace(small_run, schedule=schedule)
+    return unstarted(small_run, 0, 1, 2, state=request.param)
 
 
 @pytest.fixture
@@ -58,12 +57,9 @@ def interrupted_run(make_trace):
     rows = [(0, 100, 100, 4), (10, 50, 50, 20), (20, 50, 50, 4), (30, 50, 50, 8)]
     run = simulate(make_trace(*rows, name="interrupted"), "nodes:10", "fcfs")
     assert run.state.tolist()[1] == "REJECTED"
-    start, end, state = run.start.copy(), run.end.copy(), run.state.astype("<U30")
-    end[2], state[2] = np.nan, "RUNNING"
-    start[3], end[3], state[3] = np.nan, np.nan, "WAITING"
-    resources = [*run.resources[:3], ""]
-    schedule = run.schedule._replace(start=start, end=end, state=state, resources=resources)
-    return replace(run, schedule=schedule)
+    run = unstarted(run, 3)
+    run.schedule.end[2], run.schedule.state[2] = np.nan, "RUNNING"
+    return run
 
 
 @dataclass

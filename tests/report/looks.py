@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from optsched.report.page import Table
@@ -30,6 +32,16 @@ def heading(figure):
 
 def legend(figure):
     return [text for found in figure.legends for text in texts(found.get_texts())]
+
+
+def unstarted(run, *rows, state="WAITING"):
+    """Return a run as if some of its jobs had never started."""
+    start, end, states = run.start.copy(), run.end.copy(), run.state.astype("<U30")
+    resources = [*run.resources]
+    for row in rows:
+        start[row], end[row], states[row], resources[row] = np.nan, np.nan, state, ""
+    changed = {"start": start, "end": end, "state": states, "resources": resources}
+    return replace(run, schedule=run.schedule._replace(**changed))
 
 
 def contents(folder):

@@ -145,6 +145,16 @@ def test_a_solver_keeps_its_stroke_in_all_panels():
     assert len(set(drawn[0])) == 5
 
 
+def test_axes_show_gaps_of_nothing_and_curves_along_100_percent():
+    """A solver that is the fastest everywhere goes up at 1."""
+    [quality], profiles = (draw(compared(TWELVE[:1])).axes for draw in (plots.quality, plots.profile))
+    assert quality.get_ylabel().endswith("(linear below 0.01%)")
+    assert texts(quality.get_yticklabels())[:2] == ["0%", "0.01%"]
+    for axes in profiles:
+        assert axes.get_xlim()[0] < 1
+        assert axes.get_ylim()[0] < 0 < 1 < axes.get_ylim()[1]
+
+
 def test_curves_end_where_the_answers_do():
     comparison = compared(TWELVE[:2], snapshots=20)
     [quality] = plots.quality(comparison).axes
@@ -157,19 +167,6 @@ def test_curves_end_where_the_answers_do():
         assert (np.diff(gaps) <= 1e-12).all()
         assert proven[-1] == pytest.approx((own["status"] == "optimal").mean())
         assert reached[-1] == pytest.approx((own["objective"] == 100).mean())
-
-
-def test_no_profile_lies_on_the_frame():
-    """Of a solver that is the fastest everywhere the curve goes up at 1 and along 100 %."""
-    for axes in plots.profile(compared(TWELVE[:1])).axes:
-        assert axes.get_xlim()[0] < 1
-        assert axes.get_ylim()[0] < 0 < 1 < axes.get_ylim()[1]
-
-
-def test_the_axis_of_gaps_says_where_it_is_linear():
-    (axes,) = plots.quality(compared(TWELVE[:1])).axes
-    assert axes.get_ylabel().endswith("(linear below 0.01%)")
-    assert texts(axes.get_yticklabels())[:2] == ["0%", "0.01%"]
 
 
 def test_solvers_that_found_nothing_are_drawn_too(tmp_path):

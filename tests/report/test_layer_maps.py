@@ -103,13 +103,9 @@ def test_neighbors_differ_in_color_and_a_job_keeps_its_color():
     assert set(fills) == set(before)
     assert set(fills.values()) == set(style.FILLS)  # eight jobs, eight colors
     assert fills == colors(grid, before, moved)
-
-
-def test_with_two_neighbors_alone_colors_come_again():
-    grid = Grid((20, 1, 1), (False, True, True))
-    fills = colors(grid, {job: Box(job, 0, 0, 1, 1, 1) for job in range(20)})
-    assert len(set(fills.values())) == len(style.FILLS)
-    assert all(fills[job] != fills[job + 1] for job in range(19))
+    line = colors(Grid((20, 1, 1), (False, True, True)), {x: Box(x, 0, 0, 1, 1, 1) for x in range(20)})
+    assert len(set(line.values())) == len(style.FILLS)
+    assert all(line[job] != line[job + 1] for job in range(19))
 
 
 def test_labels_stand_where_they_fit_and_what_has_none_is_counted():
@@ -139,15 +135,6 @@ def test_no_label_leaves_its_box(tmp_path):
         [piece] = [p for p in pieces if p.left < x < p.right and p.low < z < p.high]
         assert extent.width <= piece.right - piece.left
         assert extent.x0 >= piece.left - 1e-6
-
-
-def test_small_maps_lie_beside_each_other():
-    panels = [Panel("before", []), Panel("after", [])]
-    one, two = (axes.get_position() for axes in figure_of("torus", SMALL, panels).axes)
-    assert (one.y0 == two.y0, one.x1 < two.x0) == (True, True)
-    figure = figure_of("torus", Grid((9, 24, 9), RING), panels)
-    one, two = (axes.get_position() for axes in figure.axes)
-    assert (one.x0 == two.x0, one.y0 > two.y1) == (True, True)
 
 
 def relocated(count):

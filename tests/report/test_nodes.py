@@ -15,7 +15,7 @@ from optsched.report.pictures.gantt import Gantt
 from optsched.report.pictures.nodes import Histogram, Layers, MatrixRows, Slots, Stay, stays
 from optsched.report.style import FAINT
 from optsched.simulator.policy import Start
-from report.looks import heading, legend, section, texts
+from report.looks import heading, legend, section, texts, unstarted
 
 
 def test_the_torus_before_and_after_the_migration(boxes_run):
@@ -45,25 +45,26 @@ def test_the_torus_before_and_after_the_migration(boxes_run):
     assert gray == [3, 3]
 
 
-def test_without_migrations_the_fullest_moment_is_shown(boxes_run):
+def test_without_migrations_the_fullest_moment_is_shown_of_the_run_or_a_period(boxes_run):
     figure = Layers().figure(boxes_run(migrate=False))
     [told] = texts(figure.texts[1:])
     assert told.startswith("0 seconds after the first submission: 3 jobs; 23.8% of the nodes")
     assert legend(figure) == ["no router for jobs"]
+    late = boxes_run(migrate=False).plot.layers(days=(100 / 86_400, 200 / 86_400))
+    # the third job has ended, and the fourth has no room
+    assert late.texts[1].get_text().startswith("1.67 minutes after the first submission: 2 jobs")
 
 
 def test_a_picture_that_a_run_does_not_have_says_why(small_run, boxes_run, make_trace):
     boxed, trace = boxes_run(migrate=False), make_trace((0, 5, 5, 3))
     line = simulate(trace, "torus:2x2x2", "fcfs")
     slices = simulate(trace, "matrix:4", "gang")
-    never, state = np.full(4, np.nan), np.array(["WAITING"] * 4)
-    waiting = boxed.schedule._replace(start=never, end=never, state=state, resources=[""] * 4)
     bare = replace(small_run)
     object.__setattr__(bare, "metrics", {})
     for picture, run, why in (
         (Layers, small_run, "no boxes"),
         (Layers, line, "no boxes"),
-        (Layers, replace(boxed, schedule=waiting), "no job started"),
+        (Layers, unstarted(boxed, 0, 1, 2, 3), "no job started"),
         (Gantt, line, ""),
         (Gantt, boxed, "see layers"),
         (Gantt, slices, "see matrix"),

@@ -8,23 +8,8 @@ from html.parser import HTMLParser
 import pytest
 
 from optsched.errors import InputError
-from optsched.report.page import (
-    LONG,
-    MISSING,
-    Cell,
-    Facts,
-    Figure,
-    Fold,
-    Heading,
-    Page,
-    Section,
-    Table,
-    cell,
-    duration,
-    render,
-    share,
-    write_page,
-)
+from optsched.report import page as pages
+from optsched.report.page import Cell, Facts, Figure, Heading, Page, Section, Table, render
 
 NASTY = "<script>alert('x')</script>\" onload=\"alert(1)"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 1"><script>bad()</script></svg>'
@@ -90,31 +75,25 @@ def test_nothing_outside_is_referred_to():
 
 
 @pytest.mark.parametrize(
-    ("shown", "text", "key"),
+    ("show", "value", "text"),
     [
-        (cell(1234567), "1,234,567", 1234567),
-        (cell(0.123456), "0.1235", 0.123456),
-        (cell(12345.6), "12,346", 12345.6),
-        (cell(True), "yes", "yes"),
-        (cell("text"), "text", "text"),
-        (duration(90), "1.5 min", 90.0),
-        (share(0.125), "12.5%", 0.125),
-        (share(3.7e-7), "< 0.0001%", 3.7e-7),
-        (share(-3.4e-7), "> -0.0001%", -3.4e-7),
-        (share(0.0), "0%", 0.0),
-        (share(0.9999), "99.99%", 0.9999),
-        (share(0.99996), "> 99.99%", 0.99996),
-        (share(1.0), "100%", 1.0),
+        (pages.cell, 1234567, "1,234,567"), (pages.cell, 0.123456, "0.1235"),
+        (pages.cell, 12345.6, "12,346"), (pages.cell, "text", "text"),
+        (pages.duration, 90.0, "1.5 min"), (pages.share, 0.125, "12.5%"),
+        (pages.share, 3.7e-7, "< 0.0001%"), (pages.share, -3.4e-7, "> -0.0001%"),
+        (pages.share, 0.0, "0%"), (pages.share, 0.9999, "99.99%"),
+        (pages.share, 0.99996, "> 99.99%"), (pages.share, 1.0, "100%"),
     ],
-)
-def test_numbers_are_shown_for_people_and_sorted_as_numbers(shown, text, key):
-    assert (shown.text, shown.key) == (text, key)
+)  # fmt: skip
+def test_numbers_are_shown_for_people_and_sorted_as_numbers(show, value, text):
+    assert (show(value).text, show(value).key) == (text, value)
 
 
-@pytest.mark.parametrize("make", [cell, duration, share])
-def test_numbers_that_are_not_known_are_missing(make):
-    assert make(float("nan")) == make(None) == Cell(MISSING)
-    assert make is share or make(float("inf")) == Cell(MISSING)
+def test_numbers_that_are_not_known_are_missing():
+    for make in (pages.cell, pages.duration, pages.share):
+        assert make(float("nan")) == make(None) == Cell(pages.MISSING)
+    assert pages.cell(float("inf")) == pages.duration(float("inf")) == Cell(pages.MISSING)
+    assert pages.cell(True).key == "yes"
 
 
 def test_a_column_is_numeric_when_all_that_is_known_is():
@@ -153,12 +132,12 @@ def test_the_foot_says_how_to_repeat_it_or_that_nothing_does():
 
 def test_the_same_page_gives_the_same_bytes(tmp_path):
     page = page_of("Text.", PICTURE)
-    path = write_page(page, tmp_path)
+    path = pages.write_page(page, tmp_path)
     first = path.read_bytes()
-    assert write_page(page, tmp_path).read_bytes() == first
+    assert pages.write_page(page, tmp_path).read_bytes() == first
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(InputError, match="cannot be written"):
-        write_page(page, tmp_path / "nowhere")
+        pages.write_page(page, tmp_path / "nowhere")
 
 
 def test_every_section_and_heading_has_an_anchor_of_its_own():
@@ -174,8 +153,8 @@ def test_every_section_and_heading_has_an_anchor_of_its_own():
 
 
 def test_a_fold_holds_parts_and_a_long_table_is_one():
-    rows = [[k] for k in range(LONG + 1)]
-    text = render(page_of(Fold("more", ["inside", Facts([("a", 1)], {"a": "what it is"})])))
+    rows = [[k] for k in range(pages.LONG + 1)]
+    text = render(page_of(pages.Fold("more", ["inside", Facts([("a", 1)], {"a": "what it is"})])))
     assert text.index("<summary>more</summary>") < text.index("<p>inside</p>")
     assert '<dt title="what it is">a</dt>' in text
     assert "<details>" in render(page_of(Table("t", ["a"], rows)))

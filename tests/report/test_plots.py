@@ -144,18 +144,14 @@ def test_a_period_is_what_is_drawn(day_run):
     assert heading(drawn["gantt"]) == part
     assert heading(drawn["utilization"]).startswith("days 0.5 to 1, 50.0% of 10")
     assert heading(drawn["waits"]).startswith("submitted in days 0.5 to 1: 100.0%")
+    late = day_run.plot.gantt(days=(1, 100))  # a period ends with the run
+    assert late.axes[0].get_xlim() == (24.0, 48.0)
 
 
 def test_a_period_that_is_crowded_shows_the_first_processors(random_run):
     words = heading(random_run(400).plot.gantt(days=(0, 0.1), most=20))
     assert "on the first " in words
     assert " of 64 processors" in words
-
-
-def test_a_period_ends_with_the_run(day_run):
-    begin, end = load.span(day_run)
-    assert load.period(day_run, (1, 100)) == (begin + 86_400, end)
-    assert load.period(day_run, None) == (begin, end)
 
 
 @pytest.mark.parametrize(
@@ -176,15 +172,3 @@ def test_the_slots_of_a_period_have_its_figures(make_trace):
     assert found.time.tolist() == [half, 2 * half]
     assert found.free.tolist()[:1] == [2]
     assert found.summary()["mean_largest_slot"] == 2.0
-
-
-def test_the_torus_is_shown_at_its_fullest_of_a_period(boxes_run):
-    run = boxes_run(migrate=False)
-    late = run.plot.layers(days=(100 / 86_400, 200 / 86_400))
-    # the third job has ended, and the fourth has no room
-    assert late.texts[1].get_text().startswith("1.67 minutes after the first submission: 2 jobs")
-
-
-def test_formulas_in_names_are_taken_literally(make_trace):
-    run = simulate(make_trace((0, 5, 5, 3), name="$x^2$"), "nodes:9", "fcfs")
-    assert not run.plot.gantt()._suptitle.get_parse_math()

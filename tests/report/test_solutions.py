@@ -146,15 +146,6 @@ def test_a_reconfiguration_is_shown_with_its_steps_and_the_jobs_that_start():
     assert legend(figure)[:3] == steps
 
 
-def test_long_plans_are_drawn_by_class():
-    boxes = [Box(job, 0, 0, 1, 1, 1) for job in range(40)]
-    problem = Migration((40, 3, 1), boxes, [1] * 40, [1] * 40, 40)
-    steps = tuple(Step(job, box._replace(y=1)) for job, box in enumerate(boxes))
-    figure = find_picture("migration")(problem, Plan(steps, Box(0, 0, 0, 40, 1, 1)))
-    shown = ["moves away", "has moved here", "labels: the 10 largest", "incoming job"]
-    assert legend(figure) == shown
-
-
 def test_jobs_of_a_slot_lie_side_by_side():
     (axes,) = drawn("window-mkp").axes
     assert texts(axes.texts) == ["C", "A", "B", "E"]
@@ -194,19 +185,12 @@ def test_shares_of_devices_are_drawn_device_by_device():
         assert int(begin) <= begin < begin + width <= int(begin) + 1
 
 
-@pytest.mark.parametrize(
-    ("jobs", "rows", "told"),
-    [
-        (1, 1, "1 of 1 job placed; the 1 node with jobs"),
-        (80, 70, "80 of 80 jobs placed; the first 70 of 80 nodes with jobs"),
-    ],
-)
-def test_of_a_large_site_only_nodes_with_chunks_are_drawn(jobs, rows, told):
-    problem = NodePlacement(["cores"], np.ones((99, 1), int), [1] * jobs, np.ones((jobs, 1), int))
-    solution = Placements(tuple((job,) for job in range(jobs)), (((),),) * jobs)
+def test_of_a_large_site_only_nodes_with_chunks_are_drawn():
+    problem = NodePlacement(["cores"], np.ones((99, 1), int), [1] * 80, np.ones((80, 1), int))
+    solution = Placements(tuple((job,) for job in range(80)), (((),),) * 80)
     figure = find_picture("node-placement")(problem, solution)
-    assert heading(figure) == told
-    assert len(figure.axes[0].patches) == 2 * rows
+    assert heading(figure) == "80 of 80 jobs placed; the first 70 of 80 nodes with jobs"
+    assert len(figure.axes[0].patches) == 2 * 70
 
 
 def test_the_demand_of_a_job_lies_on_that_of_others():

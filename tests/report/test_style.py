@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from optsched import registry
-from optsched.errors import InputError
 from optsched.registry import solvers
 from optsched.report import style
 from optsched.report.style import FILLS, GREY, INK, LINES, dark, with_dark_variant
@@ -46,11 +45,8 @@ def test_a_solver_of_a_model_has_a_stroke_of_its_own_whatever_the_others_are(mod
     assert together == style.strokes(names[::-1])
     for name in names:
         assert style.strokes([name]) == {name: together[name]}
-
-
-def test_there_are_strokes_for_any_number_of_names():
-    names = [f"solver-{number}" for number in range(2 * len(style.STROKES))]
-    assert style.strokes(names).keys() == set(names)
+    many = [f"solver-{number}" for number in range(2 * len(style.STROKES))]
+    assert style.strokes(many).keys() == set(many)
 
 
 def test_the_users_settings_neither_matter_nor_change(tmp_path):
@@ -87,12 +83,6 @@ def test_the_last_digits_of_a_place_do_not_matter(tmp_path):
     assert set(used) <= set(ids)
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    figure = style.new_figure(2.0, "title")
-    with pytest.raises(InputError, match="missing"):
-        style.save(figure, tmp_path / "missing", "picture")
-
-
 @pytest.mark.parametrize(
     ("name", "drawn"),
     [
@@ -121,11 +111,7 @@ def test_every_name_is_drawn_as_it_is_and_without_a_warning(tmp_path, name, draw
 
 @style.applied()
 def test_a_long_title_is_broken_into_lines_within_the_picture():
-    for title in (
-        "SDSC-BLUE-2000-4.2-cln, jobs 58,135 to 62,964: window with branch-and-bound on"
-        " torus:8x12x12:hilbert",
-        "a-file-name-without-spaces" * 8,
-    ):
+    for title in ("SDSC-BLUE, jobs 58,135 to 62,964: " * 4, "a-file-name-without-spaces" * 8):
         drawing = style.new_figure(3, title)
         drawing.canvas.draw()
         assert drawing.get_suptitle().replace("\n", "").replace(" ", "") == title.replace(" ", "")

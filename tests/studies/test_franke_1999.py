@@ -11,7 +11,6 @@ import pytest
 
 import optsched
 from optsched.content import bundled
-from optsched.studies.claims import NotRunError
 from optsched.studies.running import looked_at, study_runs
 from optsched.text_files import read_toml
 from optsched.traces.trace import Trace
@@ -59,27 +58,6 @@ def test_a_change_is_over_the_workloads_that_both_keep_up_with_in_all_draws(stud
     assert change().mean == pytest.approx(300)
 
 
-def test_the_first_reading_is_in_order_and_only_one_lets_jobs_pass(study):
-    queues = {one: study.call("gang", "MPL 3", one).queue for one in study.stated.readings}
-    assert {one for one, queue in queues.items() if queue == "jobs pass"} == {"passing"}
-    assert next(iter(queues)) == "fill"
-
-
-def test_a_reading_that_changes_nothing_of_a_claim_is_left_out(study, runs):
-    what = {"one": "backfilling", "other": "FCFS", "metric": "mean_response"}
-    with pytest.raises(NotRunError):
-        study.call("change", runs, "rows", **what)
-    easy, usual = (study.call("change", runs, one, **what) for one in ("easy", "fill"))
-    assert easy.mean < usual.mean < 0
-
-
-def test_the_highest_utilization_needs_workloads_that_ask_for_more(study, runs):
-    one_row = study.call("System", "MPL 1", "jobs pass", "rows")
-    with pytest.raises(NotRunError):  # it is run on loads up to 0.88 alone
-        study.call("highest", runs, one_row)
-    assert study.call("reached", runs, "fill", one="MPL 2").n == 9
-
-
 @pytest.mark.parametrize("queue", ["in order", "jobs pass"])
 def test_level_1_reverts_to_fcfs_if_jobs_stay_in_order(study, made, queue):
     """What section 1 of the paper says, and why jobs that pass are another system."""
@@ -89,19 +67,6 @@ def test_level_1_reverts_to_fcfs_if_jobs_stay_in_order(study, made, queue):
     one = optsched.simulate(trace, "matrix:320", "gang", settings=settings)
     other = optsched.simulate(trace, "nodes:320", "fcfs")
     assert np.array_equal(one.start, other.start) == (queue == "in order")
-
-
-def test_columns_of_the_curve_differ_in_their_choices(study, runs):
-    found = [*study.call("columns", runs, "MPL 5", "mean_response")]
-    assert len({one.choices for one in found}) == len(found)
-    assert {one.found.n for one in found} == {5, 9}
-    (main,) = (one.found for one in found if not one.choices)
-    assert main == study.call("change", runs, "loaded", **LEVEL_5)
-
-
-def test_noise_is_that_of_the_workloads_of_the_first_draw(study, runs):
-    found = {(queue, what): one for queue, _, what, one in study.call("floors", runs)}
-    assert [found["in order", what].n for what in ("shake.one", "shake", "draw")] == [5, 5, 9]
 
 
 def test_the_load_is_the_work_over_that_of_the_machine(study):

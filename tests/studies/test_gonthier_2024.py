@@ -15,7 +15,6 @@ from optsched.cli import run as optsched
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.metrics.stretch import consecutive_sessions, session_stretches, window_sessions
-from optsched.studies.claims import NotRunError
 from optsched.studies.folder import StudyFolder
 from optsched.studies.running import looked_at, study_runs
 from optsched.sweeps.sweep_file import read_sweep
@@ -96,15 +95,6 @@ def made(improvement, saved=lambda name, load: 0.0):
     return {one.name: {name: run(name, one) for name in one.schedulers} for one in loads}
 
 
-def test_both_clusters_of_a_log_count_as_one():
-    def better_on_three_logs(name, one):
-        return 0.5 if name == "LEM" and one.log in ("SDSC-BLUE", "CTC") else 1.0
-
-    found = OWN.number(made(better_on_three_logs), "program", what="better", names=["LEM"])
-    assert (found.mean, found.n) == (pytest.approx(60), 5)
-    assert 0 <= found.low < found.high <= 100
-
-
 def test_gains_are_averaged_as_logarithms():
     def gain(name, one):
         return {"LEM": 4.0 if one.load == HIGH else 1.0, "LEA": 8.0}.get(name, 1.0)
@@ -138,16 +128,6 @@ def test_sums_weigh_logs_by_what_they_have():
     assert left.low >= 0
     found = OWN.number(runs, "sums", what="file_time", names=["LEM"])
     assert found.mean == pytest.approx(100 * (1 - (10 + 3 * 2 + 1) / (20 + 3 * 2 + 1)))
-
-
-def test_better_may_mean_faster_and_what_was_not_run_is_not_judged():
-    runs = made(lambda name, one: 1.005 if name == "LEM" else 1.0)
-    own = {"what": "better", "names": ["LEM"]}
-    assert OWN.number(runs, "program", **own).mean == 100
-    assert OWN.number(runs, "faster", **own).mean == 0
-    assert OWN.number(runs, "written", **own).mean == 100
-    with pytest.raises(NotRunError):  # with backfilling on underused clusters alone
-        OWN.number(runs, "written", what="better", names=["LEM-BF"])
 
 
 def test_no_two_schedulers_are_the_same_and_the_policy_takes_them(shared, tmp_path):

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from optsched.schedule import State
-from optsched.studies.claims import NotRunError
 from optsched.studies.running import looked_at, study_runs
 
 STUDIED = "guim-2009"
@@ -43,16 +42,6 @@ def test_a_threshold_above_the_penalty_of_a_full_node_is_first_fit(study, runs):
     assert not study.call("same", runs, "LCT=1.25", "FF")
 
 
-def test_an_interval_of_both_ends_spans_those_of_each(study, runs):
-    what = KILLED | {"one": "RUA", "mixes": ["HIGH"]}
-    both, low, high = (study.call("times", runs, end, **what) for end in ("both", "low", "high"))
-    assert both.mean == pytest.approx((low.mean + high.mean) / 2)
-    assert (both.low, both.high) == (min(low.low, high.low), max(low.high, high.high))
-    assert both.n == 6
-    none = study.call("times", runs, "both", one="LCT=1", **KILLED)
-    assert 0 == none.low < none.mean < none.high < 0.1  # no number of jobs is below 0
-
-
 def test_a_ratio_is_the_mean_of_those_of_the_parts(study, runs):
     what = {"one": "LC", "other": ["FF", "RUA"], "metric": "killed", "centres": ["SDSC"]}
     found = study.call("times", runs, "chosen", **what)
@@ -62,13 +51,6 @@ def test_a_ratio_is_the_mean_of_those_of_the_parts(study, runs):
         for name, limits in (("LC", "requested"), ("FF", "requested"), ("RUA", "raised"))
     )
     assert found.mean == pytest.approx((lc / np.minimum(first_fit, rua)).mean())
-
-
-def test_what_was_not_run_is_told(study, runs):
-    with pytest.raises(NotRunError):
-        study.call(
-            "times_at", runs, study.call("Reading", 1600), one="RUA", mixes=["LOW"], **KILLED
-        )
 
 
 def test_published_ratios_leave_out_what_is_lost(study, runs):

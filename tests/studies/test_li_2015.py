@@ -37,45 +37,6 @@ def test_a_variant_that_misses_a_workload_is_not_compared(study, runs):
     assert study.call("gain", less, "alone") == study.call("gain", runs, "alone")
 
 
-def test_single_changes_are_compared_on_the_workloads_of_both(study, runs):
-    found = study.call("changed", runs, "EASY on boxes", "EASY, window 100")
-    names = ("EASY on boxes", "EASY, window 100")
-    one, other = (study.call("of", runs, name, "useful") for name in names)
-    apart = (other - one).dropna()
-    assert len(apart) == 7
-    seed_1 = [apart["load 0.9, seed 1"], apart["load 1.1, seed 1"]]
-    others = [name for name in apart.index if not name.endswith("seed 1")]
-    expected = np.mean([np.mean(seed_1), *apart[others]])
-    assert found["points running"] == pytest.approx(100 * expected)
-    assert found["interval"] == "t, n = 6"
-
-
-def test_every_detected_large_job_has_its_reason(runs):
-    own = runs[runs["migrations_ahead"].notna()]
-    assert len(own) > 9
-    for name, of in (("not_prepared", "large_detected"), ("given_up", "prepared")):
-        reasons = own[[column for column in own if column.startswith(f"{name}.")]].sum(axis=1)
-        there = own["prepared"] if name == "not_prepared" else own["prepared_starts"]
-        assert (reasons + there == own[of]).all()
-    assert (own["migrations_at_start"] + own["migrations_ahead"] == own["migrations"]).all()
-
-
-def test_node_time_and_levels_are_shares_of_one(study, runs):
-    recorded = runs[runs["occupied"].notna()]
-    for of in ("recorded_node_time.", "recorded_held."):
-        parts = recorded[[name for name in runs if name.startswith(of)]]
-        assert parts.sum(axis=1).to_numpy() == pytest.approx(1, abs=1e-6)
-    assert study.call("levels_table", runs).sum().to_numpy() == pytest.approx(100)
-
-
-def test_parts_that_do_not_occur_are_none_of_the_time(study):
-    recorded = {"occupied": 0.5, "recorded_held.50": 1.0, "migrations_ahead": 3.0}
-    one, other = study.call("with_all_parts", pd.DataFrame([recorded, {}])).to_dict("records")
-    assert one["recorded_held.50"] == 1.0
-    assert one["recorded_held.45"] == one["not_prepared.no plan"] == 0.0
-    assert all(np.isnan(value) for value in other.values())
-
-
 @pytest.fixture
 def planned(study, shared, tmp_path):
     """The sweep of the whole plan on one trace for all workloads, and the labels of its blocks."""

@@ -18,8 +18,6 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
 from optsched.studies.folder import StudyFolder, read_results
-from optsched.studies.running import looked_at
-from optsched.text_files import read_toml
 
 STUDIED = "openb-2023"
 FOLDER = bundled("studies") / STUDIED
@@ -37,7 +35,7 @@ Cluster, Nodes, Pods = CLUSTER.Cluster, TRACE.Nodes, TRACE.Pods
 Answers, EXACT = ANSWERS.Answers, ANSWERS.EXACT
 coming_and_going, in_batches = CLUSTER.coming_and_going, CLUSTER.in_batches
 devices_for, partly_busy = CLUSTER.devices_for, CLUSTER.partly_busy
-arriving, drawing, fitting = ANSWERS.arriving, ANSWERS.drawing, ANSWERS.fitting
+drawing, fitting = ANSWERS.drawing, ANSWERS.fitting
 read_nodes, read_pods = TRACE.read_nodes, TRACE.read_pods
 
 T4, T4_PAIR = (8, 1, "T4"), (8, 2, "T4")
@@ -86,7 +84,6 @@ def test_nodes_and_pods_are_read(compress, tmp_path):
         ("num_gpu", "gpus", "line 1: no column num_gpu; expected one"),
         ("p0,4000", "p0,4.5", "line 2, cpu_milli: '4.5'; expected a whole number from 0 to 9007"),
         ("p1,1000", "p1", "line 3: 10 columns; expected 11, as in line 1"),
-        ("1,300", "1,0", "line 2, gpu_milli: '0'; expected 1 to 1000, and 1000 for several GPUs"),
         ("2,1000", "2,500", "line 3, gpu_milli: '500'; expected 1 to 1000, and 1000 for several"),
         ("7,9", "7,6", "line 4, deletion_time: '6'; expected a time not before creation_time"),
         (PODS[PODS.index("p0") :], "", "pods.csv: no rows; expected one at least"),
@@ -100,16 +97,6 @@ def test_what_is_wrong_with_a_file_is_named_in_one_line(old, new, message, tmp_p
         read_pods(file)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_pods_are_joined_and_cut_by_what_they_ask_for():
-    pods = pods_of((1, 300, 0, 1), (1, 700, 0, 2, "T4"), (1, 2000, 0, 3))
-    for most, shares in ((1000, [300, 700]), (1001, [300, 700, 2000]), (9999, [300, 700, 2000])):
-        assert pods.until(most).share.tolist() == shares
-    both = pods.chosen([1]).joined(pods.chosen([2, 0]))
-    assert both.share.tolist() == [700, 2000, 300]
-    assert both.models == (frozenset({"T4"}), frozenset(), frozenset())
-    assert both.deleted.tolist() == [2, 3, 1]
 
 
 def test_a_problem_has_what_is_free_and_models_that_exist():
@@ -210,13 +197,6 @@ def test_the_exact_solver_is_asked_where_fgd_leaves_pods_out():
     assert spent >= registry.solvers[EXACT.solver].seconds_per_solve
 
 
-def test_arrivals_ask_for_the_load():
-    pods = pods_of(*[(1, share, 0, 1) for share in (300, 1000, 500)])
-    found = arriving(pods, 7000, 1)
-    assert 7000 <= found.share.sum() < 8000
-    assert sorted(arriving(pods, 1000, 1).share.tolist()) == [300, 1000]
-
-
 def test_pods_that_no_idle_node_can_hold_are_left_out():
     nodes = nodes_of((4, 2, "T4"))
     pods = pods_of((1, 2000, 0, 1), (1, 3000, 0, 1), (5, 0, 0, 1), (1, 0, 0, 1, "G2"))
@@ -273,13 +253,6 @@ def test_claims_are_judged_over_draws():
     assert of("more", "random", every, rule="best fit") == gain
 
 
-def test_what_the_paper_says_is_that_of_its_artifact():
-    table = read_toml(FOLDER / "published.toml")["allocated"]
-    more = STUDY.call("paper_more", None, pods="default", rule="best fit")
-    assert more == pytest.approx((table["default"]["FGD"] - table["default"]["best fit"]) * 62.12)
-    assert STUDY.call("paper_left", None, pods="gpuspec33") == pytest.approx((100 - 93.22) * 62.12)
-
-
 def test_stored_answers_are_within_their_bounds_and_never_behind(frame):
     exact = frame[(frame["way"] == "exact") & frame["bound"].notna()]
     assert len(exact) == 33 + 15
@@ -291,48 +264,12 @@ def test_stored_answers_are_within_their_bounds_and_never_behind(frame):
     assert (of_exact >= best.loc[of_exact.index] - 1e-9).all()
 
 
-def test_each_draw_has_another_order_and_the_first_has_several(frame):
-    ties = frame[frame["part"] == "ties"]
-    for _, own in ties.groupby("list"):
-        pairs = set(zip(own["seed"], own["order"]))
-        assert pairs == {(1, order) for order in range(1, 9)} | {(n, n) for n in range(2, 11)}
-        assert own.groupby(["seed", "order"])["way"].nunique().eq(5).all()
-
-
 def test_the_noise_floor_is_that_of_orders_of_the_nodes(frame, found):
     own = frame[(frame["part"] == "ties") & (frame["list"] == "default") & (frame["seed"] == 1)]
     wide = own.pivot(index="order", columns="way", values="placed")
     gains = wide["FGD"] - wide["GPU packing"]
     low, high = stats.t.interval(0.95, 7, scale=gains.std(ddof=1) * (9 / 8) ** 0.5)
     assert found.values["noise.packing.default.smallest"] == pytest.approx((high - low) / 2)
-
-
-def test_shares_of_batches_are_those_of_all_at_once():
-    rows = [("exact", np.nan, 10.0), ("exact", 1, 8.0), ("exact with a forecast", 16, 9.0)]
-    rows.append(("FGD", np.nan, 9.5))
-    frame = pd.DataFrame(rows, columns=["way", "size", "placed"])
-    found = STUDY.call("of_best", frame.assign(part="batches", nodes=4, seed=1)).loc[4, 1]
-    ways = [("exact", 0), ("exact", 1), ("exact with a forecast", 16), ("FGD", 0)]
-    assert [found[way] for way in ways] == pytest.approx([100, 80, 90, 95])
-
-
-def test_switches_count_where_the_weight_is_equal():
-    ways = ("best fit over the tree", "leaf best fit", "exact")
-    cases = {1: [(5, 9), (4, 2), (5, 8)], 2: [(5, 7), (5, 8), (5, 8)]}
-    frame = pd.DataFrame(
-        {"part": "switches", "case": case, "seed": 1, "way": way, "weight": weight}
-        | {"switches": switches, "proven": way == "exact" and case == 1}
-        for case, answers in cases.items()
-        for way, (weight, switches) in zip(ways, answers)
-    )
-    facts = STUDY.call("switch_facts", frame)
-    assert facts == {"all": 2, "proven": 1, "behind": 1, ways[0]: 1, ways[1]: 1}
-
-
-def test_quick_and_full_have_the_same_parts():
-    parts = [looked_at(STUDY.plan, quick=quick)["own"]["parts"] for quick in (True, False)]
-    quick, full = ({name: set(part) for name, part in own.items()} for own in parts)
-    assert quick == full
 
 
 @pytest.mark.long

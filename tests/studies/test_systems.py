@@ -24,7 +24,7 @@ from optsched.traces.trace import Header
 
 STUDIED = "systems"
 STUDY = StudyFolder(bundled("studies") / STUDIED)
-PLAIN, SHARING, BOXES = "plain nodes", "shared bandwidth", "boxes of a torus"
+PLAIN, BOXES = "plain nodes", "boxes of a torus"
 
 
 def rows(*runs):
@@ -51,24 +51,6 @@ def test_each_run_is_compared_with_its_baseline_on_the_same_jobs():
         STUDY.call("load", frame.iloc[[1, 2, 3]])
     gains = STUDY.call("gain", [200, 200, 100, 0], [150, 300, 100, 5])
     np.testing.assert_allclose(gains, [0.25, -0.5, 0, np.nan])
-
-
-def test_where_jobs_are_killed_only_a_gain_on_the_same_jobs_counts():
-    frame = rows(
-        (SHARING, "easy", -1, 100.0), (SHARING, "rua", -1, 80.0), (SHARING, "sjbf", -1, 50.0)
-    )
-    frame = frame.assign(finished=[8, 9, 9], mean_response_gain_same_jobs=[np.nan, 0.1, np.nan])
-    gains = STUDY.call("load", frame)["gain.mean_response"]
-    np.testing.assert_allclose(gains, [np.nan, 10, np.nan])
-
-
-def test_random_ties_are_compared_with_the_baseline_as_logged():
-    both = [(PLAIN, "window", -1, 90.0), (PLAIN, "window", -1, 70.0)]
-    frame = rows((PLAIN, "easy", -1, 100.0), *both).assign(ties=[None, None, "random"])
-    runs = STUDY.call("load", frame)
-    assert runs["gain.mean_response"].tolist() == pytest.approx([0, 10, 30])
-    own = STUDY.call("draws", runs, PLAIN, "window")
-    assert own["mean_response"].tolist() == [90]
 
 
 def test_the_interval_is_over_draws_and_a_single_run_has_its_floor():
@@ -154,14 +136,6 @@ def test_pieces_of_a_job_stay_together_and_keep_their_file():
     assert len(pieces) > len(set(jobs))
     together = later.groupby([before["submit"], pieces.user, pieces.runtime, before["file"]])
     assert (together.nunique() == 1).mean() > 0.9
-
-
-def test_a_torus_has_all_processors_and_is_not_flat():
-    for processors in (1, 2, 5, 100, 241, 430, 338, 1152, 163_840):
-        sides = STUDY.call("torus_of", processors)
-        assert processors <= np.prod(sides) <= 1.3 * processors + 3
-        assert max(sides) <= 2 * min(sides)
-        assert list(sides) == sorted(sides)
 
 
 def responses(frame):

@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from optsched.text_files import read_toml
-
 STUDIED = "yang-2014"
 EXACT = {"variant": "backfill", "window": 5, "interval": 30, "ties": "heuristic"}
 EXACT |= {"solver": "branch-and-bound", "charged": False}
@@ -67,14 +65,6 @@ def test_the_gains_of_the_tables_are_those_of_the_runs(log, metric, frame, found
     assert found.values[f"{key}±"] == pytest.approx(expected, rel=1e-3)
 
 
-def test_default_at_every_event_is_the_other_reading(frame, found):
-    before = default(frame, "mean_wait", "default")
-    expected = interval(before, window(frame, "mean_wait"), mean_gain)
-    assert found.values["wait.blue@default±"] == pytest.approx(expected, rel=1e-3)
-    assert found.values["wait.blue@default.verdict"] == "not decided"
-    assert expected[1] < 0 < expected[2]
-
-
 def test_utilization_falls_with_the_work_and_hardly_without(frame, found):
     falls, free = (
         interval(
@@ -124,21 +114,6 @@ def test_the_curve_has_the_main_reading_and_each_combination_once(study, frame, 
     [main] = [one.found for one in columns if not one.choices]
     base, own = (of(frame, "mean_wait", **ONE_CELL).mean() for of in (default, window))
     assert main.mean == pytest.approx(100 * (1 - own / base))
-
-
-def test_the_published_tables_are_those_that_the_paper_speaks_of(study, found):
-    tables = {one["number"]: one for one in read_toml(study.path / "published.toml")["tables"]}
-    assert {np.shape(one["branch_and_bound"]) for one in tables.values()} == {(5, 5)}
-    tops = {name: np.max([one["branch_and_bound"], one["greedy"]]) for name, one in tables.items()}
-    assert 27 <= tops["II"] < 29
-    assert tops["III"] == pytest.approx(28.83)
-    assert tops["IV"] == pytest.approx(4.8, abs=0.1)
-    assert found.values["wait.blue.published"] == np.mean(tables["II"]["branch_and_bound"])
-
-
-def test_a_step_is_the_mean_difference_of_neighbors_in_a_table(study):
-    beta, alpha = np.mgrid[0:5, 0:5]
-    assert study.call("mean_step", (3.0 * alpha + beta)[..., None]) == pytest.approx([2.0])
 
 
 @pytest.mark.long

@@ -1,7 +1,9 @@
-"""The folder of compared runs, its pictures and its page."""
+"""Runs of the same jobs side by side: which are compared, and their pictures, folder and page."""
 
 from __future__ import annotations
 
+import json
+import math
 import shlex
 import shutil
 from dataclasses import replace
@@ -9,21 +11,120 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.folders import RUNS
+from optsched.machines.texts import Texts
 from optsched.report import run_comparison, run_page, runs_plots, style
+from optsched.report.load import DAY
 from optsched.report.page import MISSING
-from optsched.report.run_comparison import read_runs
+from optsched.report.pictures.gantt import Schedule
+from optsched.report.run_comparison import MOST_RUNS, pair, read_runs
+from optsched.report.runs_plots import MOST_CHARTS, gantt, window
 from optsched.report.saved import fill_runs, report_runs
-from report.looks import change_json, contents, section, tables
+from report.looks import change_json, contents, section, tables, unstarted
 
 ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
 HOSTILE = "_</title><script>$\\frac{1$\n\x1b"
-
+BOTH = {"a": "fcfs", "b": "easy"}
 
 pytestmark = pytest.mark.usefixtures("without_png")
+
+
+@pytest.fixture
+def saved(make_trace, tmp_path):
+    """Return the function that simulates jobs on ten nodes, and saves the run without pictures."""
+
+    def make(name, policy="easy", rows=ROWS, trace="t", machine="nodes:10", **options):
+        run = simulate(make_trace(*rows, name=trace), machine, policy, **options)
+        return save(run, tmp_path / name, plots=False)
+
+    return make
+
+
+@pytest.fixture
+def compare(saved):
+    """Return the function that runs jobs under named policies, and compares the runs."""
+
+    def run(rows, machine="nodes:10", **policies):
+        folders = {n: saved(n, of, rows, machine=machine) for n, of in policies.items()}
+        return read_runs(folders)
+
+    return run
+
+
+waits = st.none() | st.integers(0, 5)
+
+
+@given(st.lists(st.tuples(waits, waits), max_size=12))
+def test_pairs_are_counted_job_by_job(jobs):
+    base, here = (np.array([math.nan if t[k] is None else t[k] for t in jobs]) for k in (0, 1))
+    found = pair(base.astype(float), here.astype(float))
+    both = [(b, h) for b, h in jobs if b is not None and h is not None]
+    assert found.jobs == len(both)
+    assert found.only_baseline == sum(b is not None and h is None for b, h in jobs)
+    assert found.only_here == sum(b is None and h is not None for b, h in jobs)
+    figures = (found.less, found.equal, found.more, found.difference)
+    if not both:
+        assert all(map(math.isnan, figures))
+        return
+    sums = [sum(of) for of in zip(*((h < b, h == b, h > b, h - b) for b, h in both))]
+    assert figures == pytest.approx([each / len(both) for each in sums])
+
+
+def test_the_table_has_the_figures_of_the_summaries(saved):
+    folders = {"fcfs": saved("fcfs", "fcfs"), "easy": saved("easy", trace="another name")}
+    comparison = read_runs(folders)
+    assert list(comparison.table["run"]) == ["fcfs", "easy"]
+    for row in comparison.table.to_dict("records"):
+        summary = json.loads((folders[row["run"]] / "summary.json").read_text())
+        for name in ("mean_wait", "p95_wait", "utilization", "rejected"):
+            assert row[name] == summary[name]
+    easy = comparison.table.iloc[1]
+    assert (easy["paired_less"], easy["paired_equal"], easy["paired_more"]) == (0.5, 0.5, 0.0)
+    assert comparison.table["mean_wait"][0] + easy["paired_difference"] == easy["mean_wait"]
+
+
+PART = {"jobs": (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("options", "fields", "told"),
+    [
+        ({"rows": ROWS[:3]}, {}, "has 3 jobs; expected 4, as in {}"),
+        ({"rows": [*ROWS[:3], (12, 6, 40, 2)]}, {}, "run_time of job 4 is 6; expected 5, as in {}"),
+        (PART, {}, "is of the jobs 1 to 2 of the trace; expected all jobs, as in {}"),
+        (PART, {"trace": "u", "trace_sha256": "0"}, "is of the trace u; expected t, as in {}"),
+        (PART, {"trace_sha256": "0"}, "is of the trace t; expected another file of that name"),
+        ({}, {"demands_sha256": "0"}, "the jobs have other demands; expected the same"),
+    ],
+)
+def test_runs_of_other_jobs_are_refused(saved, options, fields, told):
+    one, other = saved("one"), saved("other", **options)
+    change_json(other / "run.json", **fields)
+    with pytest.raises(InputError) as raised:
+        read_runs({"one": one, "other": other})
+    assert str(raised.value).startswith(f"{other}: {told.format(one)}")
+
+
+def test_the_number_of_runs_is_limited_and_each_has_its_jobs(saved):
+    run, other = saved("one"), saved("other")
+    (other / "jobs.parquet").unlink()
+    with pytest.raises(InputError, match=r"other: holds no jobs\.parquet"):
+        read_runs({"one": run, "other": other})
+    for number, told in ((1, "one run"), (MOST_RUNS + 1, f"{MOST_RUNS + 1} runs")):
+        with pytest.raises(InputError, match=f"^{told} to compare; expected 2 to {MOST_RUNS}$"):
+            read_runs({str(place): run for place in range(number)})
+
+
+def test_jobs_that_only_one_run_starts_are_counted(saved, make_trace, tmp_path):
+    run = simulate(make_trace(*ROWS, name="t"), "nodes:10", "easy")
+    other = save(unstarted(run, 3), tmp_path / "other", plots=False)
+    row = read_runs({"one": saved("one"), "other": other}).table.iloc[1]
+    assert (row["paired_jobs"], row["paired_only_baseline"], row["paired_only_here"]) == (3, 1, 0)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +183,7 @@ def test_the_figures_are_beside_those_of_the_baseline(folder, compared):
     assert page.title == "3 runs of 4 jobs of t"
     assert page.lead.startswith("The mean wait is lowest under long: 0 seconds, compared with ")
     assert page.lead.endswith("75.0% of the jobs wait less, 0.0% wait more.")
+    assert "dropped" not in page.lead
     machines, chance = page.summary
     assert machines == "The runs are on different machines, see the last table."
     assert chance.startswith("Each run is of one trace, once, so a difference may be due to chan")
@@ -176,7 +278,6 @@ def test_the_folder_is_the_same_to_the_byte_and_its_page_can_be_made_anew(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda about: about.update(runs=3), "runs: 3; expected a list"),
         (lambda about: about["runs"][-1].update(name="absent"), "no such column"),
         (lambda about: about.update(runs=about["runs"][:1]), "expected two runs or more"),
         (lambda about: about["runs"][1].update(name="fcfs"), "with different names"),
@@ -246,5 +347,87 @@ def test_what_was_dropped_and_what_is_not_heeded_is_said_first(page_of, tmp_path
     assert section(single, "Cleaning")[-1] == f"{ignored}."
 
 
-def test_nothing_is_said_of_a_clean_trace(folder):
-    assert "dropped" not in run_comparison.page(folder).lead
+def daily(days):
+    return [(DAY * day, 0.5 * DAY, DAY, 3) for day in range(days)]
+
+
+def painted(axes):
+    """Return the corner points of a chart by color."""
+    return {
+        patch.get_facecolor(): {tuple(at) for at in path.vertices[path.codes != path.CLOSEPOLY]}
+        for patch in axes.patches or axes.artists
+        for path in [patch.get_path()]
+    }
+
+
+def test_a_job_has_one_place_in_each_schedule_and_one_color_in_all(compare):
+    comparison = compare(ROWS, **BOTH, c="fcfs")
+    figure = gantt(comparison).figure()
+    assert [axes.get_title(loc="left").split(",")[0] for axes in figure.axes] == ["a", "b", "c"]
+    limits = {(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes}
+    assert limits == {((0.0, comparison.span[1]), (0.0, 10.0))}
+    first, second, third = map(painted, figure.axes)
+    assert first == third != second
+    assert set(first) == set(second)
+    for run, charts in zip(comparison.runs, (first, second)):
+        lefts = sorted(min(x for x, _ in corners) for corners in charts.values())
+        assert lefts == sorted(run.outcome["starting_time"])
+
+
+def test_the_time_that_is_shown_is_one_in_which_the_schedules_differ():
+    starts = np.arange(0, 400 * DAY, DAY)
+    changed = starts + np.where((starts >= 200 * DAY) & (starts < 203 * DAY), 0.5 * DAY, 0.0)
+    places = Texts.of(["0-3", "4-7"] * 200)
+    schedules = [Schedule(own, own + 0.4 * DAY, places) for own in (starts, changed)]
+    whole, processors = (0.0, 400 * DAY), np.full(len(starts), 4)
+    part = window(processors, schedules, 8, whole, most=20)
+    assert part.begin <= 200 * DAY < 203 * DAY <= part.end <= part.begin + 20 * DAY
+    every = window(processors, schedules, 8, whole, most=400)
+    assert (every.begin, every.end, every.processors) == (*whole, 8)
+    same = window(processors, [schedules[0], schedules[0]], 8, whole, most=20)
+    assert 0 < same.end - same.begin <= 20 * DAY
+
+
+def test_a_stated_period_is_shown(compare):
+    comparison = compare(daily(6), **BOTH)
+    figure = gantt(comparison, (1.0, 2.5)).figure()
+    assert {axes.get_xlim() for axes in figure.axes} == {(1.0, 2.5)}
+    assert gantt(comparison, (4.0, 99.0)).figure().axes[0].get_xlim() == (4.0, 5.5)
+    with pytest.raises(InputError, match=r"days: 6:7; expected a part of 5.5 days"):
+        gantt(comparison, (6.0, 7.0))
+
+
+def test_too_many_jobs_for_a_picture_are_refused(compare, monkeypatch):
+    comparison = compare(ROWS, **BOTH)
+    monkeypatch.setattr("optsched.report.runs_plots.MOST_ASKED", 3)
+    with pytest.raises(InputError, match=r"days: 4 rectangles in one chart; expected .* at most 3"):
+        gantt(comparison, (0.0, 1.0))
+
+
+def test_more_runs_than_charts_are_said_to_be_left_out(compare):
+    names = [f"r{place}" for place in range(MOST_CHARTS + 1)]
+    figure = gantt(compare(ROWS, **dict.fromkeys(names, "fcfs"))).figure()
+    assert len(figure.axes) == MOST_CHARTS
+    assert figure.get_suptitle() == f"The first {MOST_CHARTS} schedules"
+
+
+def test_jobs_that_share_processors_or_hold_boxes_have_no_charts(compare):
+    assert gantt(compare(ROWS, "torus:2x2x3", a="torus", b="torus")) is None
+    slices = compare(ROWS, "matrix:10", c="gang", d="gang")
+    assert gantt(slices) is None
+    with pytest.raises(InputError, match="days: these runs have no Gantt chart"):
+        gantt(slices, (0.0, 1.0))
+
+
+def test_charts_to_zoom_begin_with_the_part_of_the_picture_and_have_more_around_it(compare):
+    charts = gantt(compare(daily(20), **BOTH), (6.0, 7.0))
+    first, second = charts.data()
+    assert (first["name"], second["name"]) == ("a", "b")
+    assert first["view"] == second["view"] == [6 * DAY, 7 * DAY]
+    assert first["period"] == second["period"] == [0, 19.5 * DAY]
+    assert first["about"] == "All 20 jobs"
+    # around the day: 3 days with 3 jobs, 7 with 7, 15 with more
+    first, second = charts.data(most=14)
+    assert first["period"] == second["period"] == [3 * DAY, 10 * DAY]
+    assert first["job"] == second["job"] == list(range(4, 11))
+    assert first["about"] == "A part of the time: 7 of 20 jobs"
