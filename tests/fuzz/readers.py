@@ -14,23 +14,9 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fuzz import seeds as valid
 from fuzz.mutation import damaged, damaged_bytes, damaged_text, damaged_tree, to_json, to_toml
-from fuzz.seeds import (
-    CARGO,
-    KNAPSACKS,
-    KNOWN_VALUES,
-    MACHINES,
-    OR_LIBRARY,
-    PROFILES,
-    PROGRAMS,
-    SACCT_JSON,
-    SITE,
-    SWEEP,
-    Seeds,
-    machine_of,
-    machine_text,
-    solvers_of,
-)
+from fuzz.seeds import SITE, Seeds, machine_of, machine_text, solvers_of
 from fuzz.target import Case, target
 from optsched import registry
 from optsched.content import bundled
@@ -82,8 +68,8 @@ _file("csv", "t.csv", lambda rng, seeds: damaged(rng, seeds.traces[".csv"], ",")
 _file("sacct_text", "t.sacct", lambda rng, seeds: damaged(rng, seeds.traces[".sacct"], "|"))
 _file("batsim", "t.json", lambda rng, seeds: _damaged_json(rng, seeds.traces[".json"]))
 _file("parquet", "t.parquet", lambda rng, seeds: _damaged_parquet(rng, seeds.traces[".parquet"]))
-_file("sacct_json", "t.json", lambda rng, _: _damaged_json(rng, to_json(SACCT_JSON)))
-_file("mkp_text", "s.txt", lambda rng, _: damaged(rng, KNAPSACKS), "window-mkp")
+_file("sacct_json", "t.json", lambda rng, _: _damaged_json(rng, to_json(valid.SACCT_JSON)))
+_file("mkp_text", "s.txt", lambda rng, _: damaged(rng, valid.KNAPSACKS), "window-mkp")
 for _model in registry.models:
     _file(
         f"snapshot-{_model}",
@@ -141,31 +127,31 @@ def _bomb(filling: bytes) -> bytes:
 
 @target
 def or_library(rng: Random, folder: Path, _seeds: Seeds) -> Case:
-    (folder / "s.txt").write_bytes(damaged(rng, rng.choice(OR_LIBRARY)))
+    (folder / "s.txt").write_bytes(damaged(rng, rng.choice(valid.OR_LIBRARY)))
     name = rng.choice(("s.txt", "s.txt#1", "s.txt#2"))
     return reading_a_snapshot(rng, name, "integer-program")
 
 
 @target
 def program_file(rng: Random, folder: Path, _seeds: Seeds) -> Case:
-    suffix = rng.choice(list(PROGRAMS))
-    (folder / f"s{suffix}").write_bytes(damaged(rng, PROGRAMS[suffix]))
+    suffix = rng.choice(list(valid.PROGRAMS))
+    (folder / f"s{suffix}").write_bytes(damaged(rng, valid.PROGRAMS[suffix]))
     return reading_a_snapshot(rng, f"s{suffix}", "integer-program")
 
 
 @target
 def knapsack_table(rng: Random, folder: Path, _seeds: Seeds) -> Case:
     table = rng.random() < 0.5
-    (folder / "s.csv").write_bytes(damaged(rng, CARGO, ",") if table else CARGO)
+    (folder / "s.csv").write_bytes(damaged(rng, valid.CARGO, ",") if table else valid.CARGO)
     if not table:
-        (folder / "known_values.csv").write_bytes(damaged(rng, KNOWN_VALUES, ","))
+        (folder / "known_values.csv").write_bytes(damaged(rng, valid.KNOWN_VALUES, ","))
     return reading_a_snapshot(rng, "s.csv", "window-mkp")
 
 
 @target
 def sweep_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
     (folder / "t.swf").write_bytes(seeds.traces[".swf"])
-    (folder / "study.toml").write_bytes(_damaged_toml(rng, to_toml(SWEEP)))
+    (folder / "study.toml").write_bytes(_damaged_toml(rng, to_toml(valid.SWEEP)))
     shard = rng.choice(((), (), ("--shard", "1/2"), ("--json",)))
     return Case(("sweep", "study.toml", "-o", "out", *shard), ("out",))
 
@@ -179,7 +165,7 @@ def workload_spec(rng: Random, folder: Path, seeds: Seeds) -> Case:
 
 @target
 def solver_profile(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    (folder / "p.toml").write_bytes(_damaged_toml(rng, to_toml(rng.choice(PROFILES))))
+    (folder / "p.toml").write_bytes(_damaged_toml(rng, to_toml(rng.choice(valid.PROFILES))))
     (folder / "s.json").write_bytes(seeds.snapshots["window-mkp"][-1])
     (folder / "t.swf").write_bytes(seeds.traces[".swf"])
     if rng.random() < 0.7:
@@ -191,7 +177,7 @@ def solver_profile(rng: Random, folder: Path, seeds: Seeds) -> Case:
 @target
 def machine_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
     kind = rng.choice(list(registry.machines))
-    (folder / "m.toml").write_bytes(_damaged_toml(rng, to_toml(MACHINES[kind])))
+    (folder / "m.toml").write_bytes(_damaged_toml(rng, to_toml(valid.MACHINES[kind])))
     return on_a_machine(rng, folder, seeds, kind, "m.toml")
 
 
@@ -199,7 +185,7 @@ def machine_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
 def machine_as_text(rng: Random, folder: Path, seeds: Seeds) -> Case:
     kind = rng.choice(list(registry.machines))
     text = machine_text(kind, rng)
-    (folder / SITE).write_bytes(to_toml(MACHINES["site"]))
+    (folder / SITE).write_bytes(to_toml(valid.MACHINES["site"]))
     spaced = damaged_text(rng, text.replace(":", " : ").replace("x", " x "))
     typed = spaced.replace(" ", "").replace("\n", rng.choice(("", "\n"))).replace("/", "")
     return on_a_machine(rng, folder, seeds, kind, as_typed(typed))

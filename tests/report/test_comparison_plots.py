@@ -147,7 +147,8 @@ def test_a_solver_keeps_its_stroke_in_all_panels():
 
 def test_axes_show_gaps_of_nothing_and_curves_along_100_percent():
     """A solver that is the fastest everywhere goes up at 1."""
-    [quality], profiles = (draw(compared(TWELVE[:1])).axes for draw in (plots.quality, plots.profile))
+    single = compared(TWELVE[:1])
+    [quality], profiles = plots.quality(single).axes, plots.profile(single).axes
     assert quality.get_ylabel().endswith("(linear below 0.01%)")
     assert texts(quality.get_yticklabels())[:2] == ["0%", "0.01%"]
     for axes in profiles:

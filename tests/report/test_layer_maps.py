@@ -12,20 +12,8 @@ from matplotlib.colors import to_rgba
 
 from optsched.boxes.box import Box, Grid, shapes
 from optsched.boxes.free_boxes import anchors
-from optsched.report import style
-from optsched.report.torus_maps import (
-    ARRIVED,
-    EACH,
-    LEAVING,
-    Entry,
-    Move,
-    Panel,
-    Part,
-    Sheet,
-    colors,
-    figure_of,
-    relocation_figure,
-)
+from optsched.report import style, torus_maps
+from optsched.report.torus_maps import EACH, Entry, Move, Panel, Part, Sheet, colors, figure_of
 from report.looks import legend, texts
 
 RING = (True, True, True)
@@ -103,7 +91,8 @@ def test_neighbors_differ_in_color_and_a_job_keeps_its_color():
     assert set(fills) == set(before)
     assert set(fills.values()) == set(style.FILLS)  # eight jobs, eight colors
     assert fills == colors(grid, before, moved)
-    line = colors(Grid((20, 1, 1), (False, True, True)), {x: Box(x, 0, 0, 1, 1, 1) for x in range(20)})
+    row = {job: Box(job, 0, 0, 1, 1, 1) for job in range(20)}
+    line = colors(Grid((20, 1, 1), (False, True, True)), row)
     assert len(set(line.values())) == len(style.FILLS)
     assert all(line[job] != line[job + 1] for job in range(19))
 
@@ -144,7 +133,7 @@ def relocated(count):
     before[count] = after[count] = Box(0, 22, 0, 24, 1, 24)
     after[count + 1] = Box(0, 20, 0, 24, 2, 24)
     moves = {job: Move(f"{job}-", f"{job}+", f"{job} moves", job == 0) for job in range(count)}
-    return relocation_figure(
+    return torus_maps.relocation_figure(
         "plan", ("before", "after"), LARGE, (), before, after, moves, {count + 1: "L"}
     )
 
@@ -167,7 +156,7 @@ def test_more_moves_are_drawn_by_class_with_labels_for_the_largest():
         *("moves away", "has moved here", "labels: the 10 largest", "incoming job"),
         *("stays", "lines: parked on the way"),
     ]
-    for axes, fill, mark in zip(figure.axes, (LEAVING, ARRIVED), "-+"):
+    for axes, fill, mark in zip(figure.axes, (torus_maps.LEAVING, torus_maps.ARRIVED), "-+"):
         shown = fills_of(axes)
         assert to_rgba(fill) in shown
         assert not shown & ({to_rgba(one) for one in EACH} - {to_rgba(fill)})

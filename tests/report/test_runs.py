@@ -308,7 +308,8 @@ def test_gantt_charts_are_shown_to_zoom_where_the_folder_has_their_data(folder):
 
 def test_a_run_that_rejects_jobs_is_said_to_run_others(make_trace, page_of):
     trace = make_trace(*ROWS, name="t")
-    page = page_of(ten=simulate(trace, "nodes:10", "easy"), seven=simulate(trace, "nodes:7", "easy"))
+    ten, seven = (simulate(trace, f"nodes:{size}", "easy") for size in (10, 7))
+    page = page_of(ten=ten, seven=seven)
     [table] = tables(page, "Result")
     assert [(row[7].text, row[7].note) for row in table.cells] == [("0", ""), ("1", "+1")]
     assert page.summary[0].startswith("Not all runs ran the same jobs")

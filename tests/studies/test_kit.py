@@ -17,18 +17,8 @@ from optsched.cli import INTERRUPTED
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.numbers import numbers_in
-from optsched.studies import intervals
-from optsched.studies.claims import (
-    FAILS,
-    HOLDS,
-    OPEN,
-    Region,
-    judge,
-    named,
-    read_claims,
-    with_interval,
-    without_noise,
-)
+from optsched.studies import claims, intervals
+from optsched.studies.claims import FAILS, HOLDS, OPEN, Region, judge, named, read_claims
 from optsched.studies.effects import average
 from optsched.studies.figures import Column, claims_panel, specification_curve
 from optsched.studies.folder import StudyFolder, evaluate, page_mistakes, with_tables
@@ -305,7 +295,7 @@ def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
     ],
 )  # fmt: skip
 def test_digits_below_the_noise_are_not_written(value, unit, text):
-    assert without_noise(value, unit) == text
+    assert claims.without_noise(value, unit) == text
 
 
 @pytest.mark.parametrize(
@@ -318,7 +308,7 @@ def test_digits_below_the_noise_are_not_written(value, unit, text):
     ],
 )
 def test_an_end_does_not_round_to_an_edge_beyond_which_it_lies(ends, unit, edges, text):
-    assert with_interval(Interval(*ends, 6, "t"), unit, edges) == text
+    assert claims.with_interval(Interval(*ends, 6, "t"), unit, edges) == text
 
 
 def test_a_specification_curve_sorts_effects_and_shows_choices():
