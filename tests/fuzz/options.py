@@ -239,7 +239,8 @@ def settings(rng: Random, folder: Path, seeds: Seeds) -> Case:
     cls = registry.policies[policy]
     mostly = "t.rackham" if "cluster" in cls.machines else "d.swf"
     _fill(folder, seeds)
-    words = ["simulate", rng.choice(("d.swf", "t.rackham", mostly)), "--policy", policy, "--machine", machine_of(policy, rng)]
+    words = ["simulate", rng.choice(("d.swf", "t.rackham", mostly)), "--policy", policy]
+    words += ["--machine", machine_of(policy, rng)]
     parts = [cls]
     if rng.random() < 0.4:
         execution = rng.choice(list(registry.executions))

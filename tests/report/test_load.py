@@ -56,15 +56,6 @@ def test_each_bin_has_the_quantiles_of_its_own_seconds(pairs, number):
         assert np.mean(values <= found) >= share - 1e-9
 
 
-def test_a_peak_of_a_twentieth_of_the_time_is_not_in_the_band():
-    ends = range(25, 3600, 100)
-    peaks = [*((at - 5, 100) for at in ends), *((at, -100) for at in ends)]
-    bins = made(peaks, 3600.0).binned(2)
-    assert bins.width == 1800
-    assert bins.high.tolist() == [0, 0]
-    assert bins.mean.tolist() == [5, 5]
-
-
 def test_thinning_keeps_the_ends_and_the_last_point_of_each_cell():
     x = np.array([1.0, 1.1, 1.2, 9.0, 50.0, 99.0, 100.0])
     assert x[thinned(x, 4)].tolist() == [1.0, 1.2, 9.0, 100.0]

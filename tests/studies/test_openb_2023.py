@@ -20,17 +20,9 @@ from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
 from optsched.studies.folder import StudyFolder, read_results
 
 STUDIED = "openb-2023"
-FOLDER = bundled("studies") / STUDIED
-STUDY = StudyFolder(FOLDER)
-
-
-def file_of(name):
-    """A file beside study.py, as a module."""
-    file = str(FOLDER / f"{name}.py")
-    return next(one for one in [*sys.modules.values()] if getattr(one, "__file__", None) == file)
-
-
-ANSWERS, CLUSTER, TRACE = file_of("answers"), file_of("cluster"), file_of("trace")
+STUDY = StudyFolder(bundled("studies") / STUDIED)
+NAMES = ("answers", "cluster", "trace")
+ANSWERS, CLUSTER, TRACE = (sys.modules[f"{STUDY._module.__name__}.{name}"] for name in NAMES)
 Cluster, Nodes, Pods = CLUSTER.Cluster, TRACE.Nodes, TRACE.Pods
 Answers, EXACT = ANSWERS.Answers, ANSWERS.EXACT
 coming_and_going, in_batches = CLUSTER.coming_and_going, CLUSTER.in_batches
