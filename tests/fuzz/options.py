@@ -24,6 +24,7 @@ from optsched.settings import settings_of
 from optsched.studies.folder import study_plans
 from optsched.traces.catalogue import entries
 
+
 class Argument(NamedTuple):
     """An argument of a command; the type is that of an element if it takes several."""
 

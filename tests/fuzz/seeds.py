@@ -232,6 +232,7 @@ class Seeds:
     @cached_property
     def snapshots(self) -> dict[str, list[bytes]]:
         """The small snapshots of each model."""
+
         def small(model: str) -> Iterator[bytes]:
             data = (file.read_bytes() for file in snapshot_files(bundled("models") / model))
             return (each for each in data if len(each) < LARGEST)

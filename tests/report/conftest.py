@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from report.looks import unstarted
 
 from optsched import simulate
 from optsched.boxes.box import Box
 from optsched.report import style
 from optsched.simulator.policy import Action, Migrate, Policy, Start, Wake
 from optsched.simulator.system import System
-from report.looks import unstarted
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report.looks import texts
 
 from optsched.registry import solvers
 from optsched.report import comparison_plots as plots
 from optsched.report import style
 from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS, primal_gap
-from report.looks import texts
 
 INF = np.inf
 

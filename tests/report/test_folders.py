@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from report.looks import change_json, contents
 
 import optsched
 from optsched import InputError, save, simulate
@@ -21,7 +22,6 @@ from optsched.models import WindowMKP
 from optsched.simulator.execution import ExecutionModel
 from optsched.traces import catalogue
 from optsched.traces.reading import read_trace, write_trace
-from report.looks import change_json, contents
 
 pytestmark = pytest.mark.usefixtures("without_png")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from report.looks import heading, section
 
 from optsched import save, simulate
 from optsched.report import run_page, style
@@ -11,7 +12,6 @@ from optsched.report.load import ROUND
 from optsched.report.page import render
 from optsched.report.pictures import gantt
 from optsched.report.pictures.gantt import Gantt, Rectangles, Window, chart_data
-from report.looks import heading, section
 
 
 def shown(run, part):

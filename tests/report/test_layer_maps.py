@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgba
+from report.looks import legend, texts
 
 from optsched.boxes.box import Box, Grid, shapes
 from optsched.boxes.free_boxes import anchors
 from optsched.report import style, torus_maps
 from optsched.report.torus_maps import EACH, Entry, Move, Panel, Part, Sheet, colors, figure_of
-from report.looks import legend, texts
 
 RING = (True, True, True)
 SMALL, LARGE = Grid((4, 3, 5), RING), Grid((24, 24, 24), RING)

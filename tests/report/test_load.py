@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from report.looks import heading
 
 from optsched.numbers import short, spoken
 from optsched.report import load
 from optsched.report.load import ROUND, Steps, at_least, log_ticks, thinned, unit_for
 from optsched.report.pictures.load_and_waits import Waits, ecdf, size_classes
-from report.looks import heading
 
 changes = st.lists(st.tuples(st.integers(0, 5000), st.integers(-20, 20)), min_size=1, max_size=200)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report.looks import heading, legend, section, texts, unstarted
 
 from optsched import save, simulate
 from optsched.boxes.box import Box
@@ -15,7 +16,6 @@ from optsched.report.pictures.gantt import Gantt
 from optsched.report.pictures.nodes import Histogram, Layers, MatrixRows, Slots, Stay, stays
 from optsched.report.style import FAINT
 from optsched.simulator.policy import Start
-from report.looks import heading, legend, section, texts, unstarted
 
 
 def test_the_torus_before_and_after_the_migration(boxes_run):

@@ -10,13 +10,13 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from report.looks import heading
 
 from optsched import InputError, simulate, solve
 from optsched.models import WindowMKP
 from optsched.registry import pictures
 from optsched.report import load
 from optsched.report.pictures import draw
-from report.looks import heading
 
 NAMES = ["gantt", "slots", "utilization", "waits"]
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report.looks import change_json, change_table, section, tables
 
 from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.report import run_page
 from optsched.report.page import MISSING, Facts, Fold, Heading, Table, render
 from optsched.report.saved import report_run
-from report.looks import change_json, change_table, section, tables
 
 pytestmark = pytest.mark.usefixtures("without_png")
 

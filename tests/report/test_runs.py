@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report.looks import change_json, contents, section, tables, unstarted
 
 from optsched import save, simulate
 from optsched.errors import InputError
@@ -25,7 +26,6 @@ from optsched.report.pictures.gantt import Schedule
 from optsched.report.run_comparison import MOST_RUNS, pair, read_runs
 from optsched.report.runs_plots import MOST_CHARTS, gantt, window
 from optsched.report.saved import fill_runs, report_runs
-from report.looks import change_json, contents, section, tables, unstarted
 
 ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
 HOSTILE = "_</title><script>$\\frac{1$\n\x1b"

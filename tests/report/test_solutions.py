@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from report.looks import heading, legend, texts
 
 import optsched
 from optsched import load_snapshot, registry
@@ -20,7 +21,6 @@ from optsched.models.partition_mkp import PartitionMKP, Place
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.report.solutions import PICTURES, find_picture
 from optsched.report.style import FILLS, save_as
-from report.looks import heading, legend, texts
 
 
 def placement():

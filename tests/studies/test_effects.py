@@ -176,9 +176,7 @@ def test_what_not_all_have_is_left_out_and_counted(swept):
 
 
 def test_other_numbers_of_finished_jobs_are_named(swept):
-    folder = swept(
-        BOTH, lambda v: {"finished": 2 + (v["policy"] == "sjf" or v["jobs"] == "1:3")}
-    )
+    folder = swept(BOTH, lambda v: {"finished": 2 + (v["policy"] == "sjf" or v["jobs"] == "1:3")})
     [note] = effects_over(folder, "jobs").notes
     assert note.endswith("2 parts (jobs=4:6; jobs=7:9)")
 

@@ -33,7 +33,8 @@ def results(*rows):
     names = ["strategy", "draw", "service", "mean_response", "utilization"]
     frame = pd.DataFrame(rows, columns=names).assign(**USUAL, shake_seed=np.nan)
     gang = frame["strategy"].str.startswith("MPL")
-    choices = {"queue": "in order", "sharing": "fill", "change": None, "packing": None, "cost": None}
+    choices = {"queue": "in order", "sharing": "fill"}
+    choices |= dict.fromkeys(("change", "packing", "cost"))
     return frame.assign(**{name: np.where(gang, one, None) for name, one in choices.items()})
 
 
