@@ -47,6 +47,7 @@ def test_a_solver_of_a_model_has_a_stroke_of_its_own_whatever_the_others_are(mod
         assert style.strokes([name]) == {name: together[name]}
     many = [f"solver-{number}" for number in range(2 * len(style.STROKES))]
     assert style.strokes(many).keys() == set(many)
+    assert style.strokes(many) == style.strokes(many[::-1])
 
 
 def test_the_users_settings_neither_matter_nor_change(tmp_path):

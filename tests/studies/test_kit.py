@@ -645,18 +645,18 @@ def solved(folder):
 
 
 def test_a_study_may_solve_problems_in_place_of_a_sweep(solves, tmp_path):
-    answers = study(solves, tmp_path / "first").tables["answers"]
+    answers = study(solves, tmp_path / "first", workers=1).tables["answers"]
     assert answers.columns.tolist() == ["jobs", "share", "bound"]
     assert answers["share"].tolist() == [1 / 3, 1 / 5]
     made = held(tmp_path / "first" / "results")
     assert {"optsched", "numpy"} <= json.loads(made["about.json"])["versions"].keys()
-    study(solves, tmp_path / "second")
+    study(solves, tmp_path / "second", workers=1)
     assert held(tmp_path / "second" / "results") == made
 
 
 def test_a_study_of_problems_that_was_stopped_solves_the_others_alone(solves, tmp_path, capsys):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    study(solves, whole)
+    study(solves, whole, workers=1)
     assert solved(solves) == ["three", "five"]
     (solves / "interrupt-five").touch()
     command = ["study", str(solves), "-o", str(stopped), "--workers", "1"]
@@ -676,17 +676,17 @@ def test_a_study_of_problems_that_was_stopped_solves_the_others_alone(solves, tm
 def test_a_case_is_solved_again_if_its_file_is_damaged_or_what_it_rests_on_has_changed(
     solves, tmp_path, caplog
 ):
-    study(solves, tmp_path / "out")
+    study(solves, tmp_path / "out", workers=1)
     solved(solves)
     file = tmp_path / "out" / "cases" / "five.json"
     os.truncate(file, 20)
-    study(solves, tmp_path / "out")
+    study(solves, tmp_path / "out", workers=1)
     assert solved(solves) == ["five"]
     assert f"{file} is damaged; the case is solved again" in caplog.text
     file.write_text(file.read_text().replace('"numpy": "', '"numpy": "0.'))  # another version
-    study(solves, tmp_path / "out")
+    study(solves, tmp_path / "out", workers=1)
     assert solved(solves) == ["five"]
     for changed, text in (("plan.toml", 'title = "b"\n'), ("data", "2")):
         (solves / changed).write_text(text)
-        study(solves, tmp_path / "out")
+        study(solves, tmp_path / "out", workers=1)
         assert solved(solves) == ["three", "five"]
