@@ -11,6 +11,7 @@ import pytest
 
 import optsched
 from optsched.content import bundled
+from optsched.studies.claims import NotRunError
 from optsched.studies.running import looked_at, study_runs
 from optsched.text_files import read_toml
 from optsched.traces.trace import Trace
@@ -57,6 +58,12 @@ def test_a_change_is_over_the_workloads_that_both_keep_up_with_in_all_draws(stud
     no_ratio = (frame["strategy"] == "MPL 5") & (frame["service"] == "1")
     frame.loc[no_ratio, "mean_response"] = 0.0
     assert change().mean == pytest.approx(300)
+
+
+def test_the_highest_utilization_needs_workloads_that_ask_for_more(study, runs):
+    one_row = study.call("System", "MPL 1", "jobs pass", "rows")
+    with pytest.raises(NotRunError):  # it is run on loads up to 0.88 alone
+        study.call("highest", runs, one_row)
 
 
 @pytest.mark.parametrize("queue", ["in order", "jobs pass"])

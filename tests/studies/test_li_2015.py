@@ -37,6 +37,14 @@ def test_a_variant_that_misses_a_workload_is_not_compared(study, runs):
     assert study.call("gain", less, "alone") == study.call("gain", runs, "alone")
 
 
+def test_parts_that_do_not_occur_are_none_of_the_time(study):
+    recorded = {"occupied": 0.5, "recorded_held.50": 1.0, "migrations_ahead": 3.0}
+    one, other = study.call("with_all_parts", pd.DataFrame([recorded, {}])).to_dict("records")
+    assert one["recorded_held.50"] == 1.0
+    assert one["recorded_held.45"] == one["not_prepared.no plan"] == 0.0
+    assert all(np.isnan(value) for value in other.values())
+
+
 @pytest.fixture
 def planned(study, shared, tmp_path):
     """The sweep of the whole plan on one trace for all workloads, and the labels of its blocks."""
