@@ -264,6 +264,15 @@ def test_the_noise_floor_is_that_of_orders_of_the_nodes(frame, found):
     assert found.values["noise.packing.default.smallest"] == pytest.approx((high - low) / 2)
 
 
+def test_shares_of_batches_are_those_of_all_at_once():
+    rows = [("exact", np.nan, 10.0), ("exact", 1, 8.0), ("exact with a forecast", 16, 9.0)]
+    rows.append(("FGD", np.nan, 12.0))
+    frame = pd.DataFrame(rows, columns=["way", "size", "placed"])
+    found = STUDY.call("of_best", frame.assign(part="batches", nodes=4, seed=1)).loc[4, 1]
+    ways = [("exact", 0), ("exact", 1), ("exact with a forecast", 16), ("FGD", 0)]
+    assert [found[way] for way in ways] == pytest.approx([100, 80, 90, 120])
+
+
 @pytest.mark.long
 def test_the_quick_study_of_openb(shared, tmp_path, capsys):
     traces = shared("traces/clusters/openb_node_list_all_node.csv.gz").parents[1]

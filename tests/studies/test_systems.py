@@ -53,6 +53,22 @@ def test_each_run_is_compared_with_its_baseline_on_the_same_jobs():
     np.testing.assert_allclose(gains, [0.25, -0.5, 0, np.nan])
 
 
+def test_where_jobs_are_killed_only_a_gain_on_the_same_jobs_counts():
+    systems = (("easy", 100.0), ("rua", 80.0), ("sjbf", 50.0))
+    frame = rows(*(("shared bandwidth", system, -1, time) for system, time in systems))
+    frame = frame.assign(finished=[8, 9, 9], mean_response_gain_same_jobs=[np.nan, 0.1, np.nan])
+    gains = STUDY.call("load", frame)["gain.mean_response"]
+    np.testing.assert_allclose(gains, [np.nan, 10, np.nan])
+
+
+def test_random_ties_are_compared_with_the_baseline_as_logged():
+    both = [(PLAIN, "window", -1, 90.0), (PLAIN, "window", -1, 70.0)]
+    frame = rows((PLAIN, "easy", -1, 100.0), *both).assign(ties=[None, None, "random"])
+    runs = STUDY.call("load", frame)
+    assert runs["gain.mean_response"].tolist() == pytest.approx([0, 10, 30])
+    assert STUDY.call("draws", runs, PLAIN, "window")["mean_response"].tolist() == [90]
+
+
 def test_the_interval_is_over_draws_and_a_single_run_has_its_floor():
     times = [80.0, 90.0, 95.0, 70.0]
     easy = [(PLAIN, "easy", seed, 100.0) for seed in range(-1, 3)]
