@@ -5,7 +5,6 @@ is one command in a fork of a process that has imported everything, in a folder 
 
 - `mutation`: how valid input is damaged
 - `seeds`, `captures`: the valid input
-- `commands`: the commands and their options, as the command line declares them
 - `readers`, `slurm`, `options`, `folders`: the targets, that is, what is damaged
 - `forks`: how a case is run
 - `oracle`: what is wrong with how a command ended

@@ -100,9 +100,8 @@ _LINES = {
 
 
 def _dump(version: int, key: str, records: list[dict[str, Any]]) -> bytes:
-    plugin = {"data_parser": f"data_parser/v0.0.{version}"}
-    if version == 38:
-        plugin = {"type": "openapi/v0.0.38"}
+    old, new = {"type": "openapi/v0.0.38"}, {"data_parser": f"data_parser/v0.0.{version}"}
+    plugin = old if version == 38 else new
     meta = {"plugin": plugin, "Slurm": {"release": "24.11.5"}}
     return to_json({"meta": meta, key: records, "last_update": NOW})
 
@@ -135,10 +134,8 @@ def _queue(version: int) -> list[dict[str, Any]]:
         "job_resources": None, "gres_detail": [], "shared": words("none"),
     }  # fmt: skip
     if version > 38:
-        usual |= {
-            "required_switches": 0, "maximum_switch_wait_time": 0, "scheduled_nodes": "",
-            "segment_size": 0,
-        }  # fmt: skip
+        usual |= {"required_switches": 0, "maximum_switch_wait_time": 0}
+        usual |= {"scheduled_nodes": "", "segment_size": 0}
     core = [{"index": place, "status": ["ALLOCATED"]} for place in range(4)]
     has = {"name": "c1", "memory": {"allocated": 4000}, "sockets": [{"index": 0, "cores": core}]}
     resources: dict[str, Any] = {"nodes": {"count": 1, "list": "c1", "allocation": [has]}}

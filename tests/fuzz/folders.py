@@ -14,39 +14,35 @@ from fuzz.target import Case, target
 
 @target
 def run_folder(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    shutil.copytree(seeds.folder / "run", folder / "run")
-    (folder / "t.swf").write_bytes(seeds.traces[".swf"])
-    _damage(rng, folder / "run")
+    _damaged_copy(rng, folder, seeds, "run")
     again = ("simulate", "t.swf", "--jobs", "1:6", "--no-plots", "-o", "run")
     return Case(rng.choice((("report", "run"), ("report", "run"), again)), ("run",))
 
 
 @target
 def comparison_folder(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    shutil.copytree(seeds.folder / "comparison", folder / "comparison")
-    _damage(rng, folder / "comparison")
+    _damaged_copy(rng, folder, seeds, "comparison")
     return Case(("report", "comparison"), ("comparison",))
 
 
 @target
 def sweep_folder(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    shutil.copytree(seeds.folder / "sweep", folder / "sweep")
-    (folder / "t.swf").write_bytes(seeds.traces[".swf"])
     (folder / "study.toml").write_bytes(to_toml(SWEEP))
-    _damage(rng, folder / "sweep")
+    _damaged_copy(rng, folder, seeds, "sweep")
     return Case(("sweep", "study.toml", "-o", "sweep"), ("sweep",))
 
 
 @target
 def effects(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    shutil.copytree(seeds.folder / "sweep", folder / "sweep")
-    _damage(rng, folder / "sweep")
+    _damaged_copy(rng, folder, seeds, "sweep")
     over = rng.choice(("jobs", "settings.window", "settings.window", "policy"))
     return Case(("compare", "sweep", "--over", over, "-o", "out"), ("out",))
 
 
-def _damage(rng: Random, folder: Path) -> None:
-    """Damage some of the files in a folder, and in the folders within."""
+def _damaged_copy(rng: Random, parent: Path, seeds: Seeds, name: str) -> None:
+    """Copy a folder and its trace, and damage some of the files in it, and within its folders."""
+    (parent / "t.swf").write_bytes(seeds.traces[".swf"])
+    folder = shutil.copytree(seeds.folder / name, parent / name)
     for _ in range(1 + int(rng.expovariate(1))):
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         if not files:

@@ -16,83 +16,38 @@ from typing import Any, NamedTuple, NoReturn
 
 from numba.core import config, event
 
-from fuzz.engine import Here
+from fuzz.seeds import Here
 from fuzz.target import Case
 
 CONTEXT = multiprocessing.get_context("fork")
-
-RUNS = 3
-"""How many runs of a sweep are done."""
-
-
-STATISTICS = Path("/proc/self/statm")
-"""Where Linux says how much memory a process has; elsewhere, memory is not bounded."""
-
-COMPILING = 900.0
-"""Seconds on the clock more for a case that has to compile kernels, once on a machine."""
-
-GRACE = 100
-"""Hundredths of a second in which processes may notice that the one they served has ended."""
-
-COMPILED = "compiled"
-"""The file by which a case says that it does."""
+STATISTICS = Path("/proc/self/statm")  # where Linux says how much memory a process has
+RUNS = 3  # of a sweep that are done
+COMPILING = 900.0  # seconds on the clock more where kernels are compiled, once on a machine
+COMPILED = "compiled"  # the file by which a case says that it does
+GRACE = 100  # hundredths of a second to notice that the process that one served has ended
 
 
 class Bounds(NamedTuple):
-    """What a case may spend.
+    """What a case may spend."""
 
-    Parameters
-    ----------
-    seconds : int
-        Of processor time.
-    patience : float
-        Seconds on the clock: a case that waits for something takes no processor time.
-    memory : int
-        Bytes of address space, beyond that of the process that it is a fork of.
-    """
-
-    seconds: int = 60
-    patience: float = 150.0
-    memory: int = 2 * 2**30
+    seconds: int = 60  # of processor time
+    patience: float = 150.0  # seconds on the clock: who waits takes no processor time
+    memory: int = 2 * 2**30  # bytes, beyond those of the process that it is a fork of
 
 
 class Ended(NamedTuple):
-    """How a case ended.
+    """How a case ended."""
 
-    Parameters
-    ----------
-    code : int
-        Its exit code, or minus the signal that ended it.
-    out, err : str
-        What it said.
-    seconds : float
-        How long it took.
-    hung : bool
-        Whether it had to be ended.
-    orphans : bool
-        Whether processes that it started were still there.
-    """
-
-    code: int
+    code: int  # or minus the signal that ended it
     out: str
     err: str
     seconds: float
-    hung: bool = False
-    orphans: bool = False
+    hung: bool = False  # it had to be ended
+    orphans: bool = False  # processes that it started were still there
 
 
 class Running:
-    """A case under way.
-
-    Parameters
-    ----------
-    case : Case
-        What is run.
-    folder : path
-        A folder with ``case``, in which it is run; streams and temporary files go beside that.
-    bounds : Bounds
-        What it may spend.
-    """
+    """A case under way in the folder ``case`` of a folder; streams and so on go beside that."""
 
     def __init__(self, case: Case, folder: Path, bounds: Bounds) -> None:
         (folder / "tmp").mkdir()
@@ -130,11 +85,9 @@ class Running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(leader, signal.SIGKILL)
         self._process.close()
-        out, err = (
-            (self._folder / name).read_text(encoding="utf-8", errors="backslashreplace")
-            for name in ("out", "err")
-        )
-        return Ended(code, out, err, seconds, hangs, orphans)
+        files = (self._folder / name for name in ("out", "err"))
+        said = (file.read_text(encoding="utf-8", errors="backslashreplace") for file in files)
+        return Ended(code, *said, seconds, hangs, orphans)
 
 
 def _is_left_behind(group: int) -> bool:
@@ -167,12 +120,15 @@ def _run(case: Case, folder: Path, bounds: Bounds) -> None:
     tempfile.tempdir = os.environ["TMPDIR"] = str(folder / "tmp")
     os.chdir(folder / "case")
     _without_network()
-    _sweep_here()
-    if case.content is not None:
-        _replace_content(folder / "case" / case.content)
-    _confine(folder)
-    from optsched.cli import main
+    from optsched import content
+    from optsched.cli import main, sweep_command
+    from optsched.traces import catalogue
 
+    sweep_command.start_engine = lambda *_given: Here(RUNS)
+    if case.content is not None:
+        content._PACKAGED = folder / "case" / case.content
+        catalogue.entries.cache_clear()
+    _confine(folder)
     main(case.arguments)
 
 
@@ -196,8 +152,7 @@ def _limit_time(seconds: int, compiled: Path) -> None:
     _limit(resource.RLIMIT_CPU, seconds)
 
 
-CACHES = frozenset({"__pycache__", ".cache", "matplotlib"})
-"""Names of folders that libraries keep for themselves."""
+CACHES = frozenset({"__pycache__", ".cache", "matplotlib"})  # that libraries keep for themselves
 
 
 class OutsideError(Exception):
@@ -240,17 +195,3 @@ def _without_network() -> None:
     for name in ("connect", "connect_ex", "bind", "sendto"):
         setattr(socket.socket, name, refuse)
     socket.getaddrinfo = refuse
-
-
-def _sweep_here() -> None:
-    from optsched.cli import sweep_command
-
-    sweep_command.start_engine = lambda *_given: Here(RUNS)
-
-
-def _replace_content(folder: Path) -> None:
-    from optsched import content
-    from optsched.traces import catalogue
-
-    content._PACKAGED = folder
-    catalogue.entries.cache_clear()

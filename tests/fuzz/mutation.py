@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from datetime import date
 from random import Random
@@ -62,19 +62,14 @@ def word(rng: Random) -> str:
 
 def value(rng: Random) -> Any:
     """Return a value of any type that JSON or TOML can hold, and some that they cannot."""
-    kinds: tuple[Callable[[], Any], ...] = (
-        lambda: number(rng),
-        lambda: word(rng),
-        lambda: Token(rng.choice(SPELLINGS)),
-        lambda: rng.choice((True, False, None)),
-        lambda: rng.choice(([], {}, [[]], [{}], {"": {}}, [None], {"x": 1})),
-        lambda: [number(rng) for _ in range(rng.randint(1, 4))],
-        lambda: [word(rng) for _ in range(rng.randint(1, 4))],
-        lambda: {word(rng): number(rng)},
-        lambda: date(1979, 5, 27),
-        lambda: Token("[" * 5000 + "]" * 5000),
-    )
-    return rng.choice(kinds)()
+    several = range(rng.randint(1, 4))
+    kinds = (
+        number(rng), word(rng), Token(rng.choice(SPELLINGS)), rng.choice((True, False, None)),
+        rng.choice(([], {}, [[]], [{}], {"": {}}, [None], {"x": 1})), {word(rng): number(rng)},
+        [number(rng) for _ in several], [word(rng) for _ in several], date(1979, 5, 27),
+        Token("[" * 5000 + "]" * 5000),
+    )  # fmt: skip
+    return rng.choice(kinds)
 
 
 def damaged_tree(rng: Random, tree: Any) -> Any:
@@ -84,77 +79,62 @@ def damaged_tree(rng: Random, tree: Any) -> Any:
         places = list(_places(holder))
         if not places:  # all of it was dropped
             break
-        container, key = rng.choice(places)
-        rng.choice(TREE_MISTAKES)(rng, container, key)
+        _mistake(rng, *rng.choice(places))
     return holder[0] if holder else None
 
 
 def _places(container: Any) -> Iterator[tuple[Any, Any]]:
     """Yield each container with each of its keys, from the outside to the inside."""
-    keys = list(container) if isinstance(container, dict) else range(len(container))
-    for key in keys:
+    for key in _keys(container):
         yield container, key
         if isinstance(container[key], dict | list):
             yield from _places(container[key])
 
 
-def _replace(rng: Random, container: Any, key: Any) -> None:
-    container[key] = value(rng)
+def _keys(container: Any) -> list[Any]:
+    return list(container) if isinstance(container, dict) else list(range(len(container)))
 
 
-def _extreme(rng: Random, container: Any, key: Any) -> None:
-    container[key] = number(rng)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _drop(_rng: Random, container: Any, key: Any) -> None:
-    del container[key]
-
-
-def _repeat(rng: Random, container: Any, key: Any) -> None:
-    if isinstance(container, list):
-        container[key:key] = [container[key]] * rng.choice((1, 1, 1, 50))
-    else:
-        container[f"{key}{rng.choice(TEXTS)}"] = deepcopy(container[key])
-
-
-def _add(rng: Random, container: Any, key: Any) -> None:
-    if isinstance(container, list):
+def _mistake(rng: Random, container: Any, key: Any) -> None:
+    """Make a mistake at a place of a tree."""
+    old, listed = container[key], isinstance(container, list)
+    mistake = rng.choice(MISTAKES)
+    if mistake == "drop":
+        del container[key]
+    elif mistake == "repeat" and listed:
+        container[key:key] = [old] * rng.choice((1, 1, 1, 50))
+    elif mistake == "repeat":
+        container[f"{key}{rng.choice(TEXTS)}"] = deepcopy(old)
+    elif mistake == "add" and listed:
         container.insert(key, value(rng))
-    else:
+    elif mistake == "add":
         container[word(rng)] = value(rng)
-
-
-def _swap(rng: Random, container: Any, key: Any) -> None:
-    other = rng.choice(list(container) if isinstance(container, dict) else range(len(container)))
-    container[key], container[other] = container[other], container[key]
-
-
-def _wrap(rng: Random, container: Any, key: Any) -> None:
-    inner = container[key]
-    container[key] = rng.choice(([inner], {"x": inner}, str(inner), [inner, inner]))
-
-
-def _nudge(rng: Random, container: Any, key: Any) -> None:
-    old = container[key]
-    if isinstance(old, int | float) and not isinstance(old, bool):
+    elif mistake == "swap":
+        other = rng.choice(_keys(container))
+        container[key], container[other] = container[other], old
+    elif mistake == "wrap":
+        container[key] = rng.choice(([old], {"x": old}, str(old), [old, old]))
+    elif mistake == "grow":  # by so little, or to one so large, that it may well be taken
+        while isinstance(old, dict | list) and old:
+            container, key = old, rng.choice(_keys(old))
+            old = container[key]
+        if _is_number(old):
+            larger = (2 * old, *(old * 10**n for n in (1, 6, 12)))
+            container[key] = rng.choice((old + 1, old - 1, 0, 1, *larger))
+    elif mistake == "nudge" and _is_number(old):
         container[key] = rng.choice((old + 1, old - 1, old * 2, -old, old + 0.5, str(old)))
-    else:
+    elif mistake == "extreme":
+        container[key] = number(rng)
+    elif mistake in ("replace", "nudge"):
         container[key] = value(rng)
 
 
-def _grow(rng: Random, container: Any, key: Any) -> None:
-    """Change a number by so little, or to one so large, that it may well be taken."""
-    old = container[key]
-    if isinstance(old, int | float) and not isinstance(old, bool):
-        container[key] = rng.choice(
-            (old + 1, old - 1, 0, 1, 2 * old, *(old * 10**n for n in (1, 6, 12)))
-        )
-    elif isinstance(old, dict | list) and old:
-        _grow(rng, old, rng.choice(list(old) if isinstance(old, dict) else range(len(old))))
-
-
-TREE_MISTAKES = (
-    _replace, _extreme, _drop, _repeat, _add, _swap, _wrap, _nudge, _grow, _grow, _grow, _grow,
+MISTAKES = (
+    "replace", "extreme", "drop", "repeat", "add", "swap", "wrap", "nudge", *["grow"] * 4,
 )  # fmt: skip
 
 
@@ -230,9 +210,8 @@ def _damaged_line(rng: Random, line: str) -> str:
         words[at] = number_text(rng)
     elif mistake in (6, 7, 8) and re.fullmatch(r"-?[0-9]{1,100}", words[at]):
         old = int(words[at])
-        words[at] = str(
-            rng.choice((old + 1, old - 1, -1, 0, 1, old * 10, old * 10**6, old * 10**12))
-        )
+        nearby = (old + 1, old - 1, -1, 0, 1, old * 10, old * 10**6, old * 10**12)
+        words[at] = str(rng.choice(nearby))
     elif mistake == 4:
         place = rng.randint(0, len(words[at]))
         words[at] = words[at][:place] + rng.choice(TEXTS) + words[at][place:]
@@ -246,24 +225,25 @@ def damaged_bytes(rng: Random, data: bytes) -> bytes:
     for _ in range(1 + int(rng.expovariate(1))):
         begin = rng.randint(0, len(data))
         end = min(len(data), begin + int(rng.expovariate(0.05)))
-        part = rng.choice(
-            (
-                b"",
-                data[begin:end] * rng.choice((2, 2, 1000)),
-                rng.randbytes(end - begin),
-                bytes(end - begin),
-                rng.choice(BYTES),
-                bytes(byte ^ 1 << rng.randrange(8) for byte in data[begin:end]),
-            )
-        )
-        data = data[:begin] + part + data[end:]
+        flipped = bytes(byte ^ 1 << rng.randrange(8) for byte in data[begin:end])
+        repeated = data[begin:end] * rng.choice((2, 2, 1000))
+        others = (rng.randbytes(end - begin), bytes(end - begin), rng.choice(BYTES))
+        data = data[:begin] + rng.choice((b"", repeated, flipped, *others)) + data[end:]
         if rng.random() < 0.1:
             data = data[: rng.randint(0, len(data))]
     return data
 
 
-def damaged(rng: Random, data: bytes) -> bytes:
-    """Return a text file with mistakes in its lines and words, or in its bytes."""
-    if rng.random() < 0.7:
-        return damaged_text(rng, data.decode(errors="replace")).encode("utf-8", "surrogatepass")
-    return damaged_bytes(rng, data)
+def damaged(rng: Random, data: bytes, between: str = "") -> bytes:
+    """Return a text file with mistakes in its lines and words, or in its bytes.
+
+    Words are what stands between spaces, or between separators of values, which are words too.
+    """
+    if rng.random() < 0.3:
+        return damaged_bytes(rng, data)
+    text = data.decode(errors="replace")
+    if not between:
+        return damaged_text(rng, text).encode("utf-8", "surrogatepass")
+    space = rng.choice((" ", f" {between} "))
+    text = damaged_text(rng, text.replace(between, space))
+    return text.replace(" ", "" if between in space else between).encode("utf-8", "surrogatepass")

@@ -2,21 +2,74 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from fuzz.commands import Argument, Command, commands
+from cyclopts import App
+
 from fuzz.mutation import number_text, to_toml, word
 from fuzz.readers import as_typed, reading_a_snapshot, reading_a_trace
 from fuzz.seeds import SWEEP, Seeds, machine_of, machine_text, solvers_of
 from fuzz.target import Case, target
 from optsched import registry
+from optsched.cli import build
 from optsched.settings import settings_of
 from optsched.studies.folder import study_plans
 from optsched.traces.catalogue import entries
+
+
+class Argument(NamedTuple):
+    """An argument of a command; the type is that of an element if it takes several."""
+
+    name: str  # as the user sees it, without dashes
+    options: tuple[str, ...]  # how it is typed; empty for one that has its place
+    kind: type
+    choices: tuple[str, ...]  # the values of a literal
+    required: bool
+    several: bool
+
+
+class Command(NamedTuple):
+    """A command: the words that name it, and its arguments."""
+
+    words: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+
+
+@cache
+def commands() -> tuple[Command, ...]:
+    """Return all commands."""
+    return tuple(_within(build(), ()))
+
+
+def _within(app: App, words: tuple[str, ...]) -> Iterator[Command]:
+    if app.default_command is not None:
+        arguments = tuple(map(_argument, app.assemble_argument_collection()))
+        # to compile everything takes minutes, as `doctor` says
+        yield Command(words, tuple(each for each in arguments if each.name != "compile"))
+    for name in app:
+        if not name.startswith("-"):
+            yield from _within(app[name], (*words, name))
+
+
+def _argument(declared: Any) -> Argument:
+    hints = [hint for hint in get_args(declared.hint) or (declared.hint,) if hint is not NoneType]
+    hint = declared.hint if get_origin(declared.hint) is Literal else hints[0]
+    several = get_origin(hint) in (list, tuple) or declared.field_info.kind.name.startswith("VAR")
+    if get_origin(hint) in (list, tuple):
+        hint = get_args(hint)[0]
+    choices = get_args(hint) if get_origin(hint) is Literal else ()
+    options = tuple(name for name in declared.names if name.startswith("-"))
+    name, kind = declared.name.lstrip("-").lower(), str if choices else hint
+    return Argument(name, options, kind, choices, declared.required, several)
+
 
 OUTPUTS = ("output", "capture", "picture", "keep")
 """Arguments that name what is written; all other paths are read."""
@@ -53,7 +106,7 @@ def typed_at_random(rng: Random, command: Command) -> Case:
         if rng.random() > (0.97 if argument.required else 0.25):
             continue
         for _ in range(rng.choice((1, 1, 2, 3)) if argument.several else 1):
-            value = _value(rng, argument, command)
+            value = _value(rng, argument)
             if argument.name in OUTPUTS and value is not None:
                 outputs.append(value)
             words += _typed(rng, argument, value)
@@ -80,16 +133,13 @@ def _bounds(command: Command, words: list[str]) -> list[str]:
     """Return limits that let a command end soon, if they are not given."""
     names = {argument.name for argument in command.arguments}
     given = " ".join(words)
-    limits = []
-    if "time-limit" in names and "-limit" not in given:
-        limits += ["--time-limit", "0.2"]
-    if command.words == ("compare",) and "--solvers" not in given:
-        limits += ["--solvers", "greedy,branch-and-bound"]
-    if "plots" in names and "plots" not in given:
-        limits += ["--no-plots"]
-    if "quick" in names and "quick" not in given:
-        limits += ["--quick"]
-    return limits
+    bounds = (
+        ("time-limit" in names, "-limit", ["--time-limit", "0.2"]),
+        (command.words == ("compare",), "--solvers", ["--solvers", "greedy,branch-and-bound"]),
+        ("plots" in names, "plots", ["--no-plots"]),
+        ("quick" in names, "quick", ["--quick"]),
+    )
+    return [word for has, part, typed in bounds if has and part not in given for word in typed]
 
 
 def _typed(rng: Random, argument: Argument, value: str | None) -> list[str]:
@@ -102,16 +152,14 @@ def _typed(rng: Random, argument: Argument, value: str | None) -> list[str]:
     return rng.choice(([option, value], [option, value], [f"{option}={value}"]))
 
 
-def _value(rng: Random, argument: Argument, command: Command) -> str | None:
+def _value(rng: Random, argument: Argument) -> str | None:
     """Return a value for an argument; none for a switch."""
     if argument.name in OUTPUTS:
         return output_name(rng)
     if argument.kind is bool:
         return rng.choice((None, None, None, "yes", "x"))
-    if rng.random() < 0.6:
-        likely = _likely(rng, argument, command)
-        if likely is not None:
-            return likely
+    if rng.random() < 0.6 and (likely := _likely(rng, argument)) is not None:
+        return likely
     if argument.kind is Path:
         return rng.choice(INPUTS)
     if argument.kind in (int, float) and rng.random() < 0.9:
@@ -119,39 +167,38 @@ def _value(rng: Random, argument: Argument, command: Command) -> str | None:
     return as_typed(word(rng)).replace("/", "")
 
 
-def _likely(rng: Random, argument: Argument, command: Command) -> str | None:
+LIKELY: dict[str, Sequence[str]] = {
+    "policy": list(registry.policies),
+    "solver": list(registry.solvers),
+    "hint": list(registry.solvers),
+    "execution": list(registry.executions),
+    "trace": INPUTS[:4],
+    "workload": ("w.toml", "franke-1999", "lublin-feitelson"),
+    "study": ("study.toml",),
+    "snapshot": ("window-mkp.json", "t.txt", "threshold-allocation.json"),
+    "snapshots": ("window-mkp.json", "t.txt"),
+    "folders": ("run", "comparison"),
+    "solvers": ("greedy", "greedy,branch-and-bound", "fcfs, greedy,"),
+    "name": [*study_plans(), *(entry.name for entry in entries())],
+    "jobs": ("1:5", "3:3", "2:9", "5"),
+    "evaluate": ("1:2", "1:1"),
+    "mix": ("HIGH", "LOW", "80:10:10", "0:0:100"),
+    "levels": ("high=3,medium=2,low=1", "high=0"),
+    "boundaries": ("8,16,256", "1,2,3"),
+    "shard": ("1/1", "2/3", "0/1", "3/2"),
+    "address": ("tcp:127.0.0.1:1",),
+}
+"""Values of arguments that a user would give."""
+
+
+def _likely(rng: Random, argument: Argument) -> str | None:
     """Return a value that a user would give; none for an argument that is not known here."""
-    if argument.choices:
-        return rng.choice(argument.choices)
-    names = {
-        "policy": registry.policies,
-        "solver": registry.solvers,
-        "hint": registry.solvers,
-        "execution": registry.executions,
-    }
-    if argument.name in names:
-        return rng.choice(list(names[argument.name]))
-    values: dict[str, Any] = {
-        "trace": lambda: rng.choice(INPUTS[:4]),
-        "workload": lambda: rng.choice(("w.toml", "franke-1999", "lublin-feitelson")),
-        "study": lambda: "study.toml",
-        "snapshot": lambda: rng.choice(("window-mkp.json", "t.txt", "threshold-allocation.json")),
-        "snapshots": lambda: rng.choice(("window-mkp.json", "t.txt")),
-        "folders": lambda: rng.choice(("run", "comparison")),
-        "solvers": lambda: rng.choice(("greedy", "greedy,branch-and-bound", "fcfs, greedy,")),
-        "name": lambda: rng.choice([*study_plans(), *(entry.name for entry in entries())]),
-        "machine": lambda: machine_text(rng.choice(list(registry.machines)), rng),
-        "set": lambda: setting(rng, rng.choice([*_configurable().values()])),
-        "jobs": lambda: rng.choice(("1:5", "3:3", "2:9")) if argument.kind is str else "5",
-        "evaluate": lambda: rng.choice(("1:2", "1:1")),
-        "mix": lambda: rng.choice(("HIGH", "LOW", "80:10:10", "0:0:100")),
-        "levels": lambda: rng.choice(("high=3,medium=2,low=1", "high=0")),
-        "boundaries": lambda: rng.choice(("8,16,256", "1,2,3")),
-        "shard": lambda: rng.choice(("1/1", "2/3", "0/1", "3/2")),
-        "address": lambda: "tcp:127.0.0.1:1",
-    }
-    if argument.name in values:
-        return str(values[argument.name]())
+    if choices := argument.choices or LIKELY.get(argument.name):
+        return rng.choice(choices)
+    if argument.name == "machine":
+        return machine_text(rng.choice(list(registry.machines)), rng)
+    if argument.name == "set":
+        return setting(rng, rng.choice(_configurable()))
     return {int: "3", float: "0.5"}.get(argument.kind)
 
 
@@ -162,11 +209,10 @@ def output_name(rng: Random) -> str:
     return stem + rng.choice(SUFFIXES)
 
 
-def _configurable() -> dict[str, type[Any]]:
-    """Return what has settings, by name: policies, execution models and solvers."""
+def _configurable() -> list[type[Any]]:
+    """Return the policies and execution models that have settings."""
     kinds = (registry.policies, registry.executions)
-    classes = {name: kind[name] for kind in kinds for name in kind}
-    return {name: cls for name, cls in classes.items() if settings_of(cls)}
+    return [kind[name] for kind in kinds for name in kind if settings_of(kind[name])]
 
 
 def setting(rng: Random, cls: type[Any]) -> str:
@@ -192,11 +238,10 @@ def setting(rng: Random, cls: type[Any]) -> str:
 def settings(rng: Random, folder: Path, seeds: Seeds) -> Case:
     policy = rng.choice(list(registry.policies))
     cls = registry.policies[policy]
-    trace = rng.choice(
-        ("d.swf", "t.rackham", "t.rackham" if "cluster" in cls.machines else "d.swf")
-    )
+    mostly = "t.rackham" if "cluster" in cls.machines else "d.swf"
     _fill(folder, seeds)
-    words = ["simulate", trace, "--policy", policy, "--machine", machine_of(policy, rng)]
+    words = ["simulate", rng.choice(("d.swf", "t.rackham", mostly)), "--policy", policy]
+    words += ["--machine", machine_of(policy, rng)]
     parts = [cls]
     if rng.random() < 0.4:
         execution = rng.choice(list(registry.executions))
@@ -218,25 +263,20 @@ def solver_options(rng: Random, folder: Path, seeds: Seeds) -> Case:
     (folder / "s.json").write_bytes(rng.choice(seeds.snapshots[model]))
     name = rng.choice(solvers_of(model, own=False))
     cls = registry.solvers[name]
-    budget = {"work": 20, "seconds": 2.0}
-    options = {}
+    profile = {"solver": name, "options": {}, "budget": {"work": 20, "seconds": 2.0}}
     if settings_of(cls):
         key, _, value = setting(rng, cls).partition("=")
-        options[key] = rng.choice((value, _as_number(value)))
-    profile = {"solver": name, "options": options, "budget": budget}
+        profile["options"] = {key: rng.choice((value, _as_number(value)))}
     (folder / "p.toml").write_bytes(to_toml(profile))
-    words = rng.choice(
-        ([], [], ["--seed", number_text(rng).strip()], ["--work-limit", number_text(rng).strip()])
-    )
+    number = number_text(rng).strip()
+    words = rng.choice(([], [], ["--seed", number], ["--work-limit", number]))
     return Case(("solve", "s.json", "--solver", "p.toml", "--json", *words))
 
 
 def _as_number(text: str) -> int | float | str:
     for kind in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return kind(text)
-        except ValueError:
-            pass
     return text
 
 
@@ -249,36 +289,26 @@ def outputs(rng: Random, folder: Path, seeds: Seeds) -> Case:
     (folder / "full" / "thesis.tex").write_bytes(b"of somebody\n")
     (folder / "empty").mkdir()
     generate = ("trace", "generate", "w.toml", "--jobs", "3", "-o", "out.swf")
-    case = rng.choice(
-        (
-            reading_a_trace(rng, "t.swf"),
-            reading_a_snapshot(rng, "window-mkp.json", "window-mkp"),
-            Case(("sweep", "study.toml", "-o", "out"), ("out",)),
-            Case(generate, ("out.swf",)),
-        )
-    )
+    sweep = Case(("sweep", "study.toml", "-o", "out"), ("out",))
+    solve = reading_a_snapshot(rng, "window-mkp.json", "window-mkp")
+    cases = (reading_a_trace(rng, "t.swf"), solve, sweep, Case(generate, ("out.swf",)))
+    case = rng.choice(cases)
     if not case.outputs:
         return case
     name = case.outputs[0]
     place = folder / name
-    makers = {
-        "pipe": lambda: os.mkfifo(place),
-        "node": lambda: os.mknod(place, 0o20666, os.makedev(1, 3)),
-        "link to a file": lambda: place.symlink_to("other"),
-        "link to an input": lambda: place.symlink_to("t.swf"),
-        "link to nothing": lambda: place.symlink_to("nothing"),
-        "link to itself": lambda: place.symlink_to(name),
-        "link to a folder": lambda: place.symlink_to("full"),
-        "link to an empty folder": lambda: place.symlink_to("empty"),
-        "link to a run": lambda: place.symlink_to("run"),
-        "file": lambda: place.write_bytes(b"of somebody\n"),
-        "folder": lambda: shutil.copytree(folder / "full", place),
-        "empty folder": place.mkdir,
-        "left over": lambda: (folder / f".{name}.elsewhere-1.partial").mkdir(),
-    }  # fmt: skip
-    kind = rng.choice(list(makers))
+    linked = ("other", "t.swf", "nothing", name, "full", "empty", "run")
+    makers = (
+        lambda: os.mkfifo(place),
+        lambda: os.mknod(place, 0o20666, os.makedev(1, 3)),
+        *[lambda: place.symlink_to(rng.choice(linked))] * len(linked),
+        lambda: place.write_bytes(b"of somebody\n"),
+        lambda: shutil.copytree(folder / "full", place),
+        place.mkdir,
+        lambda: (folder / f".{name}.elsewhere-1.partial").mkdir(),  # what a writer left
+    )
     try:
-        makers[kind]()
+        rng.choice(makers)()
     except PermissionError:  # not everybody may make nodes
         place.write_bytes(b"of somebody\n")
     return case
@@ -291,7 +321,7 @@ def names(rng: Random, folder: Path, seeds: Seeds) -> Case:
     if rng.random() < 0.5:
         suffix = rng.choice(list(seeds.traces))
         name, data = f"{stem}{suffix}", seeds.traces[suffix]
-        case = reading_a_trace(rng, f"{name}")
+        case = reading_a_trace(rng, name)
         if case.arguments[0] == "simulate" and rng.random() < 0.2:
             case = case._replace(arguments=tuple(w for w in case.arguments if w != "--no-plots"))
     else:

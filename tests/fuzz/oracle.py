@@ -25,9 +25,10 @@ KEEPS_ITS_FOLDER = ("sweep", "study")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
 """What a terminal could obey, or what would break a line; line breaks and tabs apart."""
 
-EXCEPTION = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception|Warning)|StopIteration)\b:?")
-
-PLACE = re.compile(r"\.py:\d")
+OF_PROGRAM = re.compile(
+    r"site-packages|\.py:\d|\b(?:[A-Z]\w*(?:Error|Exception|Warning)|StopIteration)\b"
+)
+"""What is for programmers, not for users."""
 
 MISTAKES = re.compile(r"\d+ mistakes$")
 
@@ -39,10 +40,7 @@ Folder = Mapping[str, tuple[str, str]]
 
 
 class Failure(NamedTuple):
-    """Something wrong: what kind it is, what it seems to come from, what was seen.
-
-    Failures with one kind and one cause are likely one mistake of the program.
-    """
+    """Something wrong; those with one kind and one cause are likely one mistake of the program."""
 
     kind: str
     cause: str
@@ -68,21 +66,7 @@ def contents(folder: Path) -> dict[str, tuple[str, str]]:
 def judge(
     case: Case, ended: Ended, before: Folder, after: Folder, folder: Path, bounds: Bounds
 ) -> list[Failure]:
-    """Return what is wrong.
-
-    Parameters
-    ----------
-    case : Case
-        What was run.
-    ended : Ended
-        How it ended.
-    before, after : mapping
-        What its folder held before and after it.
-    folder : path
-        That folder.
-    bounds : Bounds
-        What it was allowed to spend.
-    """
+    """Return what is wrong with how a case ended, and what its folder held before and after."""
     found = list(_of_end(case, ended, bounds))
     if not found:
         found += _of_messages(case, ended)
@@ -118,7 +102,7 @@ def _of_messages(case: Case, ended: Ended) -> Iterator[Failure]:
     for line in lines:
         if CONTROL.search(line):
             yield Failure("message", f"control characters: {_command(case)}", shown(line[-500:]))
-        if "site-packages" in line or PLACE.search(line) or EXCEPTION.search(line):
+        if OF_PROGRAM.search(line):
             yield Failure("message", f"of the program, not for users: {_shape(line)}", line[-500:])
     if ended.code not in (BAD_INPUT, USAGE) or (ended.code == USAGE and ended.out):
         return
@@ -144,12 +128,11 @@ def _of_json(
     if done and "--json" in case.arguments and "--no-json" not in case.arguments:
         try:
             printed = strict_json(ended.out)
+            if printed.get("solution") is not None and printed.get("verified") is not True:
+                yield Failure("answer", f"{_command(case)}: not verified", ended.out[:2000])
         except ValueError as error:
             cause = f"{_command(case)}: stdout: {_shape(str(error))}"
             yield Failure("json", cause, ended.out[:500])
-        else:
-            if printed.get("solution") is not None and printed.get("verified") is not True:
-                yield Failure("answer", f"{_command(case)}: not verified", ended.out[:2000])
     for name in after:
         if after[name] == before.get(name) or after[name][0] != "-" or not name.endswith(".json"):
             continue
@@ -184,21 +167,15 @@ def _of_files(case: Case, ended: Ended, before: Folder, after: Folder) -> Iterat
 
 def _within(name: str, outputs: set[str]) -> bool:
     """Return whether a path is an output, lies in one, around one, or is the file beside one."""
-    beside = name.removesuffix(".demands.csv")
-    return any(
-        name == output or beside == output or name.startswith(output + "/")
-        or output.startswith(name + "/")
-        for output in outputs
-    )  # fmt: skip
+    return not outputs.isdisjoint((name, name.removesuffix(".demands.csv"))) or any(
+        name.startswith(output + "/") or output.startswith(name + "/") for output in outputs
+    )
 
 
 def strict_json(text: str) -> Any:
     """Return what a JSON text stands for.
 
-    Raises
-    ------
-    ValueError
-        If it holds what is not JSON, NaN and infinite numbers too, or one name twice in an object.
+    What is not JSON, NaN and infinite numbers too, or one name twice in an object, is a ValueError.
     """
 
     def refuse(constant: str) -> NoReturn:

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tomllib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -13,53 +14,41 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fuzz import seeds as valid
 from fuzz.mutation import damaged, damaged_bytes, damaged_text, damaged_tree, to_json, to_toml
-from fuzz.seeds import (
-    CARGO,
-    KNAPSACKS,
-    KNOWN_VALUES,
-    MACHINES,
-    OR_LIBRARY,
-    PROFILES,
-    PROGRAMS,
-    SACCT_JSON,
-    SITE,
-    SWEEP,
-    Seeds,
-    machine_of,
-    machine_text,
-    solvers_of,
-)
+from fuzz.seeds import SITE, Seeds, machine_of, machine_text, solvers_of
 from fuzz.target import Case, target
 from optsched import registry
 from optsched.content import bundled
 
-BOMB_PART = 2**23
-BOMB_PARTS = 16
+BOMB_PART, BOMB_PARTS = 2**23, 16
 """A bomb is a file of many gzip members, each of which is small and unpacks to a part."""
 
 
-@target
-def swf(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    (folder / "t.swf").write_bytes(damaged(rng, seeds.traces[".swf"]))
-    return reading_a_trace(rng, "t.swf")
+def _file(name: str, file: str, data: Callable[[Random, Seeds], bytes], model: str = "") -> None:
+    """File a target of that name: a file that is read as a trace, or as a snapshot of a model."""
+
+    def maker(rng: Random, folder: Path, seeds: Seeds) -> Case:
+        (folder / file).write_bytes(data(rng, seeds))
+        return reading_a_snapshot(rng, file, model) if model else reading_a_trace(rng, file)
+
+    maker.__name__ = name
+    target(maker)
 
 
-@target
-def rackham(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    (folder / "t.rackham").write_bytes(damaged(rng, seeds.traces[".rackham"]))
-    return reading_a_trace(rng, "t.rackham")
+def _damaged_json(rng: Random, data: bytes) -> bytes:
+    if rng.random() < 0.75:
+        return to_json(damaged_tree(rng, json.loads(data)))
+    return damaged(rng, data)
 
 
-@target
-def batsim(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    (folder / "t.json").write_bytes(_damaged_json(rng, seeds.traces[".json"]))
-    return reading_a_trace(rng, "t.json")
+def _damaged_toml(rng: Random, data: bytes) -> bytes:
+    if rng.random() < 0.75:
+        return to_toml(damaged_tree(rng, tomllib.loads(data.decode())))
+    return damaged(rng, data)
 
 
-@target
-def parquet(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    data = seeds.traces[".parquet"]
+def _damaged_parquet(rng: Random, data: bytes) -> bytes:
     table = pq.read_table(io.BytesIO(data))
     metadata = {key: value.decode() for key, value in table.schema.metadata.items()}
     tree = damaged_tree(rng, {"columns": table.to_pydict(), "metadata": metadata})
@@ -67,46 +56,34 @@ def parquet(rng: Random, folder: Path, seeds: Seeds) -> Case:
     try:
         damaged_table = pa.table(tree["columns"]).replace_schema_metadata(tree["metadata"])
         pq.write_table(damaged_table, made, compression=rng.choice(("none", "gzip", "zstd")))
+        data = made.getvalue()
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, pa.ArrowException):
-        made = io.BytesIO(data)  # not even a table
-    written = made.getvalue()
-    (folder / "t.parquet").write_bytes(
-        written if rng.random() < 0.6 else damaged_bytes(rng, written)
+        pass  # not even a table
+    return data if rng.random() < 0.6 else damaged_bytes(rng, data)
+
+
+_file("swf", "t.swf", lambda rng, seeds: damaged(rng, seeds.traces[".swf"]))
+_file("rackham", "t.rackham", lambda rng, seeds: damaged(rng, seeds.traces[".rackham"]))
+_file("csv", "t.csv", lambda rng, seeds: damaged(rng, seeds.traces[".csv"], ","))
+_file("sacct_text", "t.sacct", lambda rng, seeds: damaged(rng, seeds.traces[".sacct"], "|"))
+_file("batsim", "t.json", lambda rng, seeds: _damaged_json(rng, seeds.traces[".json"]))
+_file("parquet", "t.parquet", lambda rng, seeds: _damaged_parquet(rng, seeds.traces[".parquet"]))
+_file("sacct_json", "t.json", lambda rng, _: _damaged_json(rng, to_json(valid.SACCT_JSON)))
+_file("mkp_text", "s.txt", lambda rng, _: damaged(rng, valid.KNAPSACKS), "window-mkp")
+for _model in registry.models:
+    _file(
+        f"snapshot-{_model}",
+        "s.json",
+        lambda rng, seeds, of=_model: _damaged_json(rng, rng.choice(seeds.snapshots[of])),
+        _model,
     )
-    return reading_a_trace(rng, "t.parquet")
-
-
-@target
-def csv(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    (folder / "t.csv").write_bytes(damaged(rng, seeds.traces[".csv"]))
-    return reading_a_trace(rng, "t.csv")
-
-
-@target
-def sacct_text(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    text = (
-        seeds.traces[".sacct"].decode().replace("|", " ")
-    )  # so that values are damaged one by one
-    mistaken = damaged_text(rng, text).replace(" ", "|").encode("utf-8", "surrogatepass")
-    other = damaged_bytes(rng, seeds.traces[".sacct"])
-    (folder / "t.sacct").write_bytes(mistaken if rng.random() < 0.8 else other)
-    return reading_a_trace(rng, "t.sacct")
-
-
-@target
-def sacct_json(rng: Random, folder: Path, _seeds: Seeds) -> Case:
-    (folder / "t.json").write_bytes(_damaged_json(rng, to_json(SACCT_JSON)))
-    return reading_a_trace(rng, "t.json")
 
 
 @target
 def demands(rng: Random, folder: Path, seeds: Seeds) -> Case:
     trace, beside = seeds.demands
     (folder / "d.swf").write_bytes(trace if rng.random() < 0.8 else damaged(rng, trace))
-    text = beside.decode().replace(",", " ")  # so that values are damaged one by one
-    mistaken = damaged_text(rng, text).replace(" ", ",").encode("utf-8", "surrogatepass")
-    other = damaged_bytes(rng, beside)
-    (folder / "d.swf.demands.csv").write_bytes(mistaken if rng.random() < 0.7 else other)
+    (folder / "d.swf.demands.csv").write_bytes(damaged(rng, beside, ","))
     if rng.random() < 0.5:
         return reading_a_trace(rng, "d.swf")
     words = ("--policy", rng.choice(("sjbf", "rua", "fcfs")), "--machine", machine_text("smp", rng))
@@ -137,12 +114,10 @@ def gz(rng: Random, folder: Path, seeds: Seeds) -> Case:
         packed = gzip.compress(damaged(rng, data), mtime=0)
     else:
         packed = damaged_bytes(rng, packed)
-    if suffix == ".snapshot":
-        (folder / "s.json.gz").write_bytes(packed)
-        return reading_a_snapshot(rng, "s.json.gz", model)
-    name = f"t{suffix}{rng.choice(('.gz', '.gz', ''))}"
+    snapshot = suffix == ".snapshot"
+    name = "s.json.gz" if snapshot else f"t{suffix}{rng.choice(('.gz', '.gz', ''))}"
     (folder / name).write_bytes(packed)
-    return reading_a_trace(rng, name)
+    return reading_a_snapshot(rng, name, model) if snapshot else reading_a_trace(rng, name)
 
 
 @cache
@@ -150,55 +125,33 @@ def _bomb(filling: bytes) -> bytes:
     return gzip.compress(filling * (BOMB_PART // len(filling)), mtime=0) * BOMB_PARTS
 
 
-def _snapshots_of(model: str) -> None:
-    """File a target for the snapshots of a model."""
-
-    def maker(rng: Random, folder: Path, seeds: Seeds) -> Case:
-        data = rng.choice(seeds.snapshots[model])
-        (folder / "s.json").write_bytes(_damaged_json(rng, data))
-        return reading_a_snapshot(rng, "s.json", model)
-
-    maker.__name__ = f"snapshot-{model}"
-    target(maker)
-
-
-for _model in registry.models:
-    _snapshots_of(_model)
-
-
-@target
-def mkp_text(rng: Random, folder: Path, _seeds: Seeds) -> Case:
-    (folder / "s.txt").write_bytes(damaged(rng, KNAPSACKS))
-    return reading_a_snapshot(rng, "s.txt", "window-mkp")
-
-
 @target
 def or_library(rng: Random, folder: Path, _seeds: Seeds) -> Case:
-    (folder / "s.txt").write_bytes(damaged(rng, rng.choice(OR_LIBRARY)))
+    (folder / "s.txt").write_bytes(damaged(rng, rng.choice(valid.OR_LIBRARY)))
     name = rng.choice(("s.txt", "s.txt#1", "s.txt#2"))
     return reading_a_snapshot(rng, name, "integer-program")
 
 
 @target
 def program_file(rng: Random, folder: Path, _seeds: Seeds) -> Case:
-    suffix = rng.choice(list(PROGRAMS))
-    (folder / f"s{suffix}").write_bytes(damaged(rng, PROGRAMS[suffix]))
+    suffix = rng.choice(list(valid.PROGRAMS))
+    (folder / f"s{suffix}").write_bytes(damaged(rng, valid.PROGRAMS[suffix]))
     return reading_a_snapshot(rng, f"s{suffix}", "integer-program")
 
 
 @target
-def knapsack_table(rng: Random, folder: Path, seeds: Seeds) -> Case:
+def knapsack_table(rng: Random, folder: Path, _seeds: Seeds) -> Case:
     table = rng.random() < 0.5
-    (folder / "s.csv").write_bytes(damaged_csv(rng, CARGO) if table else CARGO)
+    (folder / "s.csv").write_bytes(damaged(rng, valid.CARGO, ",") if table else valid.CARGO)
     if not table:
-        (folder / "known_values.csv").write_bytes(damaged_csv(rng, KNOWN_VALUES))
+        (folder / "known_values.csv").write_bytes(damaged(rng, valid.KNOWN_VALUES, ","))
     return reading_a_snapshot(rng, "s.csv", "window-mkp")
 
 
 @target
 def sweep_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
     (folder / "t.swf").write_bytes(seeds.traces[".swf"])
-    (folder / "study.toml").write_bytes(_damaged_toml(rng, to_toml(SWEEP)))
+    (folder / "study.toml").write_bytes(_damaged_toml(rng, to_toml(valid.SWEEP)))
     shard = rng.choice(((), (), ("--shard", "1/2"), ("--json",)))
     return Case(("sweep", "study.toml", "-o", "out", *shard), ("out",))
 
@@ -212,7 +165,7 @@ def workload_spec(rng: Random, folder: Path, seeds: Seeds) -> Case:
 
 @target
 def solver_profile(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    (folder / "p.toml").write_bytes(_damaged_toml(rng, to_toml(rng.choice(PROFILES))))
+    (folder / "p.toml").write_bytes(_damaged_toml(rng, to_toml(rng.choice(valid.PROFILES))))
     (folder / "s.json").write_bytes(seeds.snapshots["window-mkp"][-1])
     (folder / "t.swf").write_bytes(seeds.traces[".swf"])
     if rng.random() < 0.7:
@@ -224,7 +177,7 @@ def solver_profile(rng: Random, folder: Path, seeds: Seeds) -> Case:
 @target
 def machine_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
     kind = rng.choice(list(registry.machines))
-    (folder / "m.toml").write_bytes(_damaged_toml(rng, to_toml(MACHINES[kind])))
+    (folder / "m.toml").write_bytes(_damaged_toml(rng, to_toml(valid.MACHINES[kind])))
     return on_a_machine(rng, folder, seeds, kind, "m.toml")
 
 
@@ -232,7 +185,7 @@ def machine_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
 def machine_as_text(rng: Random, folder: Path, seeds: Seeds) -> Case:
     kind = rng.choice(list(registry.machines))
     text = machine_text(kind, rng)
-    (folder / SITE).write_bytes(to_toml(MACHINES["site"]))
+    (folder / SITE).write_bytes(to_toml(valid.MACHINES["site"]))
     spaced = damaged_text(rng, text.replace(":", " : ").replace("x", " x "))
     typed = spaced.replace(" ", "").replace("\n", rng.choice(("", "\n"))).replace("/", "")
     return on_a_machine(rng, folder, seeds, kind, as_typed(typed))
@@ -240,21 +193,15 @@ def machine_as_text(rng: Random, folder: Path, seeds: Seeds) -> Case:
 
 @target
 def bundled_catalogue(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    (folder / "content" / "traces").mkdir(parents=True)
+    file = folder / "content" / "traces" / "catalogue.toml"
+    file.parent.mkdir(parents=True)
     whole = tomllib.loads((bundled("traces") / "catalogue.toml").read_text())
     part = dict(whole, trace=dict(list(whole["trace"].items())[:2]))
-    (folder / "content" / "traces" / "catalogue.toml").write_bytes(
-        _damaged_toml(rng, to_toml(part))
-    )
+    file.write_bytes(_damaged_toml(rng, to_toml(part)))
     (folder / "t.swf").write_bytes(seeds.traces[".swf"])
     name = rng.choice((*part["trace"], "s", "x"))
-    commands = (
-        ("trace", "catalogue"),
-        ("trace", "catalogue", "--json"),
-        ("trace", "info", name),
-        ("trace", "download", name),
-    )
-    return Case(rng.choice(commands), content="content")
+    commands = (("catalogue",), ("catalogue", "--json"), ("info", name), ("download", name))
+    return Case(("trace", *rng.choice(commands)), content="content")
 
 
 def reading_a_trace(rng: Random, name: str) -> Case:
@@ -262,9 +209,10 @@ def reading_a_trace(rng: Random, name: str) -> Case:
     output = "out" + rng.choice([s for r in registry.readers for s in registry.readers[r].suffixes])
     output += rng.choice(("", ".gz"))
     policy = rng.choice(list(registry.policies))
-    machine = rng.choice(((), ("--machine", machine_of(policy, rng))))
-    plots = ("--no-plots",) if rng.random() < 0.97 else ()
-    order = rng.choice(((), ("--event-order", "one-by-one"), ("--check",), ("--journal",)))
+    options = rng.choice(((), ("--machine", machine_of(policy, rng))))
+    options += rng.choice(((), ("--event-order", "one-by-one"), ("--check",), ("--journal",)))
+    options += ("--no-plots",) if rng.random() < 0.97 else ()
+    simulate = (("simulate", name, "--policy", policy, *options, "--json"), "out")
     commands = (
         (("trace", "info", name), ""),
         (("trace", "info", name, "--json"), ""),
@@ -274,11 +222,10 @@ def reading_a_trace(rng: Random, name: str) -> Case:
         (("trace", "fit", name, "--fewest", "2", "--json"), "out.toml"),
         (("trace", "annotate", "files", name), "out.rackham"),
         (("trace", "annotate", "bandwidth", name, "--mix", "20:30:50"), output),
-        (("simulate", name, "--policy", policy, *machine, *order, *plots, "--json"), "out"),
-        (("simulate", name, "--policy", policy, *machine, *order, *plots, "--json"), "out"),
+        simulate,
+        simulate,
     )
-    words, written = rng.choice(commands)
-    return Case((*words, "-o", written), (written,)) if written else Case(words)
+    return _writing(*rng.choice(commands))
 
 
 def reading_a_snapshot(rng: Random, name: str, model: str) -> Case:
@@ -286,6 +233,9 @@ def reading_a_snapshot(rng: Random, name: str, model: str) -> Case:
     solver = rng.choice(solvers_of(model, own=rng.random() < 0.6))
     limit = rng.choice((("--time-limit", "0.3"), ("--work-limit", "50", "--time-limit", "5")))
     solve = ("solve", name, "--solver", solver, *limit, "--json")
+    if rng.random() < 0.02:  # it draws, which takes a while
+        solvers = ("--solvers", ",".join(solvers_of(model, own=True)))
+        return _writing(("compare", name, *limit, *solvers, "--json"), "out")
     commands: tuple[tuple[tuple[str, ...], str], ...] = (
         (("snapshot", "show", name), ""),
         (("snapshot", "show", name, "--json"), ""),
@@ -297,10 +247,10 @@ def reading_a_snapshot(rng: Random, name: str, model: str) -> Case:
         ((*solve, "--hint", rng.choice(solvers_of(model, own=True))), ""),
         (("solve", name, *limit), ""),
     )
-    words, written = rng.choice(commands)
-    if rng.random() < 0.02:  # it draws, which takes a while
-        solvers = ("--solvers", ",".join(solvers_of(model, own=True)))
-        words, written = ("compare", name, *limit, *solvers, "--json"), "out"
+    return _writing(*rng.choice(commands))
+
+
+def _writing(words: tuple[str, ...], written: str) -> Case:
     return Case((*words, "-o", written), (written,)) if written else Case(words)
 
 
@@ -318,23 +268,3 @@ def as_typed(text: str) -> str:
     """Return a text as it can be typed: what a command line cannot hold is left out."""
     shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
     return shown.replace("\0", "").replace("..", ".").replace("/dev", "dev").lstrip("/")
-
-
-def damaged_csv(rng: Random, data: bytes) -> bytes:
-    """Return a damaged table, mostly with values damaged one by one."""
-    if rng.random() < 0.3:
-        return damaged_bytes(rng, data)
-    spaced = data.decode().replace(",", " , ")
-    return damaged_text(rng, spaced).replace(" ", "").encode("utf-8", "surrogatepass")
-
-
-def _damaged_json(rng: Random, data: bytes) -> bytes:
-    if rng.random() < 0.75:
-        return to_json(damaged_tree(rng, json.loads(data)))
-    return damaged(rng, data)
-
-
-def _damaged_toml(rng: Random, data: bytes) -> bytes:
-    if rng.random() < 0.75:
-        return to_toml(damaged_tree(rng, tomllib.loads(data.decode())))
-    return damaged(rng, data)

@@ -7,7 +7,6 @@ import importlib
 import pkgutil
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import fuzz.folders
@@ -56,7 +55,7 @@ def main() -> int:
         for judged in run_cases(places, home / "cases", seeds, bounds, given.slots):
             for failure in report.add(judged):
                 print(f"{judged.place}: {failure.kind}: {failure.cause}", flush=True)
-        report.print(print)
+        report.print()
         if not given.keep and _is_empty(keep):
             keep.rmdir()
     return 1 if report.groups else 0
@@ -78,10 +77,8 @@ def _show(place: Place, home: Path, seeds: Seeds, bounds: Bounds) -> int:
     case = make(*place, kept, seeds)
     print(f"input:   {kept}\ncommand: {typed(case)}")
     [judged] = run_cases(iter([place]), home / "cases", seeds, bounds, 1)
-    say: Callable[[str], None] = print
-    say(f"exit code {judged.ended.code} after {judged.ended.seconds:.1f} s")
-    for name, text in (("stdout", judged.ended.out), ("stderr", judged.ended.err)):
-        say(f"--- {name}\n{text}")
+    print(f"exit code {judged.ended.code} after {judged.ended.seconds:.1f} s")
+    print(f"--- stdout\n{judged.ended.out}\n--- stderr\n{judged.ended.err}")
     for failure in judged.failures:
-        say(f"--- {failure.kind}: {failure.cause}\n{failure.seen}")
+        print(f"--- {failure.kind}: {failure.cause}\n{failure.seen}")
     return 1 if judged.failures else 0

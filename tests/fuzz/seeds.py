@@ -7,13 +7,13 @@ import io
 import json
 import logging
 import re
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from fuzz.captures import CAPTURES, CONFIGURATION
-from fuzz.engine import Here
 from fuzz.mutation import to_toml
 from optsched import registry
 from optsched.cli import run
@@ -26,14 +26,12 @@ from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import solve
+from optsched.sweeps.engines import Outcome, Task, execute
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
 
-JOBS = 12
-"""Jobs of each trace."""
-
-LARGEST = 2500
-"""Bytes of the largest snapshot."""
+JOBS = 12  # of each trace
+LARGEST = 2500  # bytes of the largest snapshot
 
 KNAPSACKS = b"2\n5\n6\n9\n4 4\n3 7\n2 2\n5 6\n1 1\n"
 
@@ -68,94 +66,80 @@ SACCT_JSON = {
     "meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}},
     "jobs": [
         {
-            "job_id": job,
+            "job_id": job, "user": "anna", "cluster": "a", "state": {"current": [state]},
             "array": {"job_id": 0, "task_id": {"set": False, "number": 0}, "task": ""},
-            "user": "anna",
-            "cluster": "a",
             "time": {
-                "submission": 1795367000 + job,
-                "eligible": 1795367000 + job,
-                "start": 1795367010 + job,
-                "end": end,
-                "elapsed": 60,
-                "suspended": 0,
+                "submission": 1795367000 + job, "eligible": 1795367000 + job, "suspended": 0,
+                "start": 1795367010 + job, "end": end, "elapsed": 60,
                 "limit": {"set": True, "infinite": job == 9, "number": 30},
             },
             "required": {"CPUs": 4, "memory_per_cpu": {"set": True, "number": 1000}},
-            "state": {"current": [state]},
             "steps": [{}],
             "tres": {
                 "allocated": [{"type": "cpu", "name": "", "count": 4}],
-                "requested": [
-                    {"type": "cpu", "name": "", "count": 4},
-                    {"type": "gres", "name": "gpu:a100", "count": 2},
-                ],
+                "requested": [{"type": "cpu", "name": "", "count": 4},
+                              {"type": "gres", "name": "gpu:a100", "count": 2}],
             },
         }
         for job, end, state in ((7, 1795367080, "COMPLETED"), (9, 0, "RUNNING"))
     ],
-}
+}  # fmt: skip
 
 SWEEP = {
-    "trace": "t.swf",
-    "jobs": ["1:6", "4:12"],
-    "policy": ["easy", "window"],
-    "runs": [
-        {"solver": "greedy", "policy": "window", "settings": {"window": [5, 10]}},
-        {"policy": "fcfs", "event_order": "one-by-one", "large_from": 8},
-    ],
-}
+    "trace": "t.swf", "jobs": ["1:6", "4:12"], "policy": ["easy", "window"],
+    "runs": [{"solver": "greedy", "policy": "window", "settings": {"window": [5, 10]}},
+             {"policy": "fcfs", "event_order": "one-by-one", "large_from": 8}],
+}  # fmt: skip
 
 MACHINES: dict[str, dict[str, Any]] = {
     "nodes": {"kind": "nodes", "size": 256},
     "matrix": {"kind": "matrix", "size": 256},
     "torus": {
-        "kind": "torus",
-        "shape": [4, 4, 4],
-        "nodes_per_router": 4,
-        "ordering": "snake",
-        "wrap": [True, False, True],
-        "links": [2, 1, 2],
-        "holes": ["1x1x4@0,3,0"],
+        "kind": "torus", "shape": [4, 4, 4], "nodes_per_router": 4, "ordering": "snake",
+        "wrap": [True, False, True], "links": [2, 1, 2], "holes": ["1x1x4@0,3,0"],
     },
     "cluster": {"kind": "cluster", "nodes": 8, "cores": 20, "memory": 128000, "kept": "next"},
     "smp": {"kind": "smp", "nodes": 64, "processors": 4, "capacity": {"bandwidth": 6000}},
     "site": {
         "kind": "site",
-        "nodes": [
-            {"names": "c[01-56]", "cores": 4, "memory": "16G", "features": ["ib"]},
-            {"names": "g[1-8]", "cores": 4, "memory": 64000, "gpus": {"a100": 2}},
-        ],
+        "nodes": [{"names": "c[01-56]", "cores": 4, "memory": "16G", "features": ["ib"]},
+                  {"names": "g[1-8]", "cores": 4, "memory": 64000, "gpus": {"a100": 2}}],
         "partitions": [
             {"name": "batch", "nodes": "ALL", "default": True},
             {"name": "gpu", "nodes": "g[1-8]", "max_time": "1-00:00:00", "exclusive": True},
         ],
         "licences": {"matlab": 8},
     },
-}
+}  # fmt: skip
 
 SITE = "site.toml"
 """File of the site in `machine_text`."""
 
 PROFILES = (
     {"solver": "branch-and-bound", "seed": 3, "budget": {"work": 100}, "options": {}},
-    {
-        "solver": "cp-sat",
-        "description": "a profile",
-        "budget": {"seconds": 0.2, "work": 1},
-        "options": {"workers": 1, "relative_gap": 0.1, "first_solution": False},
-    },
-)
+    {"solver": "cp-sat", "description": "a profile", "budget": {"seconds": 0.2, "work": 1},
+     "options": {"workers": 1, "relative_gap": 0.1, "first_solution": False}},
+)  # fmt: skip
+
+
+class Here:
+    """Executes so many tasks of a sweep in this process; the others fail, to end soon."""
+
+    slots = 1
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def execute_all(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Yield the outcome of each task."""
+        for task in tasks[: self._most]:
+            yield execute(task)
+        for task in tasks[self._most :]:
+            yield Outcome(task.run.name, None, "left out by the fuzzer")
 
 
 class Seeds:
-    """Valid input, made with the program itself; its kernels are loaded by that.
-
-    Parameters
-    ----------
-    folder : path
-        An empty folder for files and folders that are made.
-    """
+    """Valid input, made in an empty folder with the program itself, which loads its kernels."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -170,11 +154,8 @@ class Seeds:
         (folder / "t.sacct").write_bytes(SACCT)
         (folder / "sacct.json").write_text(json.dumps(SACCT_JSON))
         with contextlib.chdir(folder):
-            self._make()
-
-    def _make(self) -> None:
-        self._make_files()
-        self._make_folders()
+            self._make_files()
+            self._make_folders()
 
     def _make_files(self) -> None:
         """Show that each file is accepted: else no damage of it gets past its first line."""
@@ -214,21 +195,10 @@ class Seeds:
         Path(SITE).write_bytes(to_toml(MACHINES["site"]))
         for kind, machine in MACHINES.items():
             Path("m.toml").write_bytes(to_toml(machine))
-            words = ("--machine", "m.toml", "--no-plots")
-            done = (
-                _done("simulate", trace, *words, "--policy", policy, "-o", "on-m")
-                for policy in registry.policies
-                if kind in registry.policies[policy].machines
-                for trace in ("d.swf", "t.rackham")
-            )
-            assert any(done), kind
+            policies = (p for p in registry.policies if kind in registry.policies[p].machines)
+            assert any(_simulated(policy, "m.toml") for policy in policies), kind
         for policy in registry.policies:
-            words = ("--policy", policy, "--machine", machine_of(policy, None))
-            done = (
-                _done("simulate", trace, *words, "--no-plots", "-o", f"of-{policy}")
-                for trace in ("d.swf", "t.rackham", "t.sacct")
-            )  # what a policy needs, one of them has
-            assert any(done), policy
+            assert _simulated(policy, machine_of(policy, None)), policy
         assert _done("simulate", "t.swf", "--jobs", "1:6", "--no-plots", "-o", "run")
         for model, snapshots in self.snapshots.items():
             (self.folder / f"{model}.json").write_bytes(snapshots[0])
@@ -250,9 +220,7 @@ class Seeds:
     @cached_property
     def traces(self) -> dict[str, bytes]:
         """A trace in each format, by suffix."""
-        suffixes = [
-            suffix for name in registry.readers for suffix in registry.readers[name].suffixes
-        ]
+        suffixes = [one for name in registry.readers for one in registry.readers[name].suffixes]
         return {suffix: (self.folder / f"t{suffix}").read_bytes() for suffix in suffixes}
 
     @cached_property
@@ -264,20 +232,24 @@ class Seeds:
     @cached_property
     def snapshots(self) -> dict[str, list[bytes]]:
         """The small snapshots of each model."""
-        return {
-            model: [
-                file.read_bytes()
-                for file in snapshot_files(bundled("models") / model)
-                if file.stat().st_size < LARGEST
-            ]
-            for model in registry.models
-        }
+
+        def small(model: str) -> Iterator[bytes]:
+            data = (file.read_bytes() for file in snapshot_files(bundled("models") / model))
+            return (each for each in data if len(each) < LARGEST)
+
+        return {model: [*small(model)] for model in registry.models}
 
     @cached_property
     def workloads(self) -> list[bytes]:
         """The bundled workload specs, and one that was fitted."""
         bundled_ones = sorted(bundled("workloads").glob("*.toml"))
         return [file.read_bytes() for file in (*bundled_ones, self.folder / "w.toml")]
+
+
+def _simulated(policy: str, machine: str) -> bool:
+    """Return whether a policy runs one of the traces: what it needs, one of them has."""
+    words = ("--policy", policy, "--machine", machine, "--no-plots", "-o", "simulated")
+    return any(_done("simulate", trace, *words) for trace in ("d.swf", "t.rackham", "t.sacct"))
 
 
 def _done(*arguments: str) -> bool:
@@ -305,13 +277,11 @@ def _models(solver: type[Solver]) -> frozenset[str]:
 def machine_text(kind: str, rng: Random | None = None) -> str:
     """Return a machine as text, from what its class says of its usage; with options if drawn."""
     usage: str = registry.machines[kind].usage.replace("...", "")
-    parts = re.split(r"(\[[^]]*\])", usage)
-    kept = [
-        part.strip("[]")
-        for part in parts
-        if not part.startswith("[") or (rng is not None and rng.random() < 0.3)
-    ]
-    text = "".join(kept).replace("PATH|NAME", SITE)
+
+    def option(found: re.Match[str]) -> str:
+        return found[1] if rng is not None and rng.random() < 0.3 else ""
+
+    text = re.sub(r"\[([^]]*)\]", option, usage).replace("PATH|NAME", SITE)
     if rng is not None:
         text = re.sub(r"\w+(?:\|\w+)+", lambda found: rng.choice(found[0].split("|")), text)
     sides = 4 if re.match(r"\w+:\w+x\w+x\w+", text) else 16

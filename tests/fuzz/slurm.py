@@ -27,17 +27,12 @@ def slurm_capture(rng: Random, folder: Path, seeds: Seeds) -> Case:
     held = _filled(rng, folder / "d", rng.choice(CAPTURES))
     job = rng.choice(("7", "8", "9", "9_[0,2,7]", "9_2", "12", "5", "31+1", "x"))
     steps = ("requeue", "requeue,hold,drain,migrate,resume", "resume")
-    limit = ("--time-limit", "0.1")
+    limit, weights = ("--time-limit", "0.1"), ("priority", "rank", "nodes", "cores", "gpus")
     asked = ("explain", job, *rng.choice(((), ("--json",), ("--actions", rng.choice(steps)))))
     commands: tuple[tuple[str, ...], ...] = (
-        ("plan", *limit),
-        ("plan", *limit, "--json"),
-        ("plan", *limit, "--weigh", rng.choice(("priority", "rank", "nodes", "cores", "gpus"))),
-        ("snapshot", "-o", "out.json"),
-        ("apply", *limit),
-        ("reset",),
-        asked,
-        asked,
+        *(("plan", *limit), ("plan", *limit, "--json")),
+        ("plan", *limit, "--weigh", rng.choice(weights)),
+        *(("snapshot", "-o", "out.json"), ("apply", *limit), ("reset",), asked, asked),
     )
     words = ("slurm", *rng.choice(commands), "--from", "d")
     if held and rng.random() < 0.3:

@@ -11,21 +11,11 @@ from fuzz.seeds import Seeds
 
 
 class Case(NamedTuple):
-    """A command, to be run in a folder that holds what it reads.
+    """A command, to be run in a folder that holds what it reads."""
 
-    Parameters
-    ----------
-    arguments : tuple of str
-        What is typed behind ``optsched``. No word of it leads out of the folder.
-    outputs : tuple of str
-        The files and folders that the command may write, as paths within the folder.
-    content : str or None
-        The folder that stands in for the bundled content, where that is what is damaged.
-    """
-
-    arguments: tuple[str, ...]
-    outputs: tuple[str, ...] = ()
-    content: str | None = None
+    arguments: tuple[str, ...]  # what is typed behind optsched; no word leads out of the folder
+    outputs: tuple[str, ...] = ()  # files and folders that it may write, within the folder
+    content: str | None = None  # the folder that stands in for the bundled content, if damaged
 
 
 Maker = Callable[[Random, Path, Seeds], Case]
@@ -43,11 +33,8 @@ def target(maker: Maker) -> Maker:
 def make(name: str, seed: int, number: int, folder: Path, seeds: Seeds) -> Case:
     """Make a case: the same for the same target, seed and number.
 
-    Raises
-    ------
-    ValueError
-        If a word of the command could lead out of the folder. Whoever fuzzes as root must not
-        name a device of the machine as an output.
+    Whoever fuzzes as root must not name a device of the machine as an output: a word of a command
+    that could lead out of the folder is a ValueError.
     """
     case = TARGETS[name](Random(f"{seed}/{name}/{number}"), folder, seeds)
     for word in case.arguments:

@@ -12,7 +12,6 @@ from random import Random
 import pytest
 
 from fuzz import options
-from fuzz.commands import commands
 from fuzz.forks import Bounds, Ended, Running
 from fuzz.oracle import contents, judge, strict_json
 from fuzz.runner import TARGETS, main
@@ -40,19 +39,9 @@ KINDS = [
     ids=["one of each kind", "others"],
 )
 def test_a_fixed_part_of_all_targets_passes(targets, tmp_path):
-    path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
-    words = (
-        "--seed",
-        "1",
-        "--cases",
-        "1",
-        "--targets",
-        ",".join(targets),
-        "--keep",
-        tmp_path / "k",
-    )
-    environment = dict(os.environ, PYTHONPATH=path)
-    command = [sys.executable, "-m", "fuzz", *words]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(TESTS), str(TESTS.parent)]))
+    words = ["--seed", "1", "--cases", "1", "--targets", ",".join(targets)]
+    command = [sys.executable, "-m", "fuzz", *words, "--keep", tmp_path / "k"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(f"\n{name} " in done.stdout for name in targets)
@@ -130,66 +119,68 @@ def test_json_that_is_none_is_noticed(tmp_path):
     assert kinds(WELL._replace(out='{"bound": 1e308}'), case=asked) == set()
     unverified = '{"solution": [1], "verified": false}'
     assert kinds(WELL._replace(out=unverified), case=asked) == {"answer"}
-    (tmp_path / "case").mkdir()
-    (tmp_path / "case" / "run.json").write_text('{"seed": Infinity}')
+    folder = tmp_path / "case"
+    folder.mkdir()
+    (folder / "run.json").write_text('{"seed": Infinity}')
     written = Case(("simulate", "t.swf", "-o", "run.json"), ("run.json",))
-    after = contents(tmp_path / "case")
-    assert kinds(WELL, {}, after, written, tmp_path / "case") == {"json"}
+    assert kinds(WELL, {}, contents(folder), written, folder) == {"json"}
     assert strict_json("[1, 2.5]") == [1, 2.5]
 
 
-def run(folder, monkeypatch, main):
-    monkeypatch.setattr("optsched.cli.main", main)
-    (folder / "case").mkdir()
-    running = Running(CASE, folder, BOUNDS)
-    while (ended := running.ended()) is None:
-        time.sleep(0.02)
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Return the function that runs a case whose command is another function."""
+
+    def ended(main, bounds=BOUNDS):
+        monkeypatch.setattr("optsched.cli.main", main)
+        (tmp_path / "a" / "case").mkdir(parents=True)
+        running = Running(CASE, tmp_path / "a", bounds)
+        while (ended := running.ended()) is None:
+            time.sleep(0.02)
+        return ended
+
     return ended
 
 
-def test_a_case_has_streams_a_folder_and_an_exit_code_of_its_own(tmp_path, monkeypatch):
+def test_a_case_has_streams_a_folder_and_an_exit_code_of_its_own(run, tmp_path):
     def main(arguments):
         print(*arguments)
         print("said", file=sys.stderr)
         Path("here").touch()
         sys.exit(3)
 
-    ended = run(tmp_path, monkeypatch, main)
+    ended = run(main)
     assert (ended.code, ended.out, ended.err) == (3, "trace clean t.swf -o out.swf\n", "said\n")
-    assert (tmp_path / "case" / "here").exists()
+    assert (tmp_path / "a" / "case" / "here").exists()
 
 
-def test_a_case_that_computes_for_ever_is_ended(tmp_path, monkeypatch):
-    def main(_arguments):
-        while True:
-            pass
-
-    assert kinds(run(tmp_path, monkeypatch, main)) == {"killed"}
+def for_ever(_arguments):
+    while True:
+        pass
 
 
-def test_a_case_that_waits_for_ever_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules[__name__], "BOUNDS", Bounds(patience=0.3))
-    assert kinds(run(tmp_path, monkeypatch, lambda _arguments: time.sleep(100))) == {"hang"}
+def leave_behind(_arguments):
+    if os.fork() == 0:
+        time.sleep(100)
 
 
-def test_a_process_that_a_case_leaves_behind_is_noticed(tmp_path, monkeypatch):
-    def main(_arguments):
-        if os.fork() == 0:
-            time.sleep(100)
+@pytest.mark.parametrize(
+    ("main", "bounds", "kind"),
+    [
+        (for_ever, BOUNDS, "killed"),
+        (lambda _arguments: time.sleep(100), Bounds(patience=0.3), "hang"),
+        (leave_behind, BOUNDS, "left behind"),
+        (lambda _arguments: bytearray(2 * BOUNDS.memory), BOUNDS, "traceback"),
+    ],
+    ids=["computes for ever", "waits for ever", "leaves a process behind", "takes much memory"],
+)
+def test_a_case_that_goes_too_far_is_ended_and_noticed(main, bounds, kind, run):
+    assert kinds(run(main, bounds)) == {kind}
 
-    assert kinds(run(tmp_path, monkeypatch, main)) == {"left behind"}
 
-
-def test_a_case_has_little_memory(tmp_path, monkeypatch):
-    ended = run(tmp_path, monkeypatch, lambda _arguments: bytearray(2 * BOUNDS.memory))
-    assert kinds(ended) == {"traceback"}
-    assert "MemoryError" in ended.err
-
-
-def test_a_case_changes_nothing_outside_its_folder(tmp_path, monkeypatch):
-    other, folder = tmp_path / "other", tmp_path / "a"
+def test_a_case_changes_nothing_outside_its_folder(run, tmp_path):
+    other = tmp_path / "other"
     other.write_text("of somebody")
-    folder.mkdir()
 
     def main(_arguments):
         Path("inside").touch()
@@ -206,7 +197,7 @@ def test_a_case_changes_nothing_outside_its_folder(tmp_path, monkeypatch):
             except Exception as error:
                 print(type(error).__name__)
 
-    assert run(folder, monkeypatch, main).out == "OutsideError\n" * 6
+    assert run(main).out == "OutsideError\n" * 6
     assert other.read_text() == "of somebody"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "other"]
 
@@ -216,8 +207,7 @@ def test_a_case_is_the_same_for_the_same_seed(tmp_path):
     for number in (5, 5, 6):
         folder = tmp_path / str(len(made))
         folder.mkdir()
-        case = make("mkp-text", 1, number, folder, None)
-        made.append((case, contents(folder)))
+        made.append((make("mkp-text", 1, number, folder, None), contents(folder)))
     assert made[0] == made[1] != made[2]
 
 
@@ -228,17 +218,17 @@ def test_a_word_that_leads_out_of_the_folder_is_refused(tmp_path, monkeypatch):
             make("evil", 1, 1, tmp_path, None)
 
 
-@pytest.mark.parametrize("command", commands(), ids=lambda command: " ".join(command.words))
-def test_every_option_of_every_command_is_fuzzed(command):
-    typed = [options.typed_at_random(Random(seed), command).arguments for seed in range(100)]
-    words = {word.partition("=")[0] for case in typed for word in case}
-    for argument in command.arguments:
-        assert words.issuperset(argument.options)
+def test_every_option_of_every_command_is_fuzzed():
+    for command in options.commands():
+        typed = [options.typed_at_random(Random(n), command).arguments for n in range(100)]
+        words = {word.partition("=")[0] for case in typed for word in case}
+        for argument in command.arguments:
+            assert words.issuperset(argument.options), command.words
 
 
 def test_every_setting_of_every_policy_is_fuzzed():
-    for name in registry.policies:
-        fields = {field.name for field in settings_of(registry.policies[name])}
+    for policy in map(registry.policies.__getitem__, registry.policies):
+        fields = {field.name for field in settings_of(policy)}
         drawn = range(100) if fields else ()
-        given = {options.setting(Random(n), registry.policies[name]) for n in drawn}
+        given = {options.setting(Random(n), policy) for n in drawn}
         assert fields <= {word.partition("=")[0] for word in given}

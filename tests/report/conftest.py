@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from report.looks import unstarted
 
 from optsched import simulate
 from optsched.boxes.box import Box
@@ -33,9 +34,9 @@ def small_run(make_trace):
 def random_run(make_trace):
     """Return the function that simulates a seeded random trace on 64 nodes under EASY."""
 
-    def build(jobs, seed=0, spacing=40.0):
-        draw = np.random.default_rng(seed)
-        submit = np.cumsum(draw.exponential(spacing, jobs)).round()
+    def build(jobs):
+        draw = np.random.default_rng(0)
+        submit = np.cumsum(draw.exponential(40.0, jobs)).round()
         runtime = np.ceil(draw.exponential(600, jobs))
         size = draw.integers(1, 33, jobs)
         rows = zip(submit.tolist(), runtime.tolist(), (2 * runtime).tolist(), size.tolist())
@@ -44,20 +45,21 @@ def random_run(make_trace):
     return build
 
 
+@pytest.fixture(params=["REJECTED", "WAITING"])
+def idle_run(request, small_run):
+    """Return the small run as if no job had started."""
+    return unstarted(small_run, 0, 1, 2, state=request.param)
+
+
 @pytest.fixture
 def interrupted_run(make_trace):
     """Return a run with a rejected job, one that waits for ever and one that never ends."""
-    trace = make_trace(
-        (0, 100, 100, 4), (10, 50, 50, 20), (20, 50, 50, 4), (30, 50, 50, 8), name="interrupted"
-    )
-    run = simulate(trace, "nodes:10", "fcfs")
+    rows = [(0, 100, 100, 4), (10, 50, 50, 20), (20, 50, 50, 4), (30, 50, 50, 8)]
+    run = simulate(make_trace(*rows, name="interrupted"), "nodes:10", "fcfs")
     assert run.state.tolist()[1] == "REJECTED"
-    start, end, state = run.start.copy(), run.end.copy(), run.state.astype("<U30")
-    end[2], state[2] = np.nan, "RUNNING"
-    start[3], end[3], state[3] = np.nan, np.nan, "WAITING"
-    resources = [text if state[row] != "WAITING" else "" for row, text in enumerate(run.resources)]
-    schedule = run.schedule._replace(start=start, end=end, state=state, resources=resources)
-    return replace(run, schedule=schedule)
+    run = unstarted(run, 3)
+    run.schedule.end[2], run.schedule.state[2] = np.nan, "RUNNING"
+    return run
 
 
 @dataclass
@@ -77,7 +79,19 @@ class Scripted(Policy):
 
 
 @pytest.fixture
-def boxes_run(make_trace):
+def scripted(make_trace):
+    """Return the function that runs jobs on a torus by a script: actions by time."""
+
+    def build(torus, rows, script):
+        policy = Scripted()
+        policy.script = script
+        return simulate(make_trace(*rows, name="boxed"), torus, policy, check=True)
+
+    return build
+
+
+@pytest.fixture
+def boxes_run(scripted):
     """Return the function that runs four jobs on 4 x 4 x 4 routers, one of them a hole.
 
     At 40 the third one ends, and the second may be parked and migrated to let the fourth start,
@@ -91,9 +105,6 @@ def boxes_run(make_trace):
         if migrate:
             moved = Migrate({1: Box(2, 1, 2, 2, 2, 2)}, frozenset({1}))
             script[40] = [moved, Start(3, Box(0, 3, 2, 4, 2, 2))]
-        torus = "torus:4x4x4:holes=1x1x1@3,0,0"
-        policy = Scripted()
-        policy.script = script
-        return simulate(make_trace(*rows, name="boxed"), torus, policy, check=True)
+        return scripted("torus:4x4x4:holes=1x1x1@3,0,0", rows, script)
 
     return build

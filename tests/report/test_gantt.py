@@ -1,49 +1,41 @@
+"""Gantt charts: what is shown of a run, in pictures and in charts to zoom."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from report.looks import heading, section
 
-from optsched import simulate
-from optsched.report import style
+from optsched import save, simulate
+from optsched.report import run_page, style
 from optsched.report.load import ROUND
+from optsched.report.page import render
 from optsched.report.pictures import gantt
-from optsched.report.pictures.gantt import Gantt, Rectangles, Window
+from optsched.report.pictures.gantt import Gantt, Rectangles, Window, chart_data
 
 
-def boxes(*rows):
-    """Build rectangles from (job, begin, end, low, high)."""
-    job, begin, end, low, high = (np.array(column) for column in zip(*rows))
-    return Rectangles(job, begin.astype(float), end.astype(float), low, high)
-
-
-def caption(figure):
-    return figure.axes[0].get_title(loc="left")
+def shown(run, part):
+    return gantt.rectangles(gantt.schedule_of(run), part)
 
 
 def test_rectangles_by_hand(small_run):
-    found = gantt.rectangles(gantt.schedule_of(small_run), Window(0, 80, 10))
+    found = shown(small_run, Window(0, 80, 10))
     assert found.job.tolist() == [0, 2, 1]
     assert list(zip(found.begin, found.end, found.low, found.high)) == [
         (0, 60, 0, 4),
         (9, 39, 4, 7),
         (60, 80, 0, 8),
     ]
-    assert gantt.rectangles(gantt.schedule_of(small_run), Window(0, 9, 10)).job.tolist() == [0]
-    assert gantt.rectangles(gantt.schedule_of(small_run), Window(60, 80, 10)).job.tolist() == [1]
-    assert gantt.rectangles(gantt.schedule_of(small_run), Window(0, 80, 4)).job.tolist() == [0, 1]
+    for part, jobs in (((0, 9, 10), [0]), ((60, 80, 10), [1]), ((0, 80, 4), [0, 1])):
+        assert shown(small_run, Window(*part)).job.tolist() == jobs
 
 
 def test_the_area_of_all_rectangles_is_the_work(random_run):
     run = random_run(300)
-    found = gantt.rectangles(gantt.schedule_of(run), Window(-np.inf, np.inf, 64))
+    found = shown(run, Window(-np.inf, np.inf, 64))
     area = ((found.end - found.begin) * (found.high - found.low)).sum()
     assert area == pytest.approx(((run.end - run.start) * run.trace.processors).sum())
     assert len(found) > len(run.trace)
-
-
-def test_a_short_run_is_shown_whole(small_run):
-    part = gantt.window(small_run)
-    assert (part.begin, part.end, part.processors) == (0, 80, 10)
 
 
 def test_of_a_long_run_a_busy_window_of_a_round_length_is_shown(random_run):
@@ -51,11 +43,14 @@ def test_of_a_long_run_a_busy_window_of_a_round_length_is_shown(random_run):
     part = gantt.window(run, most=200)
     assert part.end - part.begin in ROUND
     assert part.processors == 64
-    shown = gantt.rectangles(gantt.schedule_of(run), part)
-    assert 0 < len(shown) <= 200
-    held = np.minimum(shown.end, part.end) - np.maximum(shown.begin, part.begin)
-    used = (held * (shown.high - shown.low)).sum() / (64 * (part.end - part.begin))
+    found = shown(run, part)
+    assert 0 < len(found) <= 200
+    held = np.minimum(found.end, part.end) - np.maximum(found.begin, part.begin)
+    used = (held * (found.high - found.low)).sum() / (64 * (part.end - part.begin))
     assert used >= 0.9 * run.summary["utilization"]
+    words = heading(Gantt().figure(run, most=200))
+    assert words.startswith("a busy time of ")
+    assert " of 2,000 jobs" in words
 
 
 def test_many_thin_jobs_are_shown_on_the_first_processors_only(make_trace, monkeypatch):
@@ -64,9 +59,9 @@ def test_many_thin_jobs_are_shown_on_the_first_processors_only(make_trace, monke
     run = simulate(make_trace(*narrow, name="narrow"), "nodes:1000", "fcfs")
     part = gantt.window(run, most=100)
     assert part.processors == 16
-    shown = gantt.rectangles(gantt.schedule_of(run), part)
-    assert 8 < len(shown) <= 100
-    assert shown.low.max() < 16
+    found = shown(run, part)
+    assert 8 < len(found) <= 100
+    assert found.low.max() < 16
     wide = simulate(make_trace(*narrow, (0, 9000, 9000, 500), name="wide"), "nodes:1000", "fcfs")
     assert gantt.window(wide, most=100).processors == 1000
 
@@ -77,10 +72,8 @@ def test_a_moment_of_a_very_long_run_is_found(make_trace):
     trace = make_trace((0, 1, 1, 1), *crowd, (3 * 10**7, 1, 1, 1), name="year")
     run = simulate(trace, "nodes:64", "fcfs")
     part = gantt.window(run, most=40)
-    shown = gantt.rectangles(gantt.schedule_of(run), part)
-    assert 10 < len(shown) <= 40
-    assert part.begin >= 10**7 - 3600
-    assert part.end <= 10**7 + 3600
+    assert 10 < len(shown(run, part)) <= 40
+    assert 10**7 - 3600 <= part.begin < part.end <= 10**7 + 3600
 
 
 @pytest.mark.parametrize("runtime", [1, 500])
@@ -88,13 +81,14 @@ def test_where_an_instant_is_too_much_only_the_first_processors_are_shown(make_t
     trace = make_trace(*((0, runtime, runtime, 1) for _ in range(64)), name="ones")
     run = simulate(trace, "nodes:64", "fcfs")
     assert gantt.window(run, most=20).processors == 16
-    assert "16 of 64 jobs on the first 16 of 64 processors" in caption(Gantt().figure(run, most=20))
-    assert caption(Gantt().figure(run, most=64)).startswith("all 64 jobs")
+    words = heading(Gantt().figure(run, most=20))
+    assert "16 of 64 jobs on the first 16 of 64 processors" in words
+    assert heading(Gantt().figure(run, most=64)).startswith("all 64 jobs")
 
 
 def test_neighbors_differ_in_color():
-    grid = [(row * 10 + i, i, i + 1, row, row + 1) for i in range(10) for row in range(10)]
-    found = boxes(*grid)
+    i, row = np.divmod(np.arange(100), 10)
+    found = Rectangles(row * 10 + i, i + 0.0, i + 1.0, row, row + 1)
     color = gantt.colors(found, 10, 10).reshape(10, 10)
     assert (color[1:] != color[:-1]).all()
     assert (color[:, 1:] != color[:, :-1]).all()
@@ -102,26 +96,83 @@ def test_neighbors_differ_in_color():
 
 
 def test_a_job_has_one_color():
-    found = boxes((0, 0, 5, 0, 2), (1, 0, 5, 2, 4), (0, 0, 5, 4, 6), (2, 5, 9, 0, 6))
-    color = gantt.colors(found, 9, 6)
+    rows = [(0, 0.0, 5.0, 0, 2), (1, 0.0, 5.0, 2, 4), (0, 0.0, 5.0, 4, 6), (2, 5.0, 9.0, 0, 6)]
+    color = gantt.colors(Rectangles(*map(np.array, zip(*rows))), 9, 6)
     assert color[0] == color[2]
     assert len({int(color[0]), int(color[1]), int(color[3])}) == 3
 
 
-def test_the_caption_says_what_is_left_out(random_run, interrupted_run):
-    assert caption(Gantt().figure(interrupted_run)) == ("all 2 jobs that started; 2 never started")
-    words = caption(Gantt().figure(random_run(2000), most=200))
-    assert words.startswith("a busy time of ")
-    assert " of 2,000 jobs" in words
+def test_the_caption_counts_jobs_and_says_which_never_started(interrupted_run, make_trace):
+    told = heading(Gantt().figure(interrupted_run))
+    assert told == "all 2 jobs that started; 2 never started"
+    single = simulate(make_trace((0, 60, 60, 4)), "nodes:10", "easy")
+    assert heading(Gantt().figure(single)) == "1 job that started"
 
 
 def test_jobs_of_a_small_picture_carry_their_numbers(small_run):
-    texts = {
-        text.get_text(): text.get_position() for text in Gantt().figure(small_run).axes[0].texts
+    [axes] = Gantt().figure(small_run).axes
+    numbers = {text.get_text(): text.get_position() for text in axes.texts}
+    assert numbers == {"1": (30, 2), "3": (24, 5.5), "2": (70, 4)}
+
+
+def jobs(starts, places=None):
+    """Return a table of jobs of 10 s on a processor; all are submitted at 5 s."""
+    count = len(starts)
+    start = np.array(starts, dtype=float)
+    return {
+        "job_id": np.arange(1, count + 1),
+        "user": np.arange(count) % 2,
+        "submission_time": np.full(count, 5.0),
+        "requested_number_of_resources": np.full(count, 1),
+        "starting_time": start,
+        "finish_time": start + 10,
+        "allocated_resources": np.array(places or ["0"] * count, dtype=object),
     }
-    assert texts == {"1": (30, 2), "3": (24, 5.5), "2": (70, 4)}
 
 
-def test_a_single_job_is_not_plural(make_trace):
-    run = simulate(make_trace((0, 60, 60, 4)), "nodes:10", "easy")
-    assert caption(Gantt().figure(run)) == "1 job that started"
+def test_a_chart_shows_a_short_run_whole():
+    data = chart_data(jobs([25.5, 5, np.nan], places=["0-3 7", "4", ""]))
+    assert data["about"] == "All 2 jobs"
+    assert (data["job"], data["places"]) == ([2, 1], ["4", "0-3 7"])
+    assert data["begin"] == data["wait"] == [0, 20.5]
+    assert data["length"] == [10, 10]
+    assert [data["users"][place] for place in data["user"]] == ["1", "0"]
+    assert data["period"] == data["view"] == [0, 30.5]
+
+
+def test_a_chart_of_a_long_run_shows_the_busiest_period():
+    # starts every 100 s; 4 of them, from 1005 s on, every 10 s
+    starts = [5 + 100 * k for k in range(10)] + [1005, 1015, 1025, 1035, 1135]
+    data = chart_data(jobs(starts), most=3)
+    assert (data["period"], data["job"]) == ([1000, 1030], [11, 12, 13])
+    assert data["about"] == "The busiest period: 3 of 15 jobs"
+    places = ["0 2 4 6"] * 6  # intervals count like jobs
+    assert len(chart_data(jobs(range(5, 11), places), most=8)["job"]) < 6
+
+
+def test_jobs_that_run_on_into_the_period_of_a_chart_are_shown_too():
+    table = jobs([5, 1005, 1010, 1015, 1020])
+    table["finish_time"][0] = np.nan  # still runs at the end
+    data = chart_data(table, most=2)
+    assert (data["period"][0], data["job"][0], data["length"][0]) == (1000, 1, 1025)
+    table["finish_time"][0] = np.inf  # times that are not finite are none
+    table["submission_time"][1:] = np.nan
+    assert (chart_data(table)["job"], chart_data(table)["length"]) == ([1], [0])
+
+
+@pytest.mark.parametrize("table", [jobs([np.nan, np.nan]), {"job_id": np.array([1])}])
+def test_without_places_there_is_no_chart(table):
+    assert chart_data(table) is None
+
+
+def test_names_of_users_do_not_end_the_data_of_a_chart(make_trace, tmp_path):
+    trace = make_trace(*((0, 60, 60, 4) for _ in range(2)))
+    texts = {"user_name": np.array(["</script><script>alert(1)", "anna\n"], dtype=object)}
+    folder = save(simulate(trace.changed(texts=texts), "nodes:4", "fcfs"), tmp_path / "run")
+    page = run_page.page(folder)
+    [figure] = [figure for figure in section(page, "Pictures") if figure.charts]
+    assert figure.name == "gantt"
+    assert figure.charts[0]["users"] == ["</script><script>alert(1)", "anna\\n"]
+    text = render(page)
+    assert text.count("</script>") == 2
+    assert "\\u003c/script>\\u003cscript>alert(1)" in text

@@ -1,35 +1,94 @@
+"""The load of a run over time as steps, its waits, and axes of durations."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from report.looks import heading
 
+from optsched.numbers import short, spoken
 from optsched.report import load
+from optsched.report.load import ROUND, Steps, at_least, log_ticks, thinned, unit_for
+from optsched.report.pictures.load_and_waits import Waits, ecdf, size_classes
+
+changes = st.lists(st.tuples(st.integers(0, 5000), st.integers(-20, 20)), min_size=1, max_size=200)
 
 
-def test_processors_in_use_by_hand(small_run):
+def made(pairs, end=5001.0):
+    times, amounts = zip(*pairs)
+    return Steps.from_changes(times, amounts, 0.0, end)
+
+
+def test_changes_of_one_instant_are_one_step():
+    steps = Steps.from_changes([5, 2, 5, 9], [3, 4, -1, -6], 0.0, 10.0)
+    assert steps.times.tolist() == [0, 2, 5, 9]
+    assert steps.values.tolist() == [0, 4, 6, 0]
+    bins = steps.binned(5)  # short functions are not averaged
+    assert bins.width == 0
+    assert bins.edges.tolist() == [0, 2, 5, 9, 10]
+    steps = Steps.from_changes([0, 10], [2, 7], 0.0, 10.0)  # the last one is at the end
+    assert (steps.values.tolist(), steps.integral(10.0)) == ([2], 20)
+
+
+@given(changes)
+def test_bins_keep_the_integral_which_is_that_of_every_change_alone(pairs):
+    steps = made(pairs)
+    whole = sum(amount * (5001 - time) for time, amount in pairs)
+    assert steps.integral(5001.0) == pytest.approx(whole)
+    bins = steps.binned(20)
+    assert len(bins.mean) <= 20
+    assert (bins.mean * np.diff(bins.edges)).sum() == pytest.approx(whole)
+
+
+@given(changes, st.integers(0, 18))
+def test_each_bin_has_the_quantiles_of_its_own_seconds(pairs, number):
+    steps = made(pairs)
+    bins = steps.binned(20)
+    number = min(number, len(bins.mean) - 1)
+    seconds = np.arange(bins.edges[number], bins.edges[number + 1])
+    values = steps.values[np.searchsorted(steps.times, seconds, side="right") - 1]
+    for found, share in ((bins.low[number], 0.1), (bins.high[number], 0.9)):
+        assert found in values
+        assert np.mean(values < found) <= share + 1e-9
+        assert np.mean(values <= found) >= share - 1e-9
+
+
+def test_thinning_keeps_the_ends_and_the_last_point_of_each_cell():
+    x = np.array([1.0, 1.1, 1.2, 9.0, 50.0, 99.0, 100.0])
+    assert x[thinned(x, 4)].tolist() == [1.0, 1.2, 9.0, 100.0]
+    assert thinned(x, 7).tolist() == list(range(7))
+    assert thinned(x[:0], 7).tolist() == []
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=500, unique=True))
+def test_thinning_never_exceeds_its_limit(places):
+    kept = thinned(np.sort(np.array(places)), 50)
+    assert len(kept) <= 50
+    assert (kept[0], kept[-1]) == (0, len(places) - 1)
+    assert (np.diff(kept) > 0).all()
+
+
+def test_what_runs_and_what_waits_by_hand(small_run):
     steps = load.processors_in_use(small_run)
     assert steps.times.tolist() == [0, 9, 39, 60]
-    assert steps.values.tolist() == [4, 7, 4, 8]
-    assert steps.end == 80
-
-
-def test_what_waits_by_hand(small_run):
+    assert (steps.values.tolist(), steps.end) == ([4, 7, 4, 8], 80)
     jobs, work = load.waiting_jobs(small_run), load.waiting_work(small_run)
     assert dict(zip(jobs.times.tolist(), jobs.values.tolist())) == {0: 0, 5: 1, 9: 1, 60: 0}
     assert work.values.tolist() == [0, 160, 160, 0]
+    assert load.subject(small_run) == "small: easy on nodes:10"
 
 
 def test_the_area_is_the_work_of_the_jobs_and_nobody_waits_at_the_end(random_run):
     run = random_run(400)
-    steps = load.processors_in_use(run)
+    steps, waiting = load.processors_in_use(run), load.waiting_jobs(run)
     work = ((run.end - run.start) * run.trace.processors).sum()
     assert steps.integral(steps.end) == pytest.approx(work)
-    assert steps.values.max() <= 64
-    assert steps.values.min() >= 0
-    waiting = load.waiting_jobs(run)
+    assert 0 <= steps.values.min() <= steps.values.max() <= 64
     assert waiting.integral(waiting.end) == pytest.approx((run.start - run.trace.submit).sum())
-    assert waiting.values.min() >= 0
-    assert waiting.values[-1] == 0
+    assert waiting.values.min() == waiting.values[-1] == 0
 
 
 def test_rejected_jobs_do_not_wait_and_jobs_without_end_run_to_the_last(interrupted_run):
@@ -38,10 +97,75 @@ def test_rejected_jobs_do_not_wait_and_jobs_without_end_run_to_the_last(interrup
     assert load.accepted(run.state).tolist() == [True, False, True, True]
     assert load.waiting_jobs(run).values[-1] == 1
     assert load.waiting_work(run).values[-1] == 8 * 50
-    in_use = load.processors_in_use(run)
-    assert in_use.values[-1] == 8
+    assert load.processors_in_use(run).values[-1] == 8
     assert np.isfinite(load.held_until(run)).all()
 
 
-def test_the_subject_names_what_was_run(small_run):
-    assert load.subject(small_run) == "small: easy on nodes:10"
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=100), st.integers(0, 10**6))
+def test_shares_are_those_of_the_jobs_that_waited_no_longer(times, at):
+    values, shares = ecdf(np.array(times, dtype=float))
+    upto = np.searchsorted(values, at, side="right")
+    share = shares[upto - 1] if upto else 0.0
+    assert share == np.mean(np.array(times) <= at)
+    assert shares[-1] == 1
+
+
+def test_size_classes_cover_the_machine_without_overlap():
+    classes = size_classes(np.arange(1, 129), 128)
+    assert [(found.low, found.high) for found in classes] == [(1, 1), (2, 2), (3, 16), (17, 128)]
+    assert np.sum([found.jobs for found in classes], axis=0).tolist() == [1] * 128
+    assert size_classes(np.array([100]), 128)[0].low == 17
+    assert [c.high for c in size_classes(np.array([1, 2]), 2)] == [1, 2]
+
+
+def test_waits_of_zero_are_on_the_axis_and_said_like_the_longest(small_run):
+    figure = Waits().figure(small_run)
+    [axes] = figure.axes
+    assert axes.get_xlim()[0] == 0
+    assert axes.get_xticklabels()[0].get_text() == "0"
+    assert heading(figure).startswith("66.7% of the jobs started at once")
+    assert heading(figure).endswith("all within 55 seconds")
+    x, y = axes.lines[0].get_data()
+    assert (x[:2].tolist(), y[1]) == ([0, 0], 2 / 3)
+
+
+def test_jobs_that_never_start_keep_the_curve_below_one(interrupted_run):
+    figure = Waits().figure(interrupted_run)
+    assert max(figure.axes[0].lines[0].get_ydata()) == 2 / 3
+    assert heading(figure).endswith("1 never")
+
+
+@pytest.mark.parametrize(
+    ("in_words", "seconds", "words"),
+    [
+        (spoken, 0.5, "0.5 seconds"), (spoken, 1, "1 second"), (spoken, 90, "1.5 minutes"),
+        (spoken, 3600, "1 hour"), (spoken, 7 * 86_400, "7 days"), (spoken, 27_335.35, "7.59 hours"),
+        (short, 0, "0 s"), (short, 2.311e-7, "0.231 µs"), (short, 2.311e-5, "23.1 µs"),
+        (short, 9.998e-4, "1,000 µs"), (short, 0.05, "50 ms"), (short, 1.977, "1.98 s"),
+        (short, 90, "1.5 min"), (short, 27_335.35, "7.59 h"), (short, 2000 * 86_400, "2,000 d"),
+    ],
+)  # fmt: skip
+def test_durations_have_three_digits_and_a_unit(in_words, seconds, words):
+    assert in_words(seconds) == words
+
+
+def test_units_and_round_durations_grow_with_what_is_shown():
+    spans = (1, 149, 150, 9000, 2.5 * 86_400)
+    names = ["seconds", "seconds", "minutes", "hours", "days"]
+    assert [unit_for(span)[1] for span in spans] == names
+    assert list(ROUND) == sorted(set(ROUND))
+    assert [at_least(1.0), at_least(61.0), at_least(2.1 * 86_400)] == [1.0, 120.0, 4 * 86_400.0]
+    assert at_least(10.0**9) == 10.0**9
+
+
+def ticks(low, high):
+    axes = Figure().subplots()
+    axes.set_xscale("log")
+    log_ticks(axes.xaxis, low, high)
+    return [text.get_text() for text in axes.get_xticklabels()]
+
+
+def test_long_axes_have_a_tick_near_their_end_and_every_decade_has_one():
+    for days, last in ((6.6, "3 d"), (143, "100 d"), (2000, "1 year")):
+        assert ticks(1.0, days * 86_400)[-1] == last
+    assert all(ticks(10.0**power, 10.0 ** (power + 1)) for power in range(-7, 7))

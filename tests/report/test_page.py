@@ -1,3 +1,5 @@
+"""Pages of parts: escaping, tables, anchors, and that they need nothing from outside."""
+
 from __future__ import annotations
 
 import re
@@ -6,26 +8,12 @@ from html.parser import HTMLParser
 import pytest
 
 from optsched.errors import InputError
-from optsched.report.page import (
-    LONG,
-    MISSING,
-    Cell,
-    Facts,
-    Figure,
-    Fold,
-    Heading,
-    Page,
-    Section,
-    Table,
-    cell,
-    duration,
-    render,
-    share,
-    write_page,
-)
+from optsched.report import page as pages
+from optsched.report.page import Cell, Facts, Figure, Heading, Page, Section, Table, render
 
 NASTY = "<script>alert('x')</script>\" onload=\"alert(1)"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 1"><script>bad()</script></svg>'
+PICTURE = Figure("picture", SVG, "alt", "caption")
 
 
 class Document(HTMLParser):
@@ -62,23 +50,9 @@ def page_of(*parts, **fields):
 
 
 def test_every_text_is_escaped():
-    page = Page(
-        NASTY,
-        NASTY,
-        [
-            Section(
-                NASTY,
-                [
-                    NASTY,
-                    Facts([(NASTY, NASTY)]),
-                    Table(NASTY, [NASTY, (NASTY, NASTY)], [[NASTY, Cell(NASTY, NASTY, NASTY)]]),
-                    Figure("picture", SVG, NASTY, NASTY),
-                ],
-            )
-        ],
-        NASTY,
-        {NASTY: NASTY},
-    )
+    table = Table(NASTY, [NASTY, (NASTY, NASTY)], [[NASTY, Cell(NASTY, NASTY, NASTY)]])
+    parts = [NASTY, Facts([(NASTY, NASTY)]), table, Figure("picture", SVG, NASTY, NASTY)]
+    page = Page(NASTY, NASTY, [Section(NASTY, parts)], NASTY, {NASTY: NASTY})
     document = Document(render(page))
     assert len(document.attributes("script")) == 1
     assert not any("onload" in attributes for _, attributes in document.tags)
@@ -88,41 +62,38 @@ def test_every_text_is_escaped():
 
 
 def test_nothing_outside_is_referred_to():
-    text = render(page_of(Figure("picture", SVG, "alt", "caption"), Table("t", ["a"], [["b"]])))
+    text = render(page_of(PICTURE, Table("t", ["a"], [["b"]])))
     document = Document(text)
-    addresses = [
-        attributes[name]
-        for _, attributes in document.tags
-        for name in ("src", "href", "srcset", "action", "data")
-        if name in attributes
-    ]
-    addresses = [address for address in addresses if not address.startswith("#")]
-    assert len(addresses) == 1
-    assert addresses[0].startswith("data:image/svg+xml;base64,")
+    names = ("src", "href", "srcset", "action", "data")
+    addresses = [tag[name] for _, tag in document.tags for name in names if name in tag]
+    [address] = [address for address in addresses if not address.startswith("#")]
+    assert address.startswith("data:image/svg+xml;base64,")
     assert document.attributes("link") == []
     assert re.findall(r"https?://|@import|url\(", text) == []
     policy = document.attributes("meta")[-1]["content"]
     assert policy.startswith("default-src 'none'")
 
 
-def test_numbers_are_shown_for_people_and_sorted_as_numbers():
-    shown = [cell(value) for value in (1234567, 0.123456, 12345.6, True, "text", None)]
-    texts = ["1,234,567", "0.1235", "12,346", "yes", "text", MISSING]
-    assert [c.text for c in shown] == texts
-    assert [c.key for c in shown] == [1234567, 0.123456, 12345.6, "yes", "text", None]
-    for unknown in (float("nan"), float("inf"), None):
-        for make in (cell, duration):
-            assert make(unknown) == Cell(MISSING)
-    assert share(float("nan")) == share(None) == Cell(MISSING)
-    assert (share(0.125).text, share(0.125).key) == ("12.5%", 0.125)
-    assert (share(3.7e-7).text, share(-3.4e-7).text) == ("< 0.0001%", "> -0.0001%")
-    assert (share(3.7e-7).key, share(0.0).text) == (3.7e-7, "0%")
-    assert (share(0.99996).text, share(0.9999).text, share(1.0).text) == (
-        "> 99.99%",
-        "99.99%",
-        "100%",
-    )
-    assert (duration(90).text, duration(90).key) == ("1.5 min", 90.0)
+@pytest.mark.parametrize(
+    ("show", "value", "text"),
+    [
+        (pages.cell, 1234567, "1,234,567"), (pages.cell, 0.123456, "0.1235"),
+        (pages.cell, 12345.6, "12,346"), (pages.cell, "text", "text"),
+        (pages.duration, 90.0, "1.5 min"), (pages.share, 0.125, "12.5%"),
+        (pages.share, 3.7e-7, "< 0.0001%"), (pages.share, -3.4e-7, "> -0.0001%"),
+        (pages.share, 0.0, "0%"), (pages.share, 0.9999, "99.99%"),
+        (pages.share, 0.99996, "> 99.99%"), (pages.share, 1.0, "100%"),
+    ],
+)  # fmt: skip
+def test_numbers_are_shown_for_people_and_sorted_as_numbers(show, value, text):
+    assert (show(value).text, show(value).key) == (text, value)
+
+
+def test_numbers_that_are_not_known_are_missing():
+    for make in (pages.cell, pages.duration, pages.share):
+        assert make(float("nan")) == make(None) == Cell(pages.MISSING)
+    assert pages.cell(float("inf")) == pages.duration(float("inf")) == Cell(pages.MISSING)
+    assert pages.cell(True).key == "yes"
 
 
 def test_a_column_is_numeric_when_all_that_is_known_is():
@@ -160,13 +131,13 @@ def test_the_foot_says_how_to_repeat_it_or_that_nothing_does():
 
 
 def test_the_same_page_gives_the_same_bytes(tmp_path):
-    page = page_of("Text.", Figure("picture", SVG, "alt", "caption"))
-    path = write_page(page, tmp_path)
+    page = page_of("Text.", PICTURE)
+    path = pages.write_page(page, tmp_path)
     first = path.read_bytes()
-    assert write_page(page, tmp_path).read_bytes() == first
+    assert pages.write_page(page, tmp_path).read_bytes() == first
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(InputError, match="cannot be written"):
-        write_page(page, tmp_path / "nowhere")
+        pages.write_page(page, tmp_path / "nowhere")
 
 
 def test_every_section_and_heading_has_an_anchor_of_its_own():
@@ -182,8 +153,8 @@ def test_every_section_and_heading_has_an_anchor_of_its_own():
 
 
 def test_a_fold_holds_parts_and_a_long_table_is_one():
-    rows = [[k] for k in range(LONG + 1)]
-    text = render(page_of(Fold("more", ["inside", Facts([("a", 1)], {"a": "what it is"})])))
+    rows = [[k] for k in range(pages.LONG + 1)]
+    text = render(page_of(pages.Fold("more", ["inside", Facts([("a", 1)], {"a": "what it is"})])))
     assert text.index("<summary>more</summary>") < text.index("<p>inside</p>")
     assert '<dt title="what it is">a</dt>' in text
     assert "<details>" in render(page_of(Table("t", ["a"], rows)))
@@ -191,8 +162,7 @@ def test_a_fold_holds_parts_and_a_long_table_is_one():
 
 
 def test_only_pages_with_charts_have_their_script():
-    chart = {"about": "</script>"}
-    assert "GanttChart" not in render(page_of(Figure("picture", SVG, "alt", "caption")))
-    text = render(page_of(Figure("picture", SVG, "alt", "caption", [chart])))
+    assert "GanttChart" not in render(page_of(PICTURE))
+    text = render(page_of(Figure("picture", SVG, "alt", "caption", [{"about": "</script>"}])))
     assert "GanttChart" in text
     assert text.count("</script>") == 2

@@ -28,7 +28,8 @@ interval is 4.3027 (t with 2 degrees) * 0.18028 / sqrt(3) = 44.78%.
 """
 
 HALF = 44.783
-PICTURES = {"changes.svg", "changes-narrow.svg"}
+BOTH = {"jobs": PARTS, "policy": ["easy", "sjf"]}
+TRACES = BOTH | {"trace": ["a.swf", "b.swf"]}
 
 
 @pytest.fixture
@@ -43,25 +44,24 @@ def sweeper(make_trace, tmp_path):
         write_trace(make_trace(*rows), tmp_path / f"{name}.swf")
         rows = [*rows[:-1], (200, 9, 200, 1)]
 
-    def run(table, figures, name="out"):
-        table = {"trace": str(tmp_path / "a.swf"), "machine": "nodes:16", "keep": "summary"} | table
-        if isinstance(table["trace"], list):
-            table["trace"] = [str(tmp_path / one) for one in table["trace"]]
-        for one in Sweep(read_sweep(table), tmp_path / name).pending:
-            execute(Task(one, str(tmp_path / name / "runs" / one.name), "summary"))
-        for run_name, values in planned(tmp_path / name).items():
-            file = tmp_path / name / "runs" / run_name / "summary.json"
+    def run(table, figures):
+        usual = {"trace": ["a.swf"], "machine": "nodes:16", "keep": "summary"}
+        table, folder = usual | table, tmp_path / "out"
+        table["trace"] = [str(tmp_path / one) for one in table["trace"]]
+        for one in Sweep(read_sweep(table), folder).pending:
+            execute(Task(one, str(folder / "runs" / one.name), "summary"))
+        for run_name, values in planned(folder).items():
+            file = folder / "runs" / run_name / "summary.json"
             summary = json.loads(file.read_text())
             file.write_text(json.dumps(summary | figures(values)))
-        return tmp_path / name
+        return folder
 
     return run
 
 
 def waits(values):
     """Return the waits of a part, tenfold in trace b, which changes no effect."""
-    part = PARTS.index(values["jobs"])
-    wait = {"easy": EASY, "sjf": SJF}[values["policy"]][part]
+    wait = {"easy": EASY, "sjf": SJF}[values["policy"]][PARTS.index(values["jobs"])]
     return {"mean_wait": wait * (10 if "b.swf" in values["trace"] else 1)}
 
 
@@ -76,7 +76,7 @@ def test_the_interval_over_parts_is_students(swept):
         more = {"easy": 0.0, "sjf": 0.01}[values["policy"]] * part
         return waits(values) | {"utilization": 0.5 + 0.1 * part + more}
 
-    folder = swept({"jobs": PARTS, "policy": ["easy", "sjf"]}, figures)
+    folder = swept(BOTH, figures)
     found = effects_over(folder, "jobs")
     assert (found.baseline, found.units, found.notes) == ("easy", 3, [])
     one = effect(found)
@@ -97,8 +97,7 @@ def test_the_interval_over_parts_is_students(swept):
 
 
 def test_several_traces_have_effects_of_their_own(swept):
-    table = {"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}
-    found = effects_over(swept(table, waits), "jobs")
+    found = effects_over(swept(TRACES, waits), "jobs")
     assert found.units == 6
     for trace in ("a", "b"):
         assert effect(found, of=trace).change.half == pytest.approx(HALF, abs=1e-3)
@@ -111,35 +110,24 @@ def test_several_traces_have_effects_of_their_own(swept):
 
 
 def test_a_trace_is_a_unit_whose_parts_are_averaged_first(swept):
-    table = {"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}
-
     def figures(values):
         more = 1.2 if values["policy"] == "sjf" and "b.swf" in values["trace"] else 1
         return {"mean_wait": waits(values)["mean_wait"] * more}
 
-    found = effects_over(swept(table, figures), "trace")
+    found = effects_over(swept(TRACES, figures), "trace")
     one = effect(found)  # +10% and +32%
     assert one.change == pytest.approx((21, 10, 32, 2, "range"))
-    assert (found.units, one.change.how, one.verdict, one.needed) == (
-        2,
-        "range of 2",
-        "not decided",
-        None,
-    )
+    assert (found.units, one.change.how) == (2, "range of 2")
+    assert (one.verdict, one.needed) == ("not decided", None)
 
 
 def test_loads_are_compared_one_by_one_and_together(swept):
-    table = {"jobs": PARTS, "load": [0.5, 1.0], "policy": ["easy", "sjf"]}
-
     def figures(values):
-        wait = waits(values)["mean_wait"]
-        return {
-            "mean_wait": EASY[PARTS.index(values["jobs"])] * 0.7
-            if values["load"] == 0.5 and values["policy"] == "sjf"
-            else wait
-        }
+        if (values["load"], values["policy"]) == (0.5, "sjf"):
+            return {"mean_wait": EASY[PARTS.index(values["jobs"])] * 0.7}
+        return waits(values)
 
-    found = effects_over(swept(table, figures), "jobs")
+    found = effects_over(swept(BOTH | {"load": [0.5, 1.0]}, figures), "jobs")
     low, high, both = (effect(found, of=of) for of in ("load=0.5", "load=1.0", ALL))
     assert low.change[:3] == pytest.approx((-30, -30, -30))
     assert low.verdict == "lower"
@@ -151,28 +139,20 @@ def test_loads_are_compared_one_by_one_and_together(swept):
 
 def test_what_has_no_seed_is_the_same_with_each(swept):
     runs = [{"policy": "easy"}, {"policy": "window", "ties": "random", "seed": [1, 2, 3]}]
-    found = effects_over(
-        swept({"runs": runs}, lambda values: {"mean_wait": 10.0 + values.get("seed", 0)}), "seed"
-    )
-    one = effect(found, run="window, ties=random")  # 10, 20 and 30% more
+    folder = swept({"runs": runs}, lambda values: {"mean_wait": 10.0 + values.get("seed", 0)})
+    one = effect(effects_over(folder, "seed"), run="window, ties=random")  # 10, 20 and 30% more
     assert one.change[:3] == pytest.approx((20, 20 - 24.841, 20 + 24.841), abs=1e-3)
 
 
 def test_equal_runs_are_told_from_undecided_ones(swept):
-    folder = swept(
-        {"jobs": PARTS, "policy": ["easy", "sjf"]}, lambda values: {"mean_wait": 0.1 + 0.2}
-    )
-    found = effects_over(folder, "jobs")
+    found = effects_over(swept(BOTH, lambda values: {"mean_wait": 0.1 + 0.2}), "jobs")
     assert effect(found).verdict == "equal"
     said = "Mean wait, compared with easy: sjf is equal in every part."
     assert effects_page.sentences(found)[0] == said
 
 
 def test_a_change_from_nothing_is_not_stated(swept, tmp_path):
-    folder = swept(
-        {"jobs": PARTS, "policy": ["easy", "sjf"]},
-        lambda v: {"mean_wait": 5.0 * (v["policy"] == "sjf")},
-    )
+    folder = swept(BOTH, lambda v: {"mean_wait": 5.0 * (v["policy"] == "sjf")})
     found = effects_over(folder, "jobs")
     assert "sjf has no change to state, as it is 0 there" in effects_page.sentences(found)[0]
     (tmp_path / "page").mkdir()
@@ -181,9 +161,7 @@ def test_a_change_from_nothing_is_not_stated(swept, tmp_path):
 
 
 def test_what_not_all_have_is_left_out_and_counted(swept):
-    folder = swept(
-        {"jobs": PARTS, "policy": ["easy", "sjf", "fcfs"]}, lambda values: {"mean_wait": 1.0}
-    )
+    folder = swept(BOTH | {"policy": ["easy", "sjf", "fcfs"]}, lambda values: {"mean_wait": 1.0})
     runs = {speaking(own, ("policy", "jobs")): run for run, own in planned(folder).items()}
     shutil.rmtree(folder / "runs" / runs["sjf, jobs=4:6"])
     found = effects_over(folder, "jobs")
@@ -198,12 +176,12 @@ def test_what_not_all_have_is_left_out_and_counted(swept):
 
 
 def test_other_numbers_of_finished_jobs_are_named(swept):
-    folder = swept(
-        {"jobs": PARTS, "policy": ["easy", "sjf"]},
-        lambda v: {"finished": 2 + (v["policy"] == "sjf" or v["jobs"] == "1:3")},
-    )
+    folder = swept(BOTH, lambda v: {"finished": 2 + (v["policy"] == "sjf" or v["jobs"] == "1:3")})
     [note] = effects_over(folder, "jobs").notes
     assert note.endswith("2 parts (jobs=4:6; jobs=7:9)")
+
+
+APART = {"runs": [{"jobs": "1:4", "policy": "easy"}, {"jobs": "5:9", "policy": "sjf"}]}
 
 
 @pytest.mark.parametrize(
@@ -212,12 +190,8 @@ def test_other_numbers_of_finished_jobs_are_named(swept):
         ({"jobs": PARTS}, "jobs", "nothing to compare; expected policies, solvers or settings"),
         ({"policy": ["easy", "sjf"]}, "jobs", "'jobs' does not vary; keys that do: policy"),
         ({"policy": ["easy", "sjf"]}, "policy", "nothing to compare"),
-        ({"jobs": ["1:4", "4:9"], "policy": ["easy", "sjf"]}, "jobs", "1:4 and 4:9 share jobs"),
-        (
-            {"runs": [{"jobs": "1:4", "policy": "easy"}, {"jobs": "5:9", "policy": "sjf"}]},
-            "jobs",
-            "no part with all of easy, sjf; expected two or more",
-        ),
+        (BOTH | {"jobs": ["1:4", "4:9"]}, "jobs", "1:4 and 4:9 share jobs"),
+        (APART, "jobs", "no part with all of easy, sjf; expected two or more"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(table, over, told, swept):
@@ -225,38 +199,33 @@ def test_what_cannot_be_compared_is_refused(table, over, told, swept):
         effects_over(swept(table, lambda values: {}), over)
 
 
-def test_the_folder_is_the_same_to_the_byte(filled, tmp_path):
-    swept, one = filled
-    shutil.copytree(one, tmp_path / "one")
-    (tmp_path / "two").mkdir()
-    effects_page.fill(effects_over(swept, "jobs"), tmp_path / "two", swept)
-    made = [
-        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
-        for name in ("one", "two")
-    ]
-    assert made[0] == made[1]
-    assert set(made[0]) == {"effects.json", "effects.csv", *PICTURES, "report.html"}
-    page = tmp_path / "one" / "report.html"
-    page.unlink()
-    assert optsched(["report", str(tmp_path / "one")]) == 0
-    assert page.read_bytes() == made[0]["report.html"]
-    head, first = made[0]["effects.csv"].decode().splitlines()[:2]
-    assert head == (
-        "figure,of,compared,before,after,change,low,high,n,interval,unit,verdict,needed"
-    )
-    assert first.startswith("mean_wait,all,sjf,110.0,121.0,10.0,")
-    assert first.endswith(",6,t,%,not decided,18")
-
-
 @pytest.fixture(scope="module")
 def filled(make_trace, tmp_path_factory):
-    """Return the folder of the effects of three parts of two traces."""
-    tmp_path = tmp_path_factory.mktemp("filled")
-    table = {"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}
-    folder = sweeper(make_trace, tmp_path)(table, waits)
-    (tmp_path / "one").mkdir()
-    effects_page.fill(effects_over(folder, "jobs"), tmp_path / "one", folder)
-    return folder, tmp_path / "one"
+    """Return the folders of a sweep of three parts of two traces, and of its effects."""
+    folder = tmp_path_factory.mktemp("filled")
+    sweep = sweeper(make_trace, folder)(TRACES, waits)
+    (folder / "one").mkdir()
+    effects_page.fill(effects_over(sweep, "jobs"), folder / "one", sweep)
+    return sweep, folder / "one"
+
+
+def test_the_folder_is_the_same_to_the_byte(filled, tmp_path):
+    sweep, one = filled
+    one, two = shutil.copytree(one, tmp_path / "one"), tmp_path / "two"
+    two.mkdir()
+    effects_page.fill(effects_over(sweep, "jobs"), two, sweep)
+    made, again = ({f.name: f.read_bytes() for f in folder.iterdir()} for folder in (one, two))
+    assert made == again
+    pictures = {"changes.svg", "changes-narrow.svg"}
+    assert set(made) == {"effects.json", "effects.csv", "report.html", *pictures}
+    (one / "report.html").unlink()
+    assert optsched(["report", str(one)]) == 0
+    assert (one / "report.html").read_bytes() == made["report.html"]
+    head, first = made["effects.csv"].decode().splitlines()[:2]
+    columns = "figure,of,compared,before,after,change,low,high,n,interval,unit,verdict,needed"
+    assert head == columns
+    assert first.startswith("mean_wait,all,sjf,110.0,121.0,10.0,")
+    assert first.endswith(",6,t,%,not decided,18")
 
 
 @pytest.mark.parametrize(
@@ -269,11 +238,11 @@ def filled(make_trace, tmp_path_factory):
     ],
 )
 def test_a_damaged_folder_is_refused(old, new, told, filled, tmp_path):
-    shutil.copytree(filled[1], tmp_path / "one")
-    file = tmp_path / "one" / "effects.json"
+    folder = shutil.copytree(filled[1], tmp_path / "one")
+    file = folder / "effects.json"
     file.write_text(file.read_text().replace(old, new))
     with pytest.raises(InputError, match=told):
-        effects_page.report(tmp_path / "one")
+        effects_page.report(folder)
 
 
 def test_a_higher_utilization_is_better():

@@ -15,7 +15,6 @@ from optsched.cli import run as optsched
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.metrics.stretch import consecutive_sessions, session_stretches, window_sessions
-from optsched.studies.claims import NotRunError
 from optsched.studies.folder import StudyFolder
 from optsched.studies.running import looked_at, study_runs
 from optsched.sweeps.sweep_file import read_sweep
@@ -86,27 +85,14 @@ def test_means_are_of_sums_in_single_precision():
 
 def made(improvement, saved=lambda name, load: 0.0):
     """Runs on all workloads; the two sessions of each are faster than with FCFS by a factor."""
-    return {
-        one.name: {
-            name: {
-                "session_stretch": np.full(2, 100.0)
-                / improvement(name.removesuffix(", as written"), one),
-                "evaluated": 2,
-                **dict.fromkeys(OWN.SUMS, 100.0 * (1 - saved(name.split(",")[0], one))),
-            }
-            for name in one.schedulers
-        }
-        for one in (WORK.DAY, *WORK.WEEKS)
-    }
 
+    def run(name, one):
+        faster, name = improvement(name.removesuffix(", as written"), one), name.split(",")[0]
+        sums = dict.fromkeys(OWN.SUMS, 100.0 * (1 - saved(name, one)))
+        return {"session_stretch": np.full(2, 100.0 / faster), "evaluated": 2, **sums}
 
-def test_both_clusters_of_a_log_count_as_one():
-    def better_on_three_logs(name, one):
-        return 0.5 if name == "LEM" and one.log in ("SDSC-BLUE", "CTC") else 1.0
-
-    found = OWN.number(made(better_on_three_logs), "program", what="better", names=["LEM"])
-    assert (found.mean, found.n) == (pytest.approx(60), 5)
-    assert 0 <= found.low < found.high <= 100
+    loads = (WORK.DAY, *WORK.WEEKS)
+    return {one.name: {name: run(name, one) for name in one.schedulers} for one in loads}
 
 
 def test_gains_are_averaged_as_logarithms():
@@ -114,15 +100,18 @@ def test_gains_are_averaged_as_logarithms():
         return {"LEM": 4.0 if one.load == HIGH else 1.0, "LEA": 8.0}.get(name, 1.0)
 
     runs = made(gain)
-    found = OWN.number(runs, "weeks", what=0.5, names=["LEM"])
+
+    def number(reading, names, **more):
+        return OWN.number(runs, reading, what=0.5, names=names, **more)
+
+    found = number("weeks", ["LEM"])
     assert (found.mean, found.low) == (pytest.approx(100), pytest.approx(100))  # 1 and 4 times
     assert OWN.as_times(runs, "weeks", what=0.5, names=["LEM"]).mean == pytest.approx(2)
-    found = OWN.number(runs, "weeks", what=0.5, names=["LEA"], over=["LEO", "LEM"])
+    found = number("weeks", ["LEA"], over=["LEO", "LEM"])
     assert (found.mean, found.n) == (pytest.approx(300), 4)  # over LEM, the better of the two
-    found = OWN.number(runs, "program", what=0.5, names=["LEA", "LEM"], saturated=True)
+    found = number("program", ["LEA", "LEM"], saturated=True)
     assert (found.mean, found.n) == (pytest.approx(0), 4)  # LEA's, the lower of the two
-    found = OWN.number(runs, "program", what=0.5, names=["LEM"], load=HIGH)
-    assert found.mean == pytest.approx(300)
+    assert number("program", ["LEM"], load=HIGH).mean == pytest.approx(300)
 
 
 def test_sums_weigh_logs_by_what_they_have():
@@ -141,25 +130,14 @@ def test_sums_weigh_logs_by_what_they_have():
     assert found.mean == pytest.approx(100 * (1 - (10 + 3 * 2 + 1) / (20 + 3 * 2 + 1)))
 
 
-def test_better_may_mean_faster_and_what_was_not_run_is_not_judged():
-    runs = made(lambda name, one: 1.005 if name == "LEM" else 1.0)
-    own = {"what": "better", "names": ["LEM"]}
-    assert OWN.number(runs, "program", **own).mean == 100
-    assert OWN.number(runs, "faster", **own).mean == 0
-    assert OWN.number(runs, "written", **own).mean == 100
-    with pytest.raises(NotRunError):  # with backfilling on underused clusters alone
-        OWN.number(runs, "written", what="better", names=["LEM-BF"])
-
-
 def test_no_two_schedulers_are_the_same_and_the_policy_takes_them(shared, tmp_path):
     files = {one.file for one in WORK.WORKLOADS.values()}
     sample = WORK.inputs(QUICK, [])[WORK.SAMPLE.file]
-    (tmp_path / "inputs").mkdir()
     for file in files:
-        write_trace(sample, tmp_path / "inputs" / file)
+        write_trace(sample, tmp_path / file)
     logs = [shared("traces")]
     stated = PLAN | {"runs": WORK.runs(PLAN, logs)}
-    table, _ = study_runs(stated, logs, STUDY.path, tmp_path / "inputs")
+    table, _ = study_runs(stated, logs, STUDY.path, tmp_path)
     plan = read_sweep(table)
     planned = [one for one in WORK.WORKLOADS.values() if one != WORK.SAMPLE]
     assert len(stated["runs"]) == sum(len(one.schedulers) for one in planned) == 333
@@ -216,11 +194,10 @@ def test_clusters_have_the_loads_that_they_are_named_for(shared, log):
 
 
 def test_the_day_is_written_as_it_was_read(shared, tmp_path):
-    folder = tmp_path / "rackham"
-    folder.mkdir()
-    name = "2022-09-10_V10000_anonymous.txt.gz"
-    folder.joinpath(name).symlink_to(shared(f"traces/rackham/{name}"))
-    with gzip.open(folder / name) as stream:
+    day = "rackham/2022-09-10_V10000_anonymous.txt.gz"
+    (tmp_path / "rackham").mkdir()
+    (tmp_path / day).symlink_to(shared(f"traces/{day}"))
+    with gzip.open(tmp_path / day) as stream:
         assert stream.readline().startswith(b"{ id:")
     trace = WORK.inputs(PLAN, [tmp_path])[WORK.DAY.file]
     counts = np.bincount(trace.annotations["category"] + 2).tolist()

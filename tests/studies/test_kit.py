@@ -4,68 +4,55 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
+from optsched.cli import INTERRUPTED
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.numbers import numbers_in
-from optsched.studies import intervals, running
-from optsched.studies.claims import (
-    FAILS,
-    HOLDS,
-    OPEN,
-    Claim,
-    Region,
-    judge,
-    named,
-    read_claims,
-    with_interval,
-    without_noise,
-)
+from optsched.studies import claims, intervals
+from optsched.studies.claims import FAILS, HOLDS, OPEN, Region, judge, named, read_claims
 from optsched.studies.effects import average
 from optsched.studies.figures import Column, claims_panel, specification_curve
 from optsched.studies.folder import StudyFolder, evaluate, page_mistakes, with_tables
 from optsched.studies.intervals import Interval
-from optsched.studies.running import labelled, looked_at, study_runs
+from optsched.studies.running import labelled, looked_at, study, study_runs
 
 VALUES = {
-    "gain": 16.6,
-    "gain±": (16.6, -1.93, 34.6),
-    "gain.interval": (-1.93, 34.6),
-    "jobs": 21_030_678,
-    "verdict": "does not hold",
-    "worse": -6.47,
-    "so": True,
-    "not-so": False,
-}
+    "gain": 16.6, "gain±": (16.6, -1.93, 34.6), "gain.interval": (-1.93, 34.6), "worse": -6.47,
+    "jobs": 21_030_678, "verdict": "does not hold", "so": True, "not-so": False,
+}  # fmt: skip
 
 
 def mistakes(text):
     return list(page_mistakes(text, VALUES, {"t": "| a |"}))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "falls by 17%<!--gain-->, or 16.6%<!--gain-->",
-        "by 17% (−2 to 35%)<!--gain±-->",
-        "by **17%**<!--gain-->\n(-1.9 to 35%<!--gain.interval-->)",
-        "21.0 million<!--jobs-->, exactly 21,030,678<!--jobs-->, about 21,000,000<!--jobs-->",
-        "it **does not\nhold**<!--verdict-->",
-        "falls by 6.5%<!--abs worse-->, that is −6.5%<!--worse-->",
-        "Table II of 2014, Figure 3, `x = 5`, [a link](http://x.org/17) and 95% intervals",
-        "1. one\n2. two",
-        "three things<!--so-->, 42<!--fixed-->",
-        "<!-- begin t -->\n\n| a |\n\n<!-- end -->",
-    ],
-)
-def test_right_pages_have_no_mistakes(text):
-    assert mistakes(text) == []
+RIGHT = """
+1. falls by 17%<!--gain-->, or 16.6%<!--gain-->, by 17% (−2 to 35%)<!--gain±-->
+2. by **17%**<!--gain-->
+(-1.9 to 35%<!--gain.interval-->)
+21.0 million<!--jobs-->, exactly 21,030,678<!--jobs-->, about 21,000,000<!--jobs-->; it **does not
+hold**<!--verdict-->; falls by 6.5%<!--abs worse-->, that is −6.5%<!--worse-->
+Table II of 2014, Figure 3, `x = 5`, [a link](http://x.org/17), 95% intervals, 42<!--fixed-->
+three things<!--so-->
+<!-- begin t -->
+
+| a |
+
+<!-- end -->
+"""
+
+
+def test_a_right_page_has_no_mistakes():
+    assert mistakes(RIGHT) == []
 
 
 @pytest.mark.parametrize(
@@ -123,10 +110,12 @@ def test_from_twenty_units_on_an_interval_leans_to_the_side_of_the_tail():
 
 
 def test_an_interval_says_what_it_is():
-    assert intervals.mean_of([1.0, 2.0]).how == "n = 2"
-    assert math.isnan(intervals.mean_of([1.0, 2.0]).low)
-    assert intervals.range_of([3.0, 1.0, 2.0]) == (2.0, 1.0, 3.0, 3, "range")
-    assert intervals.range_of([3.0, 1.0, 2.0]).how == "range of 3"
+    pair, three = intervals.mean_of([1.0, 2.0]), intervals.range_of([3.0, 1.0, 2.0])
+    assert pair.how == "n = 2"
+    assert math.isnan(pair.low)
+    assert three == (2.0, 1.0, 3.0, 3, "range")
+    assert three.how == "range of 3"
+    assert Region(0).verdict(three) == OPEN  # it decides nothing
     assert intervals.exactly(5).how == "exact"
     assert (intervals.exactly(5) * -2 + 1)[:3] == (-9, -9, -9)
 
@@ -140,7 +129,7 @@ def test_a_reduction_that_is_the_same_everywhere_has_no_width():
     assert math.isnan(intervals.reduction([0.0, 0.0, 0.0], [1.0, 2.0, 3.0]).low)
 
 
-@pytest.mark.parametrize("n", [3, 5, 6, 8])
+@pytest.mark.parametrize("n", [3, 6])
 @pytest.mark.parametrize("quantity", ["mean", "reduction"])
 def test_intervals_hold_the_truth_as_often_as_they_promise(quantity, n):
     """In 95% for normal values; skewed ones take more units than studies have."""
@@ -172,71 +161,43 @@ def test_a_difference_of_independent_quantities_is_wider_than_each():
 
 def test_an_average_over_logs_has_the_deviation_of_each():
     # Welch: standard errors of 1 and 2 halve to sqrt(1 + 4) / 2; (1 + 16 / 7) of degrees 3 and 7
-    one, other = (
-        Interval(8, 8 - half, 8 + half, n, "t") for half, n in ((3.18245, 4), (4.72925, 8))
-    )
+    one, other = (Interval(8, 8 - h, 8 + h, n, "t") for h, n in ((3.18245, 4), (4.72925, 8)))
     found = average([one, other + 2])
     degrees = (1 + 4) ** 2 / (1 / 3 + 16 / 7)  # 9.55: t is 2.2427
-    assert found.mean == 9
-    assert found.half == pytest.approx(
-        float(intervals.t_quantile(degrees + 1)) * 5**0.5 / 2, rel=1e-5
-    )
-    assert found.how == "t, n = 12"
+    assert (found.mean, found.how) == (9, "t, n = 12")
+    assert found.half == pytest.approx(stats.t.ppf(0.975, degrees) * 5**0.5 / 2, rel=1e-5)
     assert average([one]) is one
     assert average([one, intervals.mean_of([1.0, 2.0])]).how == "n = 6"
     assert average([one._replace(low=8, high=8)] * 2)[:3] == (8, 8, 8)
 
 
-def test_an_average_over_logs_holds_the_truth_as_often_as_it_promises():
-    """Three logs of five parts each, one of which varies ten times as much."""
-    rng = np.random.default_rng(1)
-    drawn = rng.normal([[[1.0]], [[2.0]], [[6.0]]], [[[1.0]], [[2.0]], [[10.0]]], (3, 1500, 5))
-    found = [average([intervals.mean_of(log) for log in logs]) for logs in drawn.swapaxes(0, 1)]
-    assert np.mean([one.low <= 3 <= one.high for one in found]) == pytest.approx(0.95, abs=0.017)
-
-
 def test_units_needed_are_those_whose_interval_excludes_zero():
     values = np.array([1.0, -0.5, 2.0, 0.5, -1.0, 1.5])
     found = intervals.mean_of(values)
-    needed = intervals.units_needed(found)
     assert found.low < 0 < found.high
-    deviation = values.std(ddof=1)
-    halves = [float(intervals.t_quantile(n)) * deviation / n**0.5 for n in (needed - 1, needed)]
-    assert halves[0] >= found.mean > halves[1]
+    n = np.array([-1, 0]) + intervals.units_needed(found)
+    fewer, enough = stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / n**0.5
+    assert fewer >= found.mean > enough
 
 
 def test_a_noise_floor_is_what_one_more_run_stays_within():
     floor = intervals.noise_floor([1.0, 3.0, 2.0])
     assert (floor.mean, floor.low, floor.high, floor.n) == (2, 1, 3, 3)
     assert floor.smallest == pytest.approx(4.3027 * (4 / 3) ** 0.5, rel=1e-4)
-    rng = np.random.default_rng(0)
-    runs = rng.normal(size=(3000, 6))
-    floors = [intervals.noise_floor(one[:5]) for one in runs]
-    seen = [abs(last - one.mean) <= one.smallest for one, last in zip(floors, runs[:, 5])]
-    assert np.mean(seen) == pytest.approx(0.95, abs=0.015)
 
 
 @pytest.mark.parametrize(
     ("region", "found", "verdict"),
     [
-        (Region(0), (2, 1, 3), HOLDS),
-        (Region(0), (-2, -3, -1), FAILS),
-        (Region(0), (1, -1, 3), OPEN),
-        (Region(0), (1, math.nan, math.nan), OPEN),
-        (Region(0), (0, 0, 0), FAILS),
-        (Region(0, with_low=True), (0, 0, 0), HOLDS),
-        (Region(-1, 1), (0, -0.5, 0.5), HOLDS),
-        (Region(-1, 1), (0, -2, 2), OPEN),
-        (Region(-1, 1), (3, 1, 5), FAILS),
-        (Region(-1, 1, with_high=True), (1, 1, 1), HOLDS),
+        (Region(0), (2, 1, 3), HOLDS), (Region(0), (-2, -3, -1), FAILS),
+        (Region(0), (1, -1, 3), OPEN), (Region(0), (1, math.nan, math.nan), OPEN),
+        (Region(0), (0, 0, 0), FAILS), (Region(0, with_low=True), (0, 0, 0), HOLDS),
+        (Region(-1, 1), (0, -0.5, 0.5), HOLDS), (Region(-1, 1), (0, -2, 2), OPEN),
+        (Region(-1, 1), (3, 1, 5), FAILS), (Region(-1, 1, with_high=True), (1, 1, 1), HOLDS),
     ],
-)
+)  # fmt: skip
 def test_one_rule_gives_every_verdict(region, found, verdict):
     assert region.verdict(Interval(*found, 5, "t")) == verdict
-
-
-def test_a_range_decides_nothing():
-    assert Region(0).verdict(intervals.range_of([1, 2, 3])) == OPEN
 
 
 CLAIMS = """
@@ -271,6 +232,7 @@ def test_claims_are_judged_under_each_reading(tmp_path):
     found = judged(tmp_path)
     verdicts = {key: one.verdict() for key, one in found.items()}
     assert verdicts == {"one": HOLDS, "two": FAILS, "three": "not judged", "four": OPEN}
+    assert found["one"]._replace(found={}).verdict() == "not judged"  # it was not run
     assert found["one"].verdict("other") == FAILS
     assert (found["two"].region.low, found["two"].published) == (30, 30)
     assert list(found["four"].found) == ["main"]
@@ -291,12 +253,7 @@ def test_claims_are_judged_under_each_reading(tmp_path):
         ("[readings]", "[reading]", "unknown key 'reading'; did you mean readings"),
         ('text = "It falls",', "text = 5,", r"claims\[1\] text: 5; expected a text"),
         ("above = 0.0", 'above = "zero"', r"claims\[1\] above: 'zero'; expected an integer or a n"),
-        ("above = 0.0", 'above = "published"', r"claims\[3\] above: 'published'; expected an i"),
-        ("published = 5", "published = true", r"claims\[1\] published: True; expected a text"),
-        ('["main"]', '"mian"', r"claims\[4\] readings: 'mian'; expected a list"),
-        ('other = "otherwise"', "other = 5", "readings other: 5; expected a text"),
         ("[[groups]]", "[groups]", "groups: .*; expected a list"),
-        ('"Waits"', '"Waits"\nclaims = 5\n[other]', "unknown key 'other'"),
     ],
 )
 def test_what_is_wrong_with_claims_is_named(old, new, told, tmp_path):
@@ -304,17 +261,19 @@ def test_what_is_wrong_with_claims_is_named(old, new, told, tmp_path):
         judged(tmp_path, CLAIMS.replace(old, new, 1))
 
 
+def texts(figure):
+    return {text.get_text() for axes in figure.axes for text in axes.texts}
+
+
 def test_a_panel_has_a_row_for_each_claim_and_a_shape_for_each_verdict(tmp_path):
-    figure = claims_panel(judged(tmp_path))
-    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert {"It falls", "Main only", "2.0 [1.0, 3.0]"} <= set(texts)
-    assert "It is seen" not in texts
+    figure, narrow = (claims_panel(judged(tmp_path), narrow=narrow) for narrow in (False, True))
+    assert {"It falls", "Main only", "2.0 [1.0, 3.0]"} <= texts(figure)
+    assert "It is seen" not in texts(figure)
     assert len(figure.axes) == 2  # percent, and hours
-    narrow = claims_panel(judged(tmp_path), narrow=True)
     assert narrow.get_figwidth() * 96 <= 390 - 2 * 12
-    assert "paper 5.0" in {text.get_text() for axes in narrow.axes for text in axes.texts}
+    assert "paper 5.0" in texts(narrow)
     marks = {line.get_marker() for line in figure.axes[0].lines} - {"None"}
-    assert marks == {"D", "o", "s"} or marks == {"D", "o", "s", ">"}
+    assert marks - {">"} == {"D", "o", "s"}
 
 
 def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
@@ -324,10 +283,8 @@ def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
     assert legend == ["holds", "where the claim is true"]
     assert figure.axes[0].get_xlabel() == "times (axis compressed above 1)"
     far = one._replace(found={"main": Interval(40.0, 30.0, 50.0, 5, "t")})
-    (axes,) = claims_panel({"one": one, "far": far}).axes
-    assert (axes.get_xscale(), axes.get_xlabel()[-19:]) == ("asinh", "stretched around 0)")
-    (axes,) = claims_panel({"far": far}).axes  # numbers of one size
-    assert (axes.get_xscale(), axes.get_xlabel()) == ("linear", "percent")
+    for shown, scale in (({"one": one, "far": far}, "asinh"), ({"far": far}, "linear")):
+        assert claims_panel(shown).axes[0].get_xscale() == scale
 
 
 @pytest.mark.parametrize(
@@ -339,7 +296,7 @@ def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
     ],
 )  # fmt: skip
 def test_digits_below_the_noise_are_not_written(value, unit, text):
-    assert without_noise(value, unit) == text
+    assert claims.without_noise(value, unit) == text
 
 
 @pytest.mark.parametrize(
@@ -352,7 +309,7 @@ def test_digits_below_the_noise_are_not_written(value, unit, text):
     ],
 )
 def test_an_end_does_not_round_to_an_edge_beyond_which_it_lies(ends, unit, edges, text):
-    assert with_interval(Interval(*ends, 6, "t"), unit, edges) == text
+    assert claims.with_interval(Interval(*ends, 6, "t"), unit, edges) == text
 
 
 def test_a_specification_curve_sorts_effects_and_shows_choices():
@@ -477,11 +434,8 @@ def test_blocks_are_expanded_by_labels_and_lists(folder):
         ("samples/", "simples/", "simples/sample-256.swf: no folder is named"),
         ("axes.kind", "axes.policy", r"axes.policy: is the name of a key of a run"),
         ("keep =", "kept =", "unknown key 'kept'; did you mean keep"),
-        ("[[runs]]", "[runs]", "not TOML|runs: expected a list of tables"),
         ("usual = {}", "usual = 5", r"axes.kind.usual: 5; expected a table"),
-        ("[axes.kind]", "[axes]\nkind = 5\n[other]", r"plan.toml"),
         ('{ kind = "again" }', '"again"', r"runs\[2\].label: 'again'; expected a table"),
-        ("settings = {}", "settings = 5", "settings"),
         ("[lists]", "[lists", "plan.toml: not TOML"),
     ],
 )
@@ -502,36 +456,37 @@ def test_a_run_has_a_row_for_each_of_its_labels():
         labelled(results, [["a"]], [{"wait": "x"}])
 
 
+def held(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
 def test_a_study_runs_from_its_folder_and_its_page_is_checked(folder, tmp_path, capsys):
-    out = tmp_path / "out"
-    command = ["study", str(folder), "-o", str(out), "--workers", "1"]
-    assert optsched(command) == 0
-    assert "the page differs" in capsys.readouterr().err
-    shown = {file.name for file in (out / "results").iterdir()}
-    tables, pictures = {"claims.csv", "waits.csv"}, {"claims.svg", "claims-narrow.svg"}
-    assert shown == {"results.parquet", "about.json", "data.md"} | tables | pictures
+    def said(code, *words):
+        """Run the command, and return what it says."""
+        assert optsched(["study", str(folder), *words]) == code
+        return "".join(capsys.readouterr())
+
+    out, place = tmp_path / "out", folder / "page.md"
+    running = ("-o", str(out), "--workers", "1")
+    assert "the page differs" in said(0, *running)
+    files = {"results.parquet", "about.json", "data.md"}
+    files |= {"claims.csv", "waits.csv", "claims.svg", "claims-narrow.svg"}
+    assert held(out / "results").keys() == files
     assert "| first |" in (out / "page.md").read_text()
     assert not (folder / "results").exists()
-    assert optsched(["study", str(folder), "--check"]) == 1
-    assert "results.parquet: missing" in capsys.readouterr().err
-    assert optsched([*command, "--write"]) == 0
-    assert "6 runs, 0 to do" in capsys.readouterr().err
-    assert optsched(["study", str(folder), "--check"]) == 1
-    [mistake] = capsys.readouterr().out.splitlines()
-    place = folder / "page.md"
+    assert "results.parquet: missing" in said(1, "--check")
+    assert "6 runs, 0 to do" in said(0, *running, "--write")
     verdict = evaluate(StudyFolder(folder), folder).claims["verdict"][0]
-    assert mistake == f"{place}:3: expected {verdict!r} before gain.verdict"
+    mistake = f"{place}:3: expected {verdict!r} before gain.verdict"
+    assert mistake in said(1, "--check").splitlines()
     place.write_text(place.read_text().replace("{verdict}", verdict))
-    assert optsched(["study", str(folder), "--check"]) == 0
-    assert "2 numbers as computed" in capsys.readouterr().out
-    before = {file.name: file.read_bytes() for file in (folder / "results").iterdir()}
-    assert optsched(["study", str(folder), "--write"]) == 0
-    assert before == {file.name: file.read_bytes() for file in (folder / "results").iterdir()}
-    assert before == {file.name: file.read_bytes() for file in (out / "results").iterdir()}
+    assert "2 numbers as computed" in said(0, "--check")
+    before = held(folder / "results")
+    said(0, "--write")
+    assert before == held(folder / "results") == held(out / "results")
     (folder / "plan.toml").write_text(PLAN + "\n# changed")
     (folder / "results" / "claims.svg").unlink()
-    assert optsched(["study", str(folder), "--check"]) == 1
-    told = capsys.readouterr().out
+    told = said(1, "--check")
     assert "no results/claims.svg" in told
     assert "plan.toml has changed since these results" in told
 
@@ -571,9 +526,7 @@ def changed(folder, file, old, new):
         (lambda f: changed(f, "study.py", "def gain", "def gian"), "unknown function 'gain'; did"),
         (lambda f: changed(f, "study.py", "len(runs)", "1 / 0"), "study.py, line 11: ZeroDiv"),
         (lambda f: changed(f, "study.py", "def values", "def va lues"), "study.py, line 10: Synt"),
-        (lambda f: changed(f, "study.py", "reduction\n", "nothing\n"), "line 3: ImportError"),
         (lambda f: changed(f, "study.py", "* 100", "and 5"), "gain: gain returned 5; expected"),
-        (lambda f: changed(f, "study.py", '{"runs": len(runs)}', "5"), "values returned int"),
         (lambda f: changed(f, "study.py", "(runs, reading)", "(runs)"), "TypeError: gain() takes"),
         (lambda f: changed(f, "claims.toml", "[[groups]]", "[[groups]"), "claims.toml: not TOML"),
     ],
@@ -589,15 +542,15 @@ def test_a_wrong_folder_gets_one_line(spoil, told, stored, capsys):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["no/such/folder", "-o", "out"], "no/such/folder: no such folder; expected a study"),
-        (["none", "-o", "out"], "unknown study 'none'"),
-        (["easy-study"], "--output: missing; expected -o DIR to run it, or --check"),
-        (["easy-study", "-o", "out", "--trace", "x.swf"], "has traces of its own"),
+        ("no/such/folder -o out", "no/such/folder: no such folder; expected a study"),
+        ("none -o out", "unknown study 'none'"),
+        ("easy-study", "--output: missing; expected -o DIR to run it, or --check"),
+        ("easy-study -o out --trace x.swf", "has traces of its own"),
     ],
 )
 def test_what_is_asked_for_wrongly_is_named(arguments, told, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder.parent)
-    assert optsched(["study", *arguments]) == 1
+    assert optsched(["study", *arguments.split()]) == 1
     assert told in capsys.readouterr().err
 
 
@@ -612,11 +565,9 @@ def test_a_study_is_found_by_its_name_in_the_folder_studies(folder, tmp_path, mo
 
 
 def test_a_study_may_have_further_files_and_make_its_traces_and_runs(folder, tmp_path):
-    (folder / "more.py").write_text(
-        "def blocks(part):\n    return [{'part': part, 'policy': 'easy'}]"
-    )
-    code = '''
-"""With a trace of its own."""
+    more = "def blocks(part):\n    return [{'part': part, 'policy': 'easy'}]"
+    (folder / "more.py").write_text(more)
+    code = """
 from optsched.traces.reading import read_trace
 from optsched.content import bundled
 
@@ -635,19 +586,107 @@ def prepare(results, inputs):
 
 def values(runs, claims):
     return {"twice": runs["twice"].iloc[0]}
-'''
+"""
     (folder / "study.py").write_text(code)
     (folder / "claims.toml").unlink()
-    plan = PLAN.replace("samples/sample-256.swf", "inputs/mine.swf").replace(
-        "[lists]", "[own]\njobs = 120\n[lists]"
-    )
-    (folder / "plan.toml").write_text(plan)
-    found = running.study(folder, tmp_path / "out", workers=1)
+    plan = PLAN.replace("samples/sample-256.swf", "inputs/mine.swf")
+    (folder / "plan.toml").write_text(plan.replace("[lists]", "[own]\njobs = 120\n[lists]"))
+    found = study(folder, tmp_path / "out", workers=1)
     frame = pd.read_parquet(found.folder / "results" / "results.parquet")
     assert frame["twice"].tolist() == (2 * frame["mean_wait"]).tolist()
     assert frame["part"].tolist() == ["first"]
 
 
-def test_claims_without_runs_are_not_judged(tmp_path):
-    found = Claim("a", "g", "t", Region(0), None, {}, "%", "not run")
-    assert found.verdict() == "not judged"
+# Problems that are solved without a sweep: the cases of a study are kept, and solved once
+OF_CASES = """
+from functools import partial
+from pathlib import Path
+import numpy as np
+
+HERE = Path(__file__).parent
+
+def files(plan, folders):
+    return [HERE / "data"]
+
+def cases(plan, folders):
+    return {name: partial(solve, name, size) for name, size in (("three", 3), ("five", 5))}
+
+def solve(name, placed):
+    with (HERE / "solved").open("a") as file:
+        file.write(f"{name} ")
+    yield {"jobs": placed, "share": np.float64(1 / placed), "bound": np.nan}
+    if (HERE / f"interrupt-{name}").exists():
+        raise KeyboardInterrupt
+
+def values(runs, claims):
+    return {"placed": int(runs["jobs"].sum())}
+
+def tables(runs, claims):
+    return {"answers": runs}
+"""
+
+
+@pytest.fixture
+def solves(tmp_path):
+    """Return the folder of a study of two cases, which notes in `solved` those that it solves."""
+    folder = tmp_path / "solves"
+    folder.mkdir()
+    files = {"plan.toml": 'title = "a"\npackages = ["numpy"]\n', "data": "1"}
+    page = "# Solved\n\n8<!--placed--> jobs.\n"
+    for name, text in (files | {"study.py": OF_CASES, "page.md": page}).items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def solved(folder):
+    names = (folder / "solved").read_text().split()
+    (folder / "solved").unlink()
+    return sorted(names, reverse=True)
+
+
+def test_a_study_may_solve_problems_in_place_of_a_sweep(solves, tmp_path):
+    answers = study(solves, tmp_path / "first", workers=1).tables["answers"]
+    assert answers.columns.tolist() == ["jobs", "share", "bound"]
+    assert answers["share"].tolist() == [1 / 3, 1 / 5]
+    made = held(tmp_path / "first" / "results")
+    assert {"optsched", "numpy"} <= json.loads(made["about.json"])["versions"].keys()
+    study(solves, tmp_path / "second", workers=1)
+    assert held(tmp_path / "second" / "results") == made
+
+
+def test_a_study_of_problems_that_was_stopped_solves_the_others_alone(solves, tmp_path, capsys):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    study(solves, whole, workers=1)
+    assert solved(solves) == ["three", "five"]
+    (solves / "interrupt-five").touch()
+    command = ["study", str(solves), "-o", str(stopped), "--workers", "1"]
+    assert optsched(command) == INTERRUPTED
+    said = "interrupted with 1 case left; the same command resumes the study"
+    assert said in capsys.readouterr().err
+    assert [file.name for file in (stopped / "cases").iterdir()] == ["three.json"]
+    (solves / "interrupt-five").unlink()
+    assert optsched(command) == 0
+    assert solved(solves) == ["three", "five", "five"]
+    assert held(stopped / "results") == held(whole / "results")
+    assert optsched(command) == 0
+    assert "2 cases, 0 to do" in capsys.readouterr().err
+    assert not (solves / "solved").exists()
+
+
+def test_a_case_is_solved_again_if_its_file_is_damaged_or_what_it_rests_on_has_changed(
+    solves, tmp_path, caplog
+):
+    study(solves, tmp_path / "out", workers=1)
+    solved(solves)
+    file = tmp_path / "out" / "cases" / "five.json"
+    os.truncate(file, 20)
+    study(solves, tmp_path / "out", workers=1)
+    assert solved(solves) == ["five"]
+    assert f"{file} is damaged; the case is solved again" in caplog.text
+    file.write_text(file.read_text().replace('"numpy": "', '"numpy": "0.'))  # another version
+    study(solves, tmp_path / "out", workers=1)
+    assert solved(solves) == ["five"]
+    for changed, text in (("plan.toml", 'title = "b"\n'), ("data", "2")):
+        (solves / changed).write_text(text)
+        study(solves, tmp_path / "out", workers=1)
+        assert solved(solves) == ["three", "five"]

@@ -9,31 +9,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from optsched.content import bundled
 from optsched.studies.claims import NotRunError
-from optsched.studies.folder import StudyFolder, read_results
 from optsched.studies.running import looked_at, study_runs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import with_parts
 from optsched.traces.reading import write_trace
 
-FOLDER = bundled("studies") / "li-2015"
+STUDIED = "li-2015"
 MAIN = "ahead, joint"
-
-
-@pytest.fixture(scope="module")
-def study():
-    return StudyFolder(FOLDER)
-
-
-@pytest.fixture(scope="module")
-def frame():
-    return read_results(FOLDER / "results")
-
-
-@pytest.fixture(scope="module")
-def runs(study, frame):
-    return study.call("load", frame)
 
 
 def test_both_loads_of_a_seed_count_once(study, frame, runs):
@@ -54,68 +37,25 @@ def test_a_variant_that_misses_a_workload_is_not_compared(study, runs):
     assert study.call("gain", less, "alone") == study.call("gain", runs, "alone")
 
 
-def test_single_changes_are_compared_on_the_workloads_of_both(study, runs):
-    found = study.call("changed", runs, "EASY on boxes", "EASY, window 100")
-    one, other = (
-        study.call("of", runs, name, "useful") for name in ("EASY on boxes", "EASY, window 100")
-    )
-    apart = (other - one).dropna()
-    assert len(apart) == 7
-    seed_1 = [apart["load 0.9, seed 1"], apart["load 1.1, seed 1"]]
-    others = [name for name in apart.index if not name.endswith("seed 1")]
-    expected = np.mean([np.mean(seed_1), *apart[others]])
-    assert found["points running"] == pytest.approx(100 * expected)
-    assert found["interval"] == "t, n = 6"
-
-
-def test_every_detected_large_job_has_its_reason(runs):
-    own = runs[runs["migrations_ahead"].notna()]
-    assert len(own) > 9
-    for name, of in (("not_prepared", "large_detected"), ("given_up", "prepared")):
-        reasons = own[[column for column in own if column.startswith(f"{name}.")]].sum(axis=1)
-        there = own["prepared"] if name == "not_prepared" else own["prepared_starts"]
-        assert (reasons + there == own[of]).all()
-    assert (own["migrations_at_start"] + own["migrations_ahead"] == own["migrations"]).all()
-
-
-def test_node_time_and_levels_are_shares_of_one(study, runs):
-    recorded = runs[runs["occupied"].notna()]
-    parts = recorded[[name for name in runs if name.startswith("recorded_node_time.")]]
-    assert parts.sum(axis=1).to_numpy() == pytest.approx(1, abs=1e-6)
-    levels = recorded[[name for name in runs if name.startswith("recorded_held.")]]
-    assert levels.sum(axis=1).to_numpy() == pytest.approx(1, abs=1e-6)
-    assert study.call("levels_table", runs).sum().to_numpy() == pytest.approx(100)
-
-
 def test_parts_that_do_not_occur_are_none_of_the_time(study):
-    rows = pd.DataFrame(
-        {
-            "occupied": [0.5, np.nan],
-            "recorded_held.50": [1.0, np.nan],
-            "migrations_ahead": [3.0, np.nan],
-        }
-    )
-    found = study.call("with_all_parts", rows)
-    assert found["recorded_held.50"].tolist()[:1] == [1.0]
-    assert found["recorded_held.45"].tolist()[:1] == [0.0]
-    assert found["not_prepared.no plan"].tolist()[:1] == [0.0]
-    assert found.iloc[1].isna().all()
+    recorded = {"occupied": 0.5, "recorded_held.50": 1.0, "migrations_ahead": 3.0}
+    one, other = study.call("with_all_parts", pd.DataFrame([recorded, {}])).to_dict("records")
+    assert one["recorded_held.50"] == 1.0
+    assert one["recorded_held.45"] == one["not_prepared.no plan"] == 0.0
+    assert all(np.isnan(value) for value in other.values())
 
 
 @pytest.fixture
 def planned(study, shared, tmp_path):
     """The sweep of the whole plan on one trace for all workloads, and the labels of its blocks."""
-    folder, folders = tmp_path, [shared("traces")]
-    plan = looked_at(study.plan, quick=True)
-    [trace] = list(study.call("inputs", plan, folders).values())[:1]
-    files = (axis["trace"] for axis in plan["axes"]["log"].values())
-    (folder / "inputs").mkdir()
-    for file in files:
-        write_trace(trace, folder / file)
-    table, labels = study_runs(
-        looked_at(study.plan, quick=False), folders, FOLDER, folder / "inputs"
-    )
-    return read_sweep(table, base=FOLDER), labels
+    folders, inputs = [shared("traces")], tmp_path / "inputs"
+    plan, whole = (looked_at(study.plan, quick=quick) for quick in (True, False))
+    trace, *_ = study.call("inputs", plan, folders).values()
+    inputs.mkdir()
+    for axis in plan["axes"]["log"].values():
+        write_trace(trace, tmp_path / axis["trace"])
+    table, labels = study_runs(whole, folders, study.path, inputs)
+    return read_sweep(table, base=study.path), labels
 
 
 def test_no_two_variants_are_the_same_run(study, planned):
@@ -131,26 +71,18 @@ def test_no_two_variants_are_the_same_run(study, planned):
 def test_systems_with_and_without_migration_differ_in_nothing_else(study, planned):
     sweep, labels = planned
     columns = {run.name: run.columns for run in sweep.runs if "shake" not in run.values}
-    config = {
-        label["variant"]: columns[names[0]]
-        for names, label in zip(sweep.blocks, labels)
-        if names[0] in columns
-    }
-    of_migration = {f"settings.{name}" for name in ("prepare", "worth", "preparations", "shapes")}
-    of_migration |= {f"settings.{name}" for name in ("migrate", "bandwidth", "restart", "per_node")}
-    of_migration |= {"solver", "trace"}
+    variants = {names[0]: label["variant"] for names, label in zip(sweep.blocks, labels)}
+    config = {variants[name]: own for name, own in columns.items() if name in variants}
+    own = ("prepare", "worth", "preparations", "shapes", "migrate")
+    own += ("bandwidth", "restart", "per_node")
+    of_migration = {"solver", "trace", *(f"settings.{name}" for name in own)}
     pairs = study._module.COMBINED
     assert len(pairs) > 20
-    for with_, without in pairs:
-        left, right = (
-            {name: value for name, value in config[one].items() if name not in of_migration}
-            for one in (with_, without)
-        )
-        assert left == right
-        assert (config[with_]["settings.migrate"], config[without]["settings.migrate"]) == (
-            True,
-            False,
-        )
+    for pair in pairs:
+        left, right = (config[one] for one in pair)
+        assert (left["settings.migrate"], right["settings.migrate"]) == (True, False)
+        others = (left.keys() | right.keys()) - of_migration
+        assert [left.get(name) for name in others] == [right.get(name) for name in others]
 
 
 def test_workloads_offer_what_they_are_named_for(study, shared):
@@ -165,9 +97,9 @@ def test_workloads_offer_what_they_are_named_for(study, shared):
 
 
 def test_parts_of_metrics_become_columns(tmp_path):
-    for run, summary in {"a": {"held": {"80": 1.0}}, "b": {"held": {"85": 0.5, "90": 0.5}}}.items():
+    for run, held in {"a": {"80": 1.0}, "b": {"85": 0.5, "90": 0.5}}.items():
         (tmp_path / run).mkdir()
-        (tmp_path / run / "summary.json").write_text(json.dumps(summary))
+        (tmp_path / run / "summary.json").write_text(json.dumps({"held": held}))
     table = pd.DataFrame({"run": ["a", "b"], "wait": [1, 2]})
     found = with_parts(table, ("held", "none"), tmp_path)
     assert found.columns.tolist() == ["run", "wait", "held.80", "held.85", "held.90"]

@@ -9,18 +9,8 @@ import pytest
 
 from optsched.cli.pages import verdicts
 from optsched.content import bundled
-from optsched.studies.folder import (
-    BLOCK,
-    FREE,
-    NAME,
-    PLAN,
-    Evaluated,
-    StudyFolder,
-    check_page,
-    evaluate,
-    page_mistakes,
-    read_results,
-)
+from optsched.studies import folder as studies
+from optsched.studies.folder import Evaluated, StudyFolder, check_page, evaluate, read_results
 
 FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.py"))
 
@@ -50,9 +40,9 @@ def test_every_changed_digit_of_a_page_is_found(name):
     study = StudyFolder(own)
     found = Evaluated(study, read_results(own / "results"))
     text, blocks = (own / "page.md").read_text(), found.blocks()
-    prose = BLOCK.sub(lambda block: " " * len(block[0]), FREE.sub(_blank, text))
+    prose = studies.BLOCK.sub(_blank, studies.FREE.sub(_blank, text))
     changed = 0
-    for name in NAME.finditer(prose):
+    for name in studies.NAME.finditer(prose):
         before = prose[: name.start()].rpartition("-->")[2]
         digit = re.search(r"\d(?=[^\d<>]*$)", before)
         if digit is None or name[1] == "fixed":
@@ -60,7 +50,7 @@ def test_every_changed_digit_of_a_page_is_found(name):
         place = name.start() - len(before) + digit.start()
         other = text[:place] + str((int(text[place]) + 2) % 10) + text[place + 1 :]
         changed += 1
-        assert list(page_mistakes(other, found.values, blocks)), name[1]
+        assert list(studies.page_mistakes(other, found.values, blocks)), name[1]
     assert changed > 40
 
 
@@ -70,9 +60,9 @@ def _blank(found):
 
 def test_verdicts_are_counted_by_claim(tmp_path):
     (tmp_path / "two" / "results").mkdir(parents=True)
-    (tmp_path / "two" / PLAN).write_text('paper = "Two"')
+    (tmp_path / "two" / studies.PLAN).write_text('paper = "Two"')
     shutil.copytree(tmp_path / "two", tmp_path / "of no paper")
-    (tmp_path / "of no paper" / PLAN).write_text("")
+    (tmp_path / "of no paper" / studies.PLAN).write_text("")
     (tmp_path / "two" / "results" / "claims.csv").write_text(
         "key,reading,verdict\na,main,holds\na,other,not decided\nb,main,does not hold\n"
     )

@@ -16,25 +16,15 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.schedule import State
-from optsched.studies.folder import Evaluated, StudyFolder, read_results
+from optsched.studies.folder import StudyFolder, read_results
 from optsched.studies.running import Running, looked_at, study_runs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Header
 
-FOLDER = bundled("studies") / "systems"
-STUDY = StudyFolder(FOLDER)
-PLAIN, SHARING, BOXES = "plain nodes", "shared bandwidth", "boxes of a torus"
-
-
-@pytest.fixture(scope="module")
-def frame():
-    return read_results(FOLDER / "results")
-
-
-@pytest.fixture(scope="module")
-def found(frame):
-    return Evaluated(STUDY, frame)
+STUDIED = "systems"
+STUDY = StudyFolder(bundled("studies") / STUDIED)
+PLAIN, BOXES = "plain nodes", "boxes of a torus"
 
 
 def rows(*runs):
@@ -45,11 +35,6 @@ def rows(*runs):
         | dict.fromkeys(("mean_wait", "mean_bounded_slowdown", "p95_wait", "large_mean_wait"), time)
         for world, system, seed, time in runs
     )
-
-
-def test_a_gain_is_the_share_by_which_a_time_is_shorter():
-    found = STUDY.call("gain", [200, 200, 100, 0], [150, 300, 100, 5])
-    np.testing.assert_allclose(found, [0.25, -0.5, 0, np.nan])
 
 
 def test_each_run_is_compared_with_its_baseline_on_the_same_jobs():
@@ -64,12 +49,13 @@ def test_each_run_is_compared_with_its_baseline_on_the_same_jobs():
     assert runs["over"].tolist() == [*["easy"] * 5, "exact", "exact"]
     with pytest.raises(InputError, match="no run of the baseline of sjf, plain nodes"):
         STUDY.call("load", frame.iloc[[1, 2, 3]])
+    gains = STUDY.call("gain", [200, 200, 100, 0], [150, 300, 100, 5])
+    np.testing.assert_allclose(gains, [0.25, -0.5, 0, np.nan])
 
 
 def test_where_jobs_are_killed_only_a_gain_on_the_same_jobs_counts():
-    frame = rows(
-        (SHARING, "easy", -1, 100.0), (SHARING, "rua", -1, 80.0), (SHARING, "sjbf", -1, 50.0)
-    )
+    systems = (("easy", 100.0), ("rua", 80.0), ("sjbf", 50.0))
+    frame = rows(*(("shared bandwidth", system, -1, time) for system, time in systems))
     frame = frame.assign(finished=[8, 9, 9], mean_response_gain_same_jobs=[np.nan, 0.1, np.nan])
     gains = STUDY.call("load", frame)["gain.mean_response"]
     np.testing.assert_allclose(gains, [np.nan, 10, np.nan])
@@ -80,8 +66,7 @@ def test_random_ties_are_compared_with_the_baseline_as_logged():
     frame = rows((PLAIN, "easy", -1, 100.0), *both).assign(ties=[None, None, "random"])
     runs = STUDY.call("load", frame)
     assert runs["gain.mean_response"].tolist() == pytest.approx([0, 10, 30])
-    own = STUDY.call("draws", runs, PLAIN, "window")
-    assert own["mean_response"].tolist() == [90]
+    assert STUDY.call("draws", runs, PLAIN, "window")["mean_response"].tolist() == [90]
 
 
 def test_the_interval_is_over_draws_and_a_single_run_has_its_floor():
@@ -90,36 +75,36 @@ def test_the_interval_is_over_draws_and_a_single_run_has_its_floor():
     frame = rows(*easy, *[(PLAIN, "sjf", seed - 1, time) for seed, time in enumerate(times)])
     runs = STUDY.call("load", frame)
     gains = 100 - np.array(times)
-    mean = STUDY.call("shorter", runs, "response", world=PLAIN, system="sjf")
+
+    def shorter(reading, **than):
+        return STUDY.call("shorter", runs, reading, world=PLAIN, system="sjf", **than)
+
     expected = stats.t.interval(0.95, 3, gains.mean(), stats.sem(gains))
-    assert (mean.mean, *mean[1:3]) == pytest.approx((gains.mean(), *expected))
-    single = STUDY.call("shorter", runs, "single", world=PLAIN, system="sjf")
+    assert shorter("response")[:3] == pytest.approx((gains.mean(), *expected))
     deviation = gains[1:].std(ddof=1)
-    assert single.mean == pytest.approx(20)
-    assert single.half == pytest.approx(stats.t.ppf(0.975, 2) * deviation * (4 / 3) ** 0.5)
-    turned = STUDY.call("shorter", runs, "response", world=PLAIN, system="sjf", than="system")
-    assert turned.mean == pytest.approx(np.mean(100 * (1 - 100 / np.array(times))))
+    assert shorter("single").mean == pytest.approx(20)
+    half = stats.t.ppf(0.975, 2) * deviation * (4 / 3) ** 0.5
+    assert shorter("single").half == pytest.approx(half)
+    turned = np.mean(100 * (1 - 100 / np.array(times)))
+    assert shorter("response", than="system").mean == pytest.approx(turned)
 
 
 def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills():
-    states = [State.FINISHED, State.FINISHED, State.KILLED, State.FINISHED]
-    others = [State.FINISHED, State.KILLED, State.FINISHED, State.FINISHED]
-    waits = {"waiting_time": [10, 900, 900, 30], "turnaround_time": [100] * 4}
-    jobs = pd.DataFrame({"final_state": pd.Categorical(states)} | waits)
-    after = pd.DataFrame({"final_state": pd.Categorical(others)} | waits)
-    after["waiting_time"] = [10, 900, 900, 20]
-    means = STUDY.call("means_of_both", jobs, after)
+    def jobs(killed, last_wait):
+        states = [State.KILLED if job == killed else State.FINISHED for job in range(4)]
+        waits = {"waiting_time": [10, 900, 900, last_wait], "turnaround_time": [100] * 4}
+        return pd.DataFrame({"final_state": pd.Categorical(states)} | waits)
+
+    means = STUDY.call("means_of_both", jobs(2, 30), jobs(1, 20))
     np.testing.assert_allclose(means, [[100, 20], [100, 15]])
 
 
 def test_every_policy_of_the_registry_is_run_or_left_out():
     run = {one["policy"] for one in STUDY.plan["axes"]["system"].values()}
-    own = {
-        name for name in registry.policies
-        if registry.policies[name].__module__.startswith("optsched.")
-    }  # fmt: skip
-    assert own == run | set(STUDY.plan["own"]["left_out"])
-    assert not run & set(STUDY.plan["own"]["left_out"])
+    left_out, policies = set(STUDY.plan["own"]["left_out"]), registry.policies
+    own = {name for name in policies if policies[name].__module__.startswith("optsched.")}
+    assert own == run | left_out
+    assert not run & left_out
 
 
 def test_every_backfilling_of_a_policy_for_nodes_is_run():
@@ -140,8 +125,8 @@ def test_what_is_planned_can_be_run_and_no_two_runs_are_the_same(quick, tmp_path
     for name, trace in STUDY.call("inputs", plan, folders).items():
         write_trace(trace, tmp_path / name)
     plan["runs"] = STUDY.call("runs", plan, folders)
-    table, labels = study_runs(plan, folders, FOLDER, tmp_path)
-    sweep = read_sweep(table, base=FOLDER)
+    table, labels = study_runs(plan, folders, STUDY.path, tmp_path)
+    sweep = read_sweep(table, base=STUDY.path)
     seeds = len(plan["lists"]["seeds"])
     assert len(sweep.runs) == 54 * (1 + seeds) + 4 * seeds
     assert sweep.duplicates == 0
@@ -153,12 +138,8 @@ def test_what_is_planned_can_be_run_and_no_two_runs_are_the_same(quick, tmp_path
 
 
 def test_pieces_of_a_job_stay_together_and_keep_their_file():
-    plan = looked_at(STUDY.plan, quick=True)
-    made = STUDY.call("inputs", plan, [])
-    pieces, shaken = (
-        made["sample-256-pieces.rackham.gz"],
-        made["sample-256-pieces-shaken-0.rackham.gz"],
-    )
+    made = STUDY.call("inputs", looked_at(STUDY.plan, quick=True), [])
+    pieces, shaken = (made[f"sample-256-pieces{end}.rackham.gz"] for end in ("", "-shaken-0"))
     before, after = (
         pd.DataFrame({"file": one.annotations["file"], "submit": one.submit}, one.job_id)
         for one in (pieces, shaken)
@@ -173,18 +154,15 @@ def test_pieces_of_a_job_stay_together_and_keep_their_file():
     assert (together.nunique() == 1).mean() > 0.9
 
 
-@pytest.mark.parametrize("processors", [1, 2, 5, 100, 241, 430, 338, 1152, 163_840])
-def test_a_torus_has_all_processors_and_is_not_flat(processors):
-    sides = STUDY.call("torus_of", processors)
-    assert processors <= np.prod(sides) <= 1.3 * processors + 3
-    assert max(sides) <= 2 * min(sides)
-    assert list(sides) == sorted(sides)
+def responses(frame):
+    """Mean responses on plain nodes: a row for each seed, a column for each system."""
+    own = frame[frame["ties"].isna() & (frame["world"] == PLAIN)]
+    return own.pivot(index="shake_seed", columns="system", values="mean_response")
 
 
 def test_stored_runs_are_those_of_the_baseline_too(frame, found):
     assert len(frame) == 634
-    own = frame[frame["ties"].isna() & (frame["world"] == PLAIN)]
-    wide = own.pivot(index="shake_seed", columns="system", values="mean_response")
+    wide = responses(frame)
     gains = 100 * (1 - wide["conservative"] / wide["easy"])
     assert len(gains) == 11
     expected = stats.t.interval(0.95, 10, gains.mean(), stats.sem(gains))
@@ -193,15 +171,11 @@ def test_stored_runs_are_those_of_the_baseline_too(frame, found):
 
 
 def test_the_best_of_a_world_and_those_not_told_from_it(frame, found):
-    own = frame[frame["ties"].isna() & (frame["world"] == PLAIN)]
-    wide = own.pivot(index="shake_seed", columns="system", values="mean_response")
+    wide = responses(frame)
     share = 100 * (1 - wide.div(wide["easy"], axis=0))
     first = share.mean().idxmax()
-    alike = {
-        one for one in share
-        if one != first
-        and stats.ttest_rel(share[first], share[one], alternative="two-sided").pvalue > 0.05
-    }  # fmt: skip
+    others = share.drop(columns=first)
+    alike = {one for one in others if stats.ttest_rel(share[first], others[one]).pvalue > 0.05}
     [row] = [one for one in found.tables["best"].to_dict("records") if one["world"] == PLAIN]
     assert row["shortest responses"] == first
     assert set(row["not told from it"].split("; ")) == alike
@@ -220,9 +194,8 @@ def test_a_trace_of_the_user_takes_the_place_of_the_log(make_trace, tmp_path):
     log, folder = own_log(make_trace, tmp_path), tmp_path / "out"
     planned = Running(STUDY, folder, trace=log).work.plan
     assert planned.duplicates == 0
-    assert {run.values["machine"] for run in planned.runs} == {
-        *("nodes:10", "matrix:10", "torus:2x2x3", "smp:3x4", "cluster:2x8")
-    }
+    machines = {"nodes:10", "matrix:10", "torus:2x2x3", "smp:3x4", "cluster:2x8"}
+    assert {run.values["machine"] for run in planned.runs} == machines
     made = {path.name for path in (folder / "inputs").iterdir()}
     assert {"my own.swf.gz", "my own-demands.swf.gz", "my own-pieces.rackham.gz"} < made
     again = Running(STUDY, folder, trace=log).work.plan
@@ -244,8 +217,7 @@ def test_a_trace_of_the_user_has_tables_and_no_page(make_trace, tmp_path, capsys
     assert not (folder / "page.md").exists()
     assert optsched(["report", str(folder)]) == 0
     assert not (folder / "page.md").exists()
-    data = (folder / "results" / "data.md").read_text()
-    assert "nodes:10" in data
+    assert "nodes:10" in (folder / "results" / "data.md").read_text()
 
 
 @pytest.mark.long

@@ -7,40 +7,33 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from optsched.content import bundled
-from optsched.studies.folder import Evaluated, StudyFolder, read_results
-from optsched.text_files import read_toml
-
-FOLDER = bundled("studies") / "yang-2014"
-CELL = ["beta", "alpha"]
+STUDIED = "yang-2014"
+EXACT = {"variant": "backfill", "window": 5, "interval": 30, "ties": "heuristic"}
+EXACT |= {"solver": "branch-and-bound", "charged": False}
+ONE_CELL = {"alpha": "alpha == 0.3", "beta": 0.3, "draw": 0}
 
 
-@pytest.fixture(scope="module")
-def frame():
-    frame = read_results(FOLDER / "results")
-    return frame[frame["shake"].fillna(0) == 0]
-
-
-@pytest.fixture(scope="module")
-def found():
-    return Evaluated(StudyFolder(FOLDER), read_results(FOLDER / "results"))
-
-
-def by_cell(frame, metric, alpha="alpha > 0", **settings):
-    """A table of the means of some runs: a row for each part, a column for each cell."""
-    own = frame[frame["adjacency"].fillna("line") == "line"].query(alpha)
+def chosen(frame, alpha="alpha > 0", log="SDSC-BLUE", **settings):
+    """Some of the runs whose submissions are as logged."""
+    plain = (frame["shake"].fillna(0) == 0) & (frame["adjacency"].fillna("line") == "line")
+    own = frame[plain & (frame["log"] == log)].query(alpha)
     for name, value in settings.items():
         own = own[own[name] == value]
-    return own.pivot_table(index="part", columns=CELL, values=metric)
+    return own
 
 
-def default(frame, log, metric, variant="default, every 30 s", **more):
-    return by_cell(frame, metric, log=log, variant=variant, stated="scattered", **more)
+def by_cell(frame, metric, **settings):
+    """The means of some runs: a row for each part, a column for each cell of the tables."""
+    own = chosen(frame, **settings)
+    return own.pivot_table(index="part", columns=["beta", "alpha"], values=metric).to_numpy()
 
 
-def window(frame, log, metric, solver="branch-and-bound", **more):
-    usual = {"variant": "backfill", "window": 5, "interval": 30, "ties": "heuristic"}
-    return by_cell(frame, metric, log=log, solver=solver, charged=False, **usual | more)
+def default(frame, metric, variant="default, every 30 s", **more):
+    return by_cell(frame, metric, variant=variant, stated="scattered", **more)
+
+
+def window(frame, metric, **more):
+    return by_cell(frame, metric, **EXACT | more)
 
 
 def interval(before, after, of):
@@ -64,98 +57,63 @@ def mean_gain(old, new):
 @pytest.mark.parametrize("log", ["SDSC-BLUE", "ANL-Intrepid"])
 @pytest.mark.parametrize("metric", ["wait", "response"])
 def test_the_gains_of_the_tables_are_those_of_the_runs(log, metric, frame, found):
-    before, after = default(frame, log, f"mean_{metric}"), window(frame, log, f"mean_{metric}")
+    before, after = (of(frame, f"mean_{metric}", log=log) for of in (default, window))
     assert before.shape == after.shape == (8 if log == "SDSC-BLUE" else 3, 25)
     key = f"{metric}.{'blue' if log == 'SDSC-BLUE' else 'intrepid'}"
-    mean, low, high = interval(before.to_numpy(), after.to_numpy(), mean_gain)
+    mean, low, high = interval(before, after, mean_gain)
     expected = mean, low, min(high, 100)  # no wait gets more than 100% shorter
     assert found.values[f"{key}±"] == pytest.approx(expected, rel=1e-3)
 
 
-def test_default_at_every_event_is_the_other_reading(frame, found):
-    before = default(frame, "SDSC-BLUE", "mean_wait", "default").to_numpy()
-    after = window(frame, "SDSC-BLUE", "mean_wait").to_numpy()
-    expected = interval(before, after, mean_gain)
-    assert found.values["wait.blue@default±"] == pytest.approx(expected, rel=1e-3)
-    assert found.values["wait.blue@default.verdict"] == "not decided"
-    assert expected[1] < 0 < expected[2]
-
-
 def test_utilization_falls_with_the_work_and_hardly_without(frame, found):
-    sides = (
-        (default(frame, "SDSC-BLUE", "utilization", alpha=alpha).to_numpy(),
-         window(frame, "SDSC-BLUE", "utilization", alpha=alpha).to_numpy())
+    falls, free = (
+        interval(
+            *(of(frame, "utilization", alpha=alpha) for of in (default, window)),
+            lambda old, new: -mean_gain(old, new),
+        )
         for alpha in ("alpha > 0", "alpha == 0")
-    )  # fmt: skip
-    falls, free = (interval(*pair, lambda old, new: -mean_gain(old, new)) for pair in sides)
+    )
     assert found.values["use.blue±"] == pytest.approx(falls, rel=1e-3)
     assert found.values["kept.blue±"] == pytest.approx(free, rel=1e-3)
 
 
 def test_branch_and_bound_over_greedy_is_judged_on_the_same_parts(frame, found):
-    base, exact, greedy = (
-        default(frame, "SDSC-BLUE", "mean_wait"),
-        window(frame, "SDSC-BLUE", "mean_wait"),
-        window(frame, "SDSC-BLUE", "mean_wait", "greedy"),
-    )
-    gains = [100 * (1 - one.mean() / base.mean()) for one in (exact, greedy)]
-    assert found.values["greedy.wait.blue"] == pytest.approx((gains[0] - gains[1]).mean())
-    shorter = interval(greedy.to_numpy(), exact.to_numpy(), mean_gain)
+    base, exact = default(frame, "mean_wait"), window(frame, "mean_wait")
+    greedy = window(frame, "mean_wait", solver="greedy")
+    gains = [mean_gain(base.mean(axis=0), one.mean(axis=0)) for one in (exact, greedy)]
+    assert found.values["greedy.wait.blue"] == pytest.approx(gains[0] - gains[1])
+    shorter = interval(greedy, exact, mean_gain)
     assert found.values["exact.wait±"] == pytest.approx(shorter, rel=1e-3)
 
 
 def test_greedy_is_best_in_nearly_all_contested_decisions(frame, found):
-    own = frame[(frame["log"] == "SDSC-BLUE") & (frame["variant"] == "backfill")]
-    own = own[(own["solver"] == "branch-and-bound") & (own["window"] == 5) & ~own["charged"]]
-    own = own[(own["interval"] == 30) & (own["ties"] == "heuristic") & (own["alpha"] > 0)]
-    own = own[own["adjacency"].fillna("line") == "line"]
+    own = chosen(frame, **EXACT)
     best = (own["contested"] * own["contested_matched"]).sum() / own["contested"].sum()
     assert found.values["greedy.optimal"] == pytest.approx(100 * best)
     assert found.values["decisions"] == own["problems"].sum()
 
 
 def test_the_noise_floor_is_that_of_the_random_ties(frame, found):
-    base = default(frame, "SDSC-BLUE", "mean_wait", alpha="alpha == 0.3", beta=0.3, draw=0)
-    gains = []
-    for seed in range(8):
-        own = window(frame, "SDSC-BLUE", "mean_wait", ties="random", seed=seed, draw=0)
-        gains.append(100 * (1 - own[0.3, 0.3].mean() / base[0.3, 0.3].mean()))
+    base = default(frame, "mean_wait", **ONE_CELL).mean()
+    gains = [
+        100 * (1 - window(frame, "mean_wait", ties="random", seed=seed, **ONE_CELL).mean() / base)
+        for seed in range(8)
+    ]
     low, high = stats.t.interval(0.95, 7, scale=np.std(gains, ddof=1) * (9 / 8) ** 0.5)
     assert found.values["noise.ties.wait.blue.smallest"] == pytest.approx((high - low) / 2)
     assert found.values["noise.ties.wait.blue.range"] == pytest.approx((min(gains), max(gains)))
 
 
-def test_the_curve_has_the_main_reading_and_each_combination_once(frame, found):
-    study = StudyFolder(FOLDER)
-    columns = study.call("columns", study.call("load", read_results(FOLDER / "results")))
+def test_the_curve_has_the_main_reading_and_each_combination_once(study, frame, runs, found):
+    columns = study.call("columns", runs)
     ties = [one for one in columns if "ties: at random" in one.choices]
     single = [one.choices for one in columns if one not in ties]
     assert len(single) == len(set(single))
     assert len(ties) >= 8
     assert len(columns) == found.values["curve"]
     [main] = [one.found for one in columns if not one.choices]
-    base = default(frame, "SDSC-BLUE", "mean_wait", alpha="alpha == 0.3", beta=0.3, draw=0)
-    own = window(frame, "SDSC-BLUE", "mean_wait", alpha="alpha == 0.3", beta=0.3, draw=0)
-    assert main.mean == pytest.approx(100 * (1 - own.to_numpy().mean() / base.to_numpy().mean()))
-
-
-def test_the_published_tables_are_those_that_the_paper_speaks_of(found):
-    tables = {one["number"]: one for one in read_toml(FOLDER / "published.toml")["tables"]}
-    shapes = {np.shape(one[solver]) for one in tables.values() for solver in ("branch_and_bound",)}
-    assert shapes == {(5, 5)}
-    tops = {
-        number: np.max([one["branch_and_bound"], one["greedy"]]) for number, one in tables.items()
-    }
-    assert 27 <= tops["II"] < 29
-    assert tops["III"] == pytest.approx(28.83)
-    assert tops["IV"] == pytest.approx(4.8, abs=0.1)
-    assert found.values["wait.blue.published"] == np.mean(tables["II"]["branch_and_bound"])
-
-
-def test_a_step_is_the_mean_difference_of_neighbors_in_a_table():
-    study = StudyFolder(FOLDER)
-    beta, alpha = np.mgrid[0:5, 0:5]
-    assert study.call("mean_step", (3.0 * alpha + beta)[..., None]) == pytest.approx([2.0])
+    base, own = (of(frame, "mean_wait", **ONE_CELL).mean() for of in (default, window))
+    assert main.mean == pytest.approx(100 * (1 - own / base))
 
 
 @pytest.mark.long
