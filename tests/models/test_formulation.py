@@ -3,12 +3,21 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 import optsched
 from optsched.errors import InputError
-from optsched.models import WindowMKP
+from optsched.models import (
+    BoxPlacement,
+    GangPacking,
+    Migration,
+    PartitionMKP,
+    Reconfiguration,
+    WindowMKP,
+)
+from optsched.models.export import lp_text
 from optsched.models.program import Formulation, Formulations, formulations
 from optsched.models.window_mkp import WindowFormulation
 
@@ -119,11 +128,6 @@ def test_a_model_without_a_formulation_is_not_for_generic_solvers(tmp_path):
     assert printed(tmp_path, code) == ["no-solution", message]
 
 
-def test_an_unknown_model_is_named():
-    with pytest.raises(InputError, match="unknown model 'window'"):
-        formulations["window"]
-
-
 def test_a_model_has_one_formulation():
     registry = Formulations()
 
@@ -138,8 +142,27 @@ def test_a_model_has_one_formulation():
     with pytest.raises(ValueError, match="the formulation of 'x' is already"):
         registry.register("x")(Other)
     assert registry["x"].name == "x"
+    with pytest.raises(InputError, match="unknown model 'window'"):
+        formulations["window"]
 
 
-def test_a_solution_starts_a_generic_solver():
-    problem = WindowMKP([6, 4, 3, 1, 2], [3, 6, 6])
-    assert optsched.solve(problem, "highs", hint=(1, 2, 0, -1, 2)).objective == 15
+PROGRAMS = {
+    "box-placement": BoxPlacement((4, 1, 1), ["1x1x1@1,0,0"], [2, 1, 1], [5, 1, 1]),
+    "box-placement-of-one": BoxPlacement((4, 1, 1), ["1x1x1@1,0,0"], [2]),
+    "gang-packing": GangPacking(4, 3, [0b0011, 0b0110], [0, 2], [3]),
+    "gang-packing-rerow": GangPacking(4, 2, [0b0011, 0b0110], [0, 1], [3, 1], rerow=True),
+    "migration": Migration((3, 1, 1), ["1x1x1@0,0,0"], [1], [7], 2, wrap=(False,) * 3),
+    "partition-mkp": PartitionMKP(
+        (8, 4, 4), ["4x3x3@0,0,0", "1x1x1@7,0,0"], waiting=[13, 6, 2, 4, 40]
+    ),
+    "reconfiguration": Reconfiguration(
+        (3, 1, 1), ["1x1x1@0,0,0"], [1], [7], [2, 2], required=[1], wrap=(False,) * 3, worth=5
+    ),
+    "window-mkp": WindowMKP([5, 2], [4, 9], [7, 3]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_is_the_page_of_the_model_in_numbers(name):
+    stated = (Path(__file__).parent / "programs" / f"{name}.lp").read_text()
+    assert lp_text(PROGRAMS[name].formulate().program) == stated

@@ -2,59 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from optsched import solve
 from optsched.errors import InputError
 from optsched.models import IntegerProgram
-from optsched.testing import brute_force, check_problem
 
 EXAMPLE = IntegerProgram(
-    "min",
-    [3, -4, 6],
-    [0, -1, 0],
-    [1, 2, 1],
-    7,
-    ["a", "b", "c"],
-    rows=[{0: 2, 1: 3, 2: 4}, {0: 1, 2: -1}, {}],
-    at_least=[0, 0, None],
-    at_most=[6, None, 0],
+    "min", [3, -4, 6], [0, -1, 0], [1, 2, 1], 7, ["a", "b", "c"],
+    rows=[{0: 2, 1: 3, 2: 4}, {0: 1, 2: -1}, {}], at_least=[0, 0, None], at_most=[6, None, 0],
     row_names=["sum", "order", "empty"],
-)
-
-
-def test_program_verification_and_files_agree():
-    check_problem(EXAMPLE)
-    check_problem(IntegerProgram("max", [3, 4, 6], rows=[{0: 2, 1: 3, 2: 4}], at_most=[6]))
-
-
-@st.composite
-def programs(draw):
-    n, small = draw(st.integers(0, 4)), st.integers(-4, 4)
-    lower = [draw(st.integers(-2, 1)) for _ in range(n)]
-    rows = [{v: a for v in range(n) if (a := draw(small))} for _ in range(draw(st.integers(0, 3)))]
-    at_least = [draw(st.one_of(st.none(), small)) for _ in rows]
-    at_most = [draw(st.one_of(st.none(), st.integers(-4 if b is None else b, 8))) for b in at_least]
-    return IntegerProgram(
-        draw(st.sampled_from(["max", "min"])),
-        [draw(small) for _ in range(n)],
-        lower,
-        [low + draw(st.integers(0, 3)) for low in lower],
-        draw(small),
-        rows=rows,
-        at_least=at_least,
-        at_most=at_most,
-    )
-
-
-@settings(max_examples=25)
-@given(problem=programs())
-def test_solvers_find_the_optimum_of_small_programs(problem):
-    for solver in ("cp-sat", "highs"):
-        result = solve(problem, solver)
-        assert result.objective == brute_force(problem)
-        assert result.status == ("infeasible" if result.objective is None else "optimal")
+)  # fmt: skip
 
 
 def test_every_broken_constraint_is_named():
@@ -79,7 +35,6 @@ def test_the_objective_has_its_constant():
     [
         ({"rows": [{5: 1}]}, "rows[0]: 5; expected 0 to 1"),
         ({"rows": [{0: 0}]}, "rows[0], 0: 0; expected an integer other than 0"),
-        ({"rows": [{0: 0.5}]}, "rows[0], 0: 0.5; expected an integer"),
         ({"rows": [[1, 2]]}, "rows[0]: [1, 2]; expected coefficients by variable"),
         ({"rows": 3}, "rows: expected a list of rows"),
         ({"rows": [], "at_most": [1]}, "at_most: 1 value; expected 0, one for each of rows"),
@@ -88,13 +43,11 @@ def test_the_objective_has_its_constant():
         ({"rows": [], "lower": [0, 3]}, "lower[1]: 3; expected at most 1, its upper"),
         ({"rows": [], "variable_names": ["a", "a"]}, "variable_names: 'a' twice"),
         ({"rows": [{0: 10**12}], "upper": [10**12, 1]}, "rows[0]: may exceed 2^53"),
-        ({"rows": [], "sense": "best"}, "sense: 'best'; expected max or min"),
     ],
 )
-def test_mistakes_are_named(fields, told):
-    with pytest.raises(InputError) as raised:
-        IntegerProgram(**({"sense": "max", "coefficients": [1, 2]} | fields))
-    assert str(raised.value).startswith(f"integer-program: {told}")
+def test_mistakes_are_named(fields, told, mistakes_of):
+    fields = {"sense": "max", "coefficients": [1, 2]} | fields
+    assert mistakes_of(IntegerProgram, **fields)[0].startswith(told)
 
 
 def test_rows_on_file_name_variables():
@@ -103,13 +56,6 @@ def test_rows_on_file_name_variables():
     written["rows"][0]["d"] = 1
     with pytest.raises(InputError, match=r"rows\[0\]: 'd'; expected one of the variable_names"):
         IntegerProgram.from_json(written)
-
-
-def test_names_that_lp_files_do_not_take_are_numbered_in_the_program():
-    named = IntegerProgram("max", [1, 1], rows=[{0: 1}], variable_names=["x[1]", "y"])
-    program = named.formulate().program
-    assert [program.variable_name(v) for v in range(2)] == ["x1", "x2"]
-    assert named.describe((1, 1)) == [("not 0", "x[1] y")]
 
 
 def test_a_solution_shows_what_is_not_0():

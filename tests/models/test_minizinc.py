@@ -15,16 +15,9 @@ from optsched.models.program import ProgramBuilder
 from optsched.models.snapshot_file import read_snapshot
 
 ODD = IntegerProgram(
-    "min",
-    [3, -1, 1],
-    [0, -2, 0],
-    [1, 2, 9],
-    -4,
-    ["var", "x.1", "y"],
-    rows=[{0: 2, 1: -3, 2: 1}, {0: -1, 1: 1}, {}],
-    at_least=[-5, 1, None],
-    at_most=[6, 1, 0],
-)
+    "min", [3, -1, 1], [0, -2, 0], [1, 2, 9], -4, ["var", "x.1", "y"],
+    rows=[{0: 2, 1: -3, 2: 1}, {0: -1, 1: 1}, {}], at_least=[-5, 1, None], at_most=[6, 1, 0],
+)  # fmt: skip
 
 MODELS = {
     "window-mkp/yang-2014-example": 15,
@@ -49,26 +42,22 @@ def test_the_text_says_what_the_program_says():
     ]
 
 
-def named(name):
-    builder = ProgramBuilder("max")
-    builder.variable(name)
-    return builder.build()
-
-
 @pytest.mark.parametrize("name", ["a'b", 'a"b', "a\\b", "a\nb", ""])
 def test_names_that_cannot_be_quoted_are_refused(name):
+    builder = ProgramBuilder("max")
+    builder.variable(name)
     with pytest.raises(InputError, match="cannot be the name"):
-        minizinc_model(named(name))
-
-
-def test_unbounded_variables_and_repeated_names_are_refused():
-    builder = ProgramBuilder("max")
-    builder.variable("x", upper=np.iinfo(np.int64).max)
-    with pytest.raises(InputError, match="MiniZinc needs both"):
         minizinc_model(builder.build())
+
+
+@pytest.mark.parametrize(
+    ("number", "upper", "told"),
+    [(1, np.iinfo(np.int64).max, "MiniZinc needs both"), (2, 1, "the same name")],
+)
+def test_unbounded_variables_and_repeated_names_are_refused(number, upper, told):
     builder = ProgramBuilder("max")
-    builder.variables("x", 2)
-    with pytest.raises(InputError, match="the same name"):
+    builder.variables("x", number, upper=upper)
+    with pytest.raises(InputError, match=told):
         minizinc_model(builder.build())
 
 

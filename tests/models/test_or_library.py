@@ -6,8 +6,7 @@ import pytest
 
 from optsched import solve
 from optsched.cli import run as optsched
-from optsched.errors import InputError
-from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
+from optsched.models.snapshot_file import read_snapshot, snapshot_files
 
 # 1: of weights 4, 5, 6 within 10 and 2, 3, 4 within 6, worth 2, 3, 4: the first and the last, 6
 # 2: one of two items of size 1 in 1; tenths of 75 and 80
@@ -20,16 +19,6 @@ ASSIGNMENT = "1\n2 2\n1 9\n5 2\n3 3\n4 4\n3 4\n"
 DEMANDS = "1\n3 1\n1 1 1\n2\n1 1 0\n1\n" + "1 2 4\n" * 3 + "-1 -2 4\n" * 3
 
 BINS = "2\n u4_00\n 10.0 4 2\n 6.5\n 3.5\n5\n5\n two\n 3 2 2\n2 2\n"
-
-
-@pytest.fixture
-def file_of(tmp_path):
-    def write(text, name="file.txt"):
-        path = tmp_path / name
-        path.write_text(text)
-        return path
-
-    return write
 
 
 def optimum(path):
@@ -63,9 +52,7 @@ def test_line_breaks_of_or_library_have_no_meaning(file_of):
         ("e0202.txt", ASSIGNMENT.removeprefix("1\n"), 3),
     ],
 )
-def test_an_assignment_is_maximized_where_its_published_optima_are_maxima(
-    file_of, name, text, best
-):
+def test_an_assignment_is_maximized_where_published_optima_are_maxima(file_of, name, text, best):
     path = file_of(text, name)
     assert snapshot_files(path) == [path]
     assert optimum(path) == (best, None)
@@ -87,20 +74,14 @@ def test_bins_are_counted_and_their_sizes_may_have_decimals(file_of):
     assert sorted(row.values()) == [-100, 35, 50, 50, 65]
 
 
-def test_one_of_several_instances_must_be_named(file_of):
-    path = file_of(KNAPSACKS)
-    with pytest.raises(InputError, match=r"holds 2 instances \(multidimensional knapsack of OR-L"):
-        read_snapshot(path)
-    with pytest.raises(InputError, match="holds 2 instances; there is no number 3"):
-        read_snapshot(f"{path}#3")
-    one = file_of("1\n1\n5\n3 4\n", "one.txt")
+def test_one_of_several_instances_must_be_named(file_of, refused):
+    path, one = file_of(KNAPSACKS), file_of("1\n1\n5\n3 4\n", "one.txt")
+    assert "holds 2 instances (multidimensional knapsack of OR-L" in refused(path)
+    assert "holds 2 instances; there is no number 3" in refused(f"{path}#3")
     assert read_snapshot(f"{one}#1").problem.name == "window-mkp"
-    with pytest.raises(InputError, match="holds one instance; there is no number 2"):
-        read_snapshot(f"{one}#2")
-    odd = path.with_name("file.txt#1")
-    odd.write_text("{}")  # a file of that very name goes first, and is no text by its suffix
-    with pytest.raises(InputError, match="expected the kind of problem"):
-        read_snapshot(odd)
+    assert "holds one instance; there is no number 2" in refused(f"{one}#2")
+    odd = file_of("{}", "file.txt#1")  # a file of that very name goes first, and is no text
+    assert "expected the kind of problem" in refused(odd)
 
 
 @pytest.mark.parametrize(
@@ -114,22 +95,18 @@ def test_one_of_several_instances_must_be_named(file_of):
         ("0\n1 1 1\n", "3 words after 0 instances"),
     ],
 )
-def test_a_file_that_does_not_add_up_is_refused_by_its_format(file_of, text, told):
+def test_a_file_that_does_not_add_up_is_refused_by_its_format(file_of, refused, text, told):
     path = file_of(text)
     assert snapshot_files(path) == [path]
-    with pytest.raises(InputError) as raised:
-        read_snapshot(path)
-    assert told in str(raised.value)
+    assert told in refused(path)
 
 
-def test_numbers_are_checked_in_the_chosen_instance(file_of):
+def test_numbers_are_checked_in_the_chosen_instance(file_of, refused):
     path = file_of(KNAPSACKS.replace("4 5 6", "4 five 6"))
-    with pytest.raises(InputError, match=r"file\.txt, line 4, amounts: 'five'; expected a number"):
-        read_snapshot(f"{path}#1")
+    assert "file.txt, line 4, amounts: 'five'; expected a number" in refused(f"{path}#1")
     assert read_snapshot(f"{path}#2")
     path = file_of(KNAPSACKS.replace("7.5", "7.12345678"))
-    with pytest.raises(InputError, match=r"profits: 7\.12345678; expected at most 6 decimals"):
-        read_snapshot(f"{path}#2")
+    assert "profits: 7.12345678; expected at most 6 decimals" in refused(f"{path}#2")
 
 
 def test_commands_take_instances_and_do_not_overwrite_their_file(file_of, capsys, monkeypatch):
@@ -144,9 +121,3 @@ def test_commands_take_instances_and_do_not_overwrite_their_file(file_of, capsys
         assert "is the input; expected another file" in capsys.readouterr().err
     assert optsched(["snapshot", "check", "file.txt"]) == 0
     assert capsys.readouterr().out == "file.txt#1: good\nfile.txt#2: good\n"
-
-
-def test_an_instance_as_a_snapshot_is_the_same(file_of, tmp_path):
-    snapshot = read_snapshot(f"{file_of(KNAPSACKS)}#1")
-    save_snapshot(snapshot, tmp_path / "a.json")
-    assert read_snapshot(tmp_path / "a.json").to_json() == snapshot.to_json()
