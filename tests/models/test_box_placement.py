@@ -2,40 +2,26 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optsched
+from optsched import load_snapshot
 from optsched.boxes.box import Box, shapes
 from optsched.errors import InputError
 from optsched.models import BoxPlacement, box_placement
 from optsched.models.torus import routers_for
 from optsched.solvers.box_placement import place_directly
-from optsched.testing import box_placements, brute_force, check_problem
+from optsched.testing import box_placements
 
-EXAMPLE = BoxPlacement(
-    (6, 4, 1),
-    running=["3x2x1@4,0,0", "3x1x1@1,1,0"],
-    waiting=[4, 2, 7],
-    running_jobs=["A", "B"],
-    waiting_jobs=["C", "D", "E"],
-    wrap=(True, False, True),
-)
+EXAMPLE = load_snapshot("box-placement/six-by-four")
 """The worked example of the model's page."""
 
 BEST = (Box(3, 2, 0, 2, 2, 1), Box(2, 0, 0, 2, 1, 1), Box(5, 2, 0, 4, 2, 1))
 
-SLIDING = BoxPlacement(
-    (5, 4, 1), ["3x1x1@1,1,0"], [2, 6], anchors="corners", wrap=(True, False, True)
-)
+SLIDING = load_snapshot("box-placement/corners-lose")
 """The page's example of what corners cost."""
-
-
-def changed(**fields):
-    """Return the example with other fields, as on file."""
-    return EXAMPLE.to_json() | fields
 
 
 def fits(problem, size):
@@ -58,21 +44,17 @@ def fits(problem, size):
 def slides(problem, box):
     """Return whether a box can move by one along some dimension, one way and the other."""
     grid = problem.grid
-    for axis in range(3):
-        if box.extent[axis] == grid.shape[axis]:
-            continue
-        free_beside = 0
-        for step in (-1, 1):
-            anchor = list(box.anchor)
-            anchor[axis] += step
-            if grid.wrap[axis]:
-                anchor[axis] %= grid.shape[axis]
-            there = Box(*anchor, *box.extent)
-            moves = not grid.mistake(there) and problem.free[grid.routers_of(there)].all()
-            free_beside += bool(moves)
-        if free_beside == 2:
-            return True
-    return False
+
+    def moves(axis, step):
+        anchor = list(box.anchor)
+        anchor[axis] += step
+        if grid.wrap[axis]:
+            anchor[axis] %= grid.shape[axis]
+        there = Box(*anchor, *box.extent)
+        return not grid.mistake(there) and problem.free[grid.routers_of(there)].all()
+
+    shorter = (axis for axis in range(3) if box.extent[axis] < grid.shape[axis])
+    return any(moves(axis, -1) and moves(axis, 1) for axis in shorter)
 
 
 def apart(grid, boxes):
@@ -94,12 +76,6 @@ def test_the_worked_example_of_the_page():
     ]
 
 
-@settings(max_examples=25, deadline=None)
-@given(box_placements(max_waiting=2, max_side=3))
-def test_it_keeps_the_contract_of_a_problem(problem):
-    check_problem(problem)
-
-
 @settings(max_examples=100, deadline=None)
 @given(box_placements(max_side=3))
 def test_candidates_are_the_boxes_that_the_page_admits(problem):
@@ -113,21 +89,6 @@ def test_candidates_are_the_boxes_that_the_page_admits(problem):
         ]
         assert boxes == fits(problem, size)
     assert sorted(job for jobs in found.jobs for job in jobs) == [*range(len(problem.waiting))]
-
-
-@settings(max_examples=60, deadline=None)
-@given(box_placements(max_waiting=3, max_side=2))
-def test_the_optimum_by_the_words_of_the_page(problem):
-    choices = [[None, *fits(problem, size)] for size in problem.waiting.tolist()]
-    assume(np.prod([len(boxes) for boxes in choices]) < 3000)
-    best = max(
-        sum(profit for profit, box in zip(problem.profits.tolist(), boxes) if box is not None)
-        for boxes in product(*choices)
-        if apart(problem.grid, boxes)
-    )
-    assert optsched.solve(problem, "highs").objective == best
-    if len(problem.formulate().program.objective) <= 10:
-        assert brute_force(problem) == best
 
 
 @settings(max_examples=60, deadline=None)
@@ -150,9 +111,8 @@ def test_every_placement_is_judged_by_the_words_of_the_page(problem, data):
     )
     assert (not problem.violations(tuple(boxes))) == good
     if good:
-        formulation = problem.formulate()
-        decoded = formulation.decode(formulation.encode(tuple(boxes)))
-        assert problem.objective(decoded) == problem.objective(tuple(boxes))
+        placed = [p for p, box in zip(problem.profits.tolist(), boxes) if box is not None]
+        assert problem.objective(tuple(boxes)) == sum(placed)
 
 
 def test_equal_jobs_are_one_class_whose_first_jobs_are_placed():
@@ -166,11 +126,11 @@ def test_equal_jobs_are_one_class_whose_first_jobs_are_placed():
 
 
 def test_what_corners_and_shapes_cost():
-    def optimum(**fields):
-        return optsched.solve(BoxPlacement.from_json(SLIDING.to_json() | fields), "highs").objective
+    def optimum(problem, **fields):
+        return optsched.solve(BoxPlacement.from_json(problem.to_json() | fields), "highs").objective
 
-    assert (optimum(), optimum(anchors="all"), optimum(anchors="all", shapes=1)) == (6, 8, 8)
-    assert optsched.solve(BoxPlacement.from_json(changed(shapes=1)), "highs").objective == 6
+    assert [optimum(SLIDING, anchors=anchors) for anchors in ("corners", "all")] == [6, 8]
+    assert optimum(EXAMPLE, shapes=1) == 6
 
 
 @pytest.mark.parametrize(
@@ -202,35 +162,3 @@ def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
     assert "448 routers" in problem.describe()[-1][1]
     result = optsched.solve(problem, "highs")
     assert (result.status, "448 routers" in result.message) == ("no-solution", True)
-
-
-@pytest.mark.parametrize(
-    ("fields", "mistakes"),
-    [
-        (
-            {"running": ["2x2x1@1,1,0", "1x2x1@2,2,0"], "running_jobs": [17, 4]},
-            ["running[1]: job 4 in 1x2x1@2,2,0 overlaps job 17"],
-        ),
-        (
-            {"running": ["2x2x1@5,0,0", "1x1x1@4,3,0"], "holes": ["1x1x1@0,0,0"]},
-            ["running[0]: job A in 2x2x1@5,0,0 overlaps a hole"],
-        ),
-        (
-            {"torus": [6, 4], "running": ["2x2x1@9,1,0", 7]},
-            [
-                "torus: [6, 4]; expected three integers from 1 to 64",
-                "running[1]: 7; expected a box such as '2x4x4@3,0,22'",
-            ],
-        ),
-        (
-            {"running": ["2x2x1@1,3,0", "1x1x1@0,0,0"], "shapes": 0, "anchors": "corner"},
-            [
-                "running[0]: '2x2x1@1,3,0'; ends at y = 4; the last is 3",
-                "shapes: 0; expected an integer from 1, or null",
-                "anchors: 'corner'; expected all or corners",
-            ],
-        ),
-    ],
-)
-def test_all_mistakes_are_told_at_once(fields, mistakes, mistakes_of):
-    assert mistakes_of(BoxPlacement.from_json, changed(**fields)) == mistakes

@@ -6,15 +6,20 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import optsched
+from optsched import testing
 from optsched.errors import InputError
 from optsched.models import (
     BoxPlacement,
+    DataPlacement,
     GangPacking,
     Migration,
     PartitionMKP,
     Reconfiguration,
+    ThresholdAllocation,
     WindowMKP,
 )
 from optsched.models.export import lp_text
@@ -166,3 +171,40 @@ PROGRAMS = {
 def test_the_program_is_the_page_of_the_model_in_numbers(name):
     stated = (Path(__file__).parent / "programs" / f"{name}.lp").read_text()
     assert lp_text(PROGRAMS[name].formulate().program) == stated
+
+
+CROWD = [f"1x1x1@{x},{y},0" for x in range(20) for y in range(20)], [1] * 400, [1] * 400
+HELD = [[node, 1, 0, 100 + node, 500] for node in range(400)]
+TOO_LARGE = {
+    "interval-search needs none": DataPlacement([[0] * 20] * 50, *([n] * 50 for n in (1, 60, -1, 0))),
+    "movable jobs or fewer shapes make it smaller": Migration((24, 24, 24), *CROWD, 8000),
+    "jobs or fewer shapes make it smaller": Reconfiguration((24, 24, 24), *CROWD, [8000]),
+    "bottleneck-search needs none": ThresholdAllocation(400, 4, [6000], HELD, 64, 100, [2000]),
+}
+
+
+@pytest.mark.parametrize("advice", TOO_LARGE)
+def test_a_program_that_is_too_large_is_refused(advice):
+    with pytest.raises(InputError, match=advice):
+        assert TOO_LARGE[advice].formulate().program
+
+
+DRAWN = {
+    "box-placement": testing.box_placements(max_waiting=2, max_side=3),
+    "gang-packing": testing.gang_packings(max_running=3, max_waiting=2, max_rows=2),
+    "migration": testing.migrations(max_running=3, max_side=3),
+    "node-placement": testing.node_placements(),
+    "partition-mkp": testing.partition_mkps(),
+    "reconfiguration": testing.reconfigurations(max_running=2, max_waiting=2, max_side=3),
+    "threshold-allocation": testing.threshold_allocations(2, 2, 2, 3, 4),
+    "window-mkp": testing.window_mkps(max_jobs=4, max_slots=3),
+}
+
+
+@pytest.mark.parametrize("model", DRAWN)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_problems_keep_the_contract_of_a_problem(model, data):
+    problem = data.draw(DRAWN[model])
+    solution = optsched.solve(problem).solution
+    testing.check_problem(problem, solutions=[] if solution is None else [solution])

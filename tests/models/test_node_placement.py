@@ -18,12 +18,6 @@ MOST = 300
 """Most placements that are tried."""
 
 
-@settings(max_examples=20, deadline=None)
-@given(node_placements())
-def test_it_keeps_the_contract_of_a_problem(problem):
-    check_problem(problem)
-
-
 def placements_of(problem):
     """Return all ways to put chunks on nodes and devices, whatever else limits them."""
     ways = []

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from optsched.models.snapshot import FORMAT, Snapshot
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
 
 PROBLEM = WindowMKP([6, 4], [3, 6], [5, 4], jobs=["A", 7], slots=[0, 10])
-REFERENCE = bundled("models")
+THRESHOLD = "threshold-allocation/worked-example"
 HOLDING = {"node": 0, "processes": 1, "start": 0, "end": 9, "demand": [1, 1]}
+
+
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 def test_what_is_saved_is_read_again(tmp_path, name):
     snapshot = Snapshot(
@@ -47,11 +50,9 @@ def test_a_bare_problem_has_kind_and_format_first(tmp_path):
     assert load_snapshot(tmp_path / "a.json").to_json() == PROBLEM.to_json()
 
 
-def test_three_mistakes_are_all_named_with_their_lines(tmp_path, refused):
-    path = tmp_path / "bad.json"
-    path.write_text(
-        '{"kind": "window-mkp",\n "weights": [1, 2,\n  -4,\n  "x", 5],\n "capacities": [3.5]}'
-    )
+def test_three_mistakes_are_all_named_with_their_lines(file_of, refused):
+    text = '{"kind": "window-mkp",\n "weights": [1, 2,\n  -4,\n  "x", 5],\n "capacities": [3.5]}'
+    path = file_of(text, "bad.json")
     assert refused(path).splitlines() == [
         f"{path}: 3 mistakes",
         "  - line 3, weights[2]: -4; expected an integer of at least 0",
@@ -60,13 +61,12 @@ def test_three_mistakes_are_all_named_with_their_lines(tmp_path, refused):
     ]
 
 
-def test_a_mistake_deep_inside_a_field_has_its_own_line(tmp_path, refused):
-    path = tmp_path / "bad.json"
-    fields = json.loads((REFERENCE / "threshold-allocation" / "worked-example.json").read_text())
+def test_a_mistake_deep_inside_a_field_has_its_own_line(file_of, refused):
+    fields = Snapshot(load_snapshot(THRESHOLD)).to_json()
     fields["origin"] = {"held": "the name of a field, elsewhere"}
     fields["held"] = [HOLDING, HOLDING | {"processes": 0}, HOLDING | {"demand": [1, -2]}, []]
     fields["capacity"], fields["demand"] = [1, 1], [1, 1]
-    path.write_text(json.dumps(fields, indent=0))
+    path = file_of(json.dumps(fields, indent=0), "bad.json")
     lines = path.read_text().splitlines()
     for mistake, line in (
         ("held[1].processes: 0; expected", lines.index('"processes": 0,')),
@@ -79,17 +79,15 @@ def test_a_mistake_deep_inside_a_field_has_its_own_line(tmp_path, refused):
 @pytest.mark.parametrize(
     ("name", "fields", "words"),
     [
-        ("threshold-allocation", {"held": [[]]}, "held[0]: expected an object with node"),
-        ("threshold-allocation", {"held": [HOLDING | {"demand": []}]}, "held[0].demand: 0 values"),
-        ("window-mkp", {"weights": [[]]}, "weights: expected a list of integers"),
+        (THRESHOLD, {"held": [[]]}, "held[0]: expected an object with node"),
+        (THRESHOLD, {"held": [HOLDING | {"demand": []}]}, "held[0].demand: 0 values"),
+        ("yang-2014-example", {"weights": [[]]}, "weights: expected a list of integers"),
     ],
 )
-def test_a_list_that_is_empty_inside_is_refused_with_its_line(tmp_path, refused, name, fields, words):
-    path = tmp_path / "bad.json"
-    example = min((REFERENCE / name).glob("*example.json"))
-    path.write_text(json.dumps(json.loads(example.read_text()) | fields, indent=1))
-    line = next(part for part in refused(path).splitlines() if words in part)
-    assert re.search(rf"line \d+, {re.escape(words)}", line)
+def test_a_list_that_is_empty_inside_is_refused(file_of, refused, name, fields, words):
+    whole = Snapshot(load_snapshot(name)).to_json()
+    path = file_of(json.dumps(whole | fields, indent=1), "bad.json")
+    assert re.search(rf"line \d+, {re.escape(words)}", refused(path))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +192,7 @@ def test_a_snapshot_that_does_not_fit_into_memory_is_told(tmp_path, monkeypatch)
 @pytest.mark.parametrize("model", list(registry.models))
 def test_a_copy_has_the_fields_alone_read_only_as_they_are(model):
     """Compiled kernels tell read-only arrays from others, and would be compiled once more."""
-    for path in snapshot_files(REFERENCE / model):
+    for path in snapshot_files(bundled("models") / model):
         problem = read_snapshot(path).problem
         before = vars(problem.copy())
         for name in dir(type(problem)):
@@ -209,38 +207,24 @@ def test_a_copy_has_the_fields_alone_read_only_as_they_are(model):
                 assert after[name].flags.writeable == value.flags.writeable
 
 
-def columns(rows, waiting, sets):
-    names = ("rows_of_running", "rows_of_waiting", "columns_of_waiting")
-    return dict(zip(names, (rows, waiting, sets)))
+HERE = Path(__file__).parent
+MISTAKES = (HERE / "mistakes.txt").read_text().strip().split("\n\n")
+"""Cases of an example and of wrong fields for it, and below that what is said about them."""
+
+WRONG_SOLUTIONS = (HERE / "wrong_solutions.txt").read_text().splitlines()
+"""An example each, and what is no solution of it on file."""
 
 
-def layers(layer, shelf):
-    return {"bin_of_job": [1], "layer_of_job": layer, "shelf_of_job": shelf}
+@pytest.mark.parametrize("case", WRONG_SOLUTIONS)
+def test_solutions_of_another_form_are_refused(case):
+    name, _, written = case.partition(" ")
+    with pytest.raises(InputError, match="expected"):
+        load_snapshot(name).solution_from_json(json.loads(written))
 
 
-FORMS = {
-    "box-placement/six-by-four": [{"box_of_job": ["2x2"]}, {"box_of_job": [3]}],
-    "gang-packing/worked-example": [
-        columns([0], [], []), columns([None], [], []), columns([], [True], []),
-        columns([], [], ["8"]), columns([], [], [3]),
-    ],
-    "migration/worked-example": [
-        {"steps": [[1, "here"]], "place": None}, {"steps": [["1", "parked"]], "place": None},
-        {"steps": [[1]], "place": None}, {"steps": [], "place": "there"}, {"steps": [], "place": 3},
-    ],
-    "partition-mkp/figure-2": [layers([1], []), layers([1], [True]), layers([None], [0])],
-    "reconfiguration/worked-example": [
-        {"steps": [[1, "here"]], "box_of_job": []}, {"steps": [], "box_of_job": ["there"]},
-        {"steps": [], "box_of_job": 3},
-    ],
-    "threshold-allocation/worked-example": [{"start": True, "processes": [1]}],
-    "window-mkp/yang-2014-example": [{"slot_of_job": form} for form in (3, [0], [True])] + [[1]],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_solutions_of_another_form_are_refused(name):
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.partition(" ")[0])
+def test_all_mistakes_in_fields_are_told_at_once(case, mistakes_of):
+    changed, *mistakes = case.splitlines()
+    name, _, fields = changed.partition(" ")
     problem = load_snapshot(name)
-    for written in (None, *FORMS[name]):
-        with pytest.raises(InputError, match="expected"):
-            problem.solution_from_json(written)
+    assert mistakes_of(problem.from_json, problem.to_json() | json.loads(fields)) == mistakes

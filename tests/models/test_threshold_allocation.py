@@ -13,7 +13,7 @@ from optsched.errors import InputError
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
 from optsched.models.threshold_allocation.timeline import added_penalty
-from optsched.testing import check_problem, threshold_allocations
+from optsched.testing import threshold_allocations
 
 
 def overloads(problem: ThresholdAllocation, placement: Placement):
@@ -101,12 +101,6 @@ def test_the_penalty_added_for_all_is_that_of_the_maths_in_a_kernel_too(problem,
     assert added == stated
 
 
-@settings(max_examples=15, deadline=None)
-@given(threshold_allocations(2, 2, 2, 3, 4))
-def test_it_keeps_the_contract_of_a_problem(problem):
-    check_problem(problem, solutions=list(placements(problem))[:30])
-
-
 damage = st.one_of(
     st.none(),
     st.tuples(st.just("start"), st.integers(-2, 9) | st.sampled_from([1.0, True, 2**70, None])),
@@ -191,25 +185,6 @@ def test_what_is_wrong_with_a_placement_is_named():
         assert [violation.constraint for violation in broken] == names
 
 
-def test_all_mistakes_are_reported_at_once(mistakes_of):
-    wrong = {"threshold": 999, "goal": "best", "latest": -1, "job": 1.5}
-    held = [[2, 1, 0, 5, 1, 1], [0, 0, 0, 5, 1, 1], [0, 1, 5, 5, 1, 1], [0, 1, 0, 5, 1]]
-    assert mistakes_of(ThresholdAllocation, 2, 4, [6000, 0], held, 9, 0, [1], **wrong) == [
-        "capacity[1]: 0; expected an integer of at least 1",
-        "held[0].node: 2; expected a node from 0 to 1",
-        "held[1].processes: 0; expected an integer from 1 to 1000000000000",
-        "held[2].end: 5; expected more than its start, 5",
-        "held[3].demand: 1 value; expected 2, one for each of capacity",
-        "asked: 9; expected at most the 8 processors of all nodes",
-        "walltime: 0; expected an integer from 1 to 1000000000000",
-        "demand: 1 value; expected 2, one for each of capacity",
-        "threshold: 999; expected an integer from 1000 to 1000000000000",
-        "goal: 'best'; expected start, penalty, response or everybody",
-        "latest: -1; expected an integer from 0 to 1000000000000",
-        "job: 1.5; expected a label, a text or an integer",
-    ]
-
-
 def test_a_node_never_holds_more_processes_than_processors():
     held = [[0, 2, 0, 50, 1], [0, 1, 20, 30, 1], [0, 1, 25, 60, 1], [0, 2, 50, 60, 1]]
     message = r"held\[2\]: more than 3 processes on node 0 at 25 s"
@@ -254,10 +229,3 @@ def test_arrays_are_accepted_just_where_lists_are(problem, data):
         except InputError as error:
             told += error.mistakes
     assert of_arrays == of_lists
-
-
-def test_a_program_too_large_for_any_solver_is_refused():
-    held = [[node, 1, 0, 100 + node, 500] for node in range(400)]
-    problem = ThresholdAllocation(400, 4, [6000], held, 64, 100, [2000])
-    with pytest.raises(InputError, match="bottleneck-search needs none"):
-        assert problem.formulate().program

@@ -18,7 +18,6 @@ from optsched.sweeps.sweep_file import read_sweep
 @pytest.fixture
 def read(tiny):
     """Return the function that reads a sweep file from text; its file lies beside ``tiny.swf``."""
-
     os.mkfifo(tiny / "pipe.swf")
 
     def from_text(text):
@@ -44,6 +43,7 @@ NAMES = {
 """Of the runs of a sweep: as version 0.1.0 named them, and since."""
 
 HEAD = 'trace = "tiny.swf"\nmachine = "nodes:10"\n'
+WINDOW = HEAD + 'policy = "window"\n'
 
 
 def test_lists_are_combined_in_the_order_of_the_file(read):
@@ -58,21 +58,9 @@ def test_lists_are_combined_in_the_order_of_the_file(read):
 
 
 def test_blocks_inherit_what_they_do_not_say(read):
-    sweep_file = read(
-        HEAD
-        + """
-        jobs = ["1:5", "1:9"]
-        [settings]
-        interval = 10
-        [[runs]]
-        policy = "window"
-        settings.window = [3, 4]
-        [[runs]]
-        policy = "window"
-        jobs = "2:6"
-        settings.interval = 60
-        """
-    )
+    first = '[[runs]]\npolicy = "window"\nsettings.window = [3, 4]\n'
+    second = '[[runs]]\npolicy = "window"\njobs = "2:6"\nsettings.interval = 60\n'
+    sweep_file = read(HEAD + 'jobs = ["1:5", "1:9"]\nsettings.interval = 10\n' + first + second)
     product = [(jobs, window, 10) for jobs in ("1:5", "1:9") for window in (3, 4)]
     columns = ("jobs", "settings.window", "settings.interval")
     assert stated(sweep_file, *columns) == [*product, ("2:6", None, 60)]
@@ -125,7 +113,7 @@ def test_what_is_the_same_run_has_the_same_name(read, tiny):
 def test_the_threads_of_a_run_are_those_of_its_solver(read):
     threads = [("cp-sat-2-workers", 2), ("cp-sat", 1), ("highs", 1)]
     for solver, number in threads:
-        [run] = read(HEAD + f'policy = "window"\nsolver = "{solver}"').runs
+        [run] = read(WINDOW + f'solver = "{solver}"').runs
         assert run.threads == number
 
 
@@ -142,16 +130,23 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
         (HEAD + "seed = 1.5", ["seed: 1.5; expected an integer"]),
         (HEAD + "work_limit = 0", ["work_limit: 0 is not a work limit", "above 0"]),
         (HEAD + "time_limit = nan", ["time_limit: nan; expected seconds above 0"]),
-        (HEAD + 'jobs = "5:x"', ["jobs: '5:x'; expected FROM:TO"]),
+        (HEAD + 'jobs = "1:1_0"', ["jobs: '1:1_0'; expected FROM:TO"]),
         (HEAD + 'event_order = "singly"', ["event_order: 'singly'; expected batched or one"]),
         (HEAD + 'combine = "sum"', ["combine: 'sum'; expected one of product, zip"]),
         (HEAD + "settings = 5", ["settings: 5; expected a table"]),
         (HEAD + "settings.windw = 5", ["settings.windw: unknown setting 'windw' of policy 'easy'"]),
-        (HEAD + 'policy = "window"\nsettings.window = 0', ["settings.window: window 0; expected"]),
-        (HEAD + 'policy = "window"\nsettings.window = inf', ["inf; expected a number, a text"]),
+        (WINDOW + "settings.window = 0", ["settings.window: window 0; expected"]),
+        (WINDOW + "settings.window = inf", ["inf; expected a number, a text"]),
+        (WINDOW + "settings.window = [5, 99999999999999999999]", ["of at most 2"]),
+        (WINDOW + "settings.interval = 1e30", ["1e+30; expected a number of at most"]),
+        (WINDOW + "seed = [99999999999999999999, 2]", ["9999; expected a number of at most"]),
+        (WINDOW + "work_limit = 1e300", ["work_limit: 1e+300; expected a number of at most 2^53"]),
         (HEAD + "runs = 3", ["runs: expected tables, each under the heading [[runs]]"]),
         (HEAD + '[[runs]]\nkeep = "all"', ["runs[1].keep: unknown key 'keep'"]),
-        (HEAD + '[[runs]]\n[[runs]]\npolicy = "x"', ["runs[2].policy: unknown policy 'x'"]),
+        (
+            HEAD + '[[runs]]\n[[runs]]\npolicy = "fcfs"\nseed = [1, 2]',
+            ["runs[2].seed: policy 'fcfs' poses no problems, so it has no use for a seed"],
+        ),
         (
             HEAD + 'combine = "zip"\nseed = [1, 2]\npolicy = ["a", "b", "c"]',
             ["zip takes lists of one length; seed has 2, policy has 3"],
@@ -159,10 +154,6 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
         (
             HEAD + f"seed = {list(range(1001))}\nwork_limit = {list(range(1, 1001))}",
             ["asks for 1,001,000 runs; expected at most 1,000,000"],
-        ),
-        (
-            HEAD + "charge_decisions = false\n[[runs]]\n[[runs]]\npolicy = 'fcfs'\nseed = [1, 2]",
-            ["runs[2].seed: policy 'fcfs' poses no problems, so it has no use for a seed"],
         ),
         (
             HEAD + 'solver = "greedy"\nwork_limit = 5\ntime_limit = 1',
@@ -188,27 +179,10 @@ def test_all_mistakes_are_told_at_once(read):
         read_sweep(5)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("seed = [99999999999999999999, 2]", "seed: 99999999999999999999; expected a number of at"),
-        ("work_limit = 1e300", r"work_limit: 1e\+300; expected a number of at most 2\^53"),
-        ("settings.window = [5, 99999999999999999999]", "of at most 2"),
-        ("settings.interval = 1e30", r"settings.interval: .*1e\+30; expected a number of at most"),
-        ("jobs = '1:1_0'", "jobs: '1:1_0'; expected FROM:TO"),
-        ("machine = 'nodes:99999999999999999999'", "machine: machine of 99999999999999999999"),
-    ],
-)
-def test_numbers_that_mean_nothing_are_refused_before_anything_runs(read, line, message):
-    with pytest.raises(InputError, match=f"sweep.toml: {message}|sweep.toml: .*{message}"):
-        read(f"trace = 'tiny.swf'\npolicy = 'window'\n{line}\n")
-
-
 def test_the_file_of_a_profile_may_have_any_name(read, tiny):
     (tiny / "a=b.toml").write_text("solver = 'greedy'\n")
-    text = HEAD + "policy = 'window'\nsolver = 'a=b.toml'\n"
-    [run] = read(text).runs
-    [named] = read(text.replace("a=b.toml", "window-mkp=greedy")).runs
+    [run] = read(WINDOW + 'solver = "a=b.toml"').runs
+    [named] = read(WINDOW + 'solver = "window-mkp=greedy"').runs
     assert run.arguments["solver"].name == "greedy"
     assert named.arguments["solver"] == "window-mkp=greedy"
 

@@ -41,7 +41,8 @@ KEPT = {
 KEPT["all"] = KEPT["jobs"] | {"jobs.csv"}
 
 SLURM_CONF = "NodeName=n[1-5] CPUs=2\nPartitionName=all Nodes=ALL Default=YES\n"
-"""A cluster as large as the machine of ``tiny.swf``."""
+SITE = 'kind = "site"\n[[nodes]]\nnames = "n[1-5]"\ncores = 2\nmemory = 1\n'
+"""A cluster as large as the machine of ``tiny.swf``, in both forms."""
 
 
 class InThisProcess:
@@ -150,14 +151,9 @@ def test_a_site_lies_beside_the_sweep_file(machine, tiny, contents, monkeypatch)
         (place / "tiny.swf").write_bytes((tiny / "tiny.swf").read_bytes())
         (place / "sweep.toml").write_text(text)
         (place / "small" / "slurm.conf").write_text(SLURM_CONF)
-        (place / "small" / "site.toml").write_text(
-            'kind = "site"\n[[nodes]]\nnames = "n[1-5]"\ncores = 2\nmemory = 1\n'
-        )
-        if place == places[0]:
-            optsched.sweep(place / "sweep.toml", place / "results", workers=1)
-        else:
-            work(place / "sweep.toml", place / "results")
-        monkeypatch.chdir(place)
+        (place / "small" / "site.toml").write_text(SITE)
+    optsched.sweep(places[0] / "sweep.toml", places[0] / "results", workers=1)
+    work(places[1] / "sweep.toml", places[1] / "results")
     assert contents(places[0] / "results") == contents(places[1] / "results")
     configs = [json.loads(f.read_text()) for f in (places[0] / "results").glob("runs/*/run.json")]
     assert {config["machine"] for config in configs} == {f"site:{machine.removeprefix('site:')}"}
@@ -170,17 +166,13 @@ def test_a_site_lies_beside_the_sweep_file(machine, tiny, contents, monkeypatch)
 
 
 def test_a_run_on_a_site_is_named_by_what_the_site_is(tiny):
-    def names():
-        runs = read_sweep({"trace": "tiny.swf", "machine": f"site:{folder}"}, tiny).runs
-        return [run.name for run in runs]
-
-    found = []
-    for name, added in (("one", ""), ("two", ""), ("three", "PriorityWeightAge=9\n")):
-        folder = tiny / name
-        folder.mkdir()
-        (folder / "slurm.conf").write_text(SLURM_CONF + added)
-        found += names()
-    assert found[0] == found[1] != found[2]
+    names = []
+    for folder, added in (("one", ""), ("two", ""), ("three", "PriorityWeightAge=9\n")):
+        (tiny / folder).mkdir()
+        (tiny / folder / "slurm.conf").write_text(SLURM_CONF + added)
+        [run] = read_sweep({"trace": "tiny.swf", "machine": f"site:{folder}"}).runs
+        names.append(run.name)
+    assert names[0] == names[1] != names[2]
 
 
 def test_a_worker_sets_its_number_of_threads_before_libraries_ask_for_it():
@@ -291,18 +283,6 @@ def test_a_worker_process_that_dies_loses_no_run(tiny, contents):
     assert sweep.finish()
     work(sweep_file, tiny / "undisturbed")
     assert contents(tiny / "out") == contents(tiny / "undisturbed")
-
-
-def test_a_sweep_that_is_given_up_leaves_finished_folders_alone(tiny):
-    sweep = Sweep(read_sweep(EIGHT_RUNS), tiny / "out")
-    before = set(multiprocessing.active_children())
-    with closing(sweep.work(LocalProcesses(2))) as outcomes:
-        done = next(outcomes)
-    assert set(multiprocessing.active_children()) == before
-    names = names_in(tiny / "out" / "runs")
-    assert done.name in names
-    assert names <= {run.name for run in sweep.plan.runs}
-    assert not sweep.finish()
 
 
 def test_what_dead_processes_have_left_is_removed(out, finished, contents):
@@ -526,12 +506,9 @@ def test_an_interrupt_is_put_off_while_the_pool_is_locked(number, interruptible)
 def test_a_script_without_a_guard_gets_advice_and_no_traceback_of_a_worker(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "import optsched\n"
-        "plan = {'trace': 'sample-256', 'jobs': '1:5', 'policy': 'fcfs'}\n"
-        "try:\n"
-        "    optsched.sweep(plan, 'out', workers=1)\n"
-        "except optsched.InputError as error:\n"
-        "    print(error)\n"
+        "import optsched\nplan = {'trace': 'sample-256', 'jobs': '1:5', 'policy': 'fcfs'}\n"
+        "try:\n    optsched.sweep(plan, 'out', workers=1)\n"
+        "except optsched.InputError as error:\n    print(error)\n"
     )
     command = [sys.executable, str(script)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
