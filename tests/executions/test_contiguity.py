@@ -30,15 +30,6 @@ def test_a_contiguous_allocation_saves_alpha_of_the_run_time(make_trace):
     assert run.summary["lost_processor_hours"] == pytest.approx(25 * 4 / 3600)
 
 
-def test_a_scattered_allocation_costs_time_if_the_trace_states_contiguous_ones(make_trace):
-    run = run_of(scattered_third(make_trace), stated="contiguous")
-    assert run.resources[3] == "0-1 4-5"
-    assert (run.end - run.start).tolist() == pytest.approx([50, 200, 50, 100 / 0.75, 100])
-    assert run.summary["killed"] == 0
-    assert run.jobs["lost_time"].tolist() == pytest.approx([0, 0, 0, 100 / 0.75 - 100, 0])
-    assert run.summary["sensitive_scattered"] == 1
-
-
 @pytest.mark.parametrize("stated", ["scattered", "contiguous"])
 def test_nodes_that_links_of_the_torus_connect_are_contiguous_on_request(stated, make_trace):
     trace = scattered_third(make_trace)

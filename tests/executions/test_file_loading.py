@@ -38,22 +38,6 @@ def test_a_job_loads_or_waits_or_finds_its_file(jobs_with_files):
     assert summary["mean_bounded_stretch"] == pytest.approx((164 + 154 + 178 + 10) / 300 / 4)
 
 
-def test_a_file_may_stay_until_the_next_start(jobs_with_files):
-    trace = jobs_with_files(
-        (0, 36, 500, 1, 7),  # until 100
-        (300, 100, 500, 1, 7),
-        (350, 10, 500, 1, -1),  # while file 7 is used
-        (500, 10, 500, 1, -1),
-        (600, 10, 500, 1, 7),
-    )
-    loading = {}
-    for kept in ("users", "next"):
-        found = run(trace, machine=f"cluster:1x2:kept={kept}")
-        loading[kept] = found.jobs["transfer_time"].tolist()
-        assert found.summary["data_reuse"] == (kept == "next")
-    assert loading == {"users": [64, 64, 0, 0, 64], "next": [64, 0, 0, 0, 64]}
-
-
 JOB = st.tuples(
     st.integers(0, 60), st.integers(1, 30), st.integers(1, 2), st.sampled_from([-1, 1, 2])
 )

@@ -54,14 +54,6 @@ def test_penalties_of_several_resources_add_up():
     assert run(trace, machine).end.tolist() == pytest.approx([100 * (1 + penalty)])
 
 
-def test_a_job_that_is_slowed_beyond_its_limit_is_killed():
-    found = run(jobs_with((0, 100, 110, 2, 2000), (0, 100, 200, 2, 2000)))
-    assert found.state.tolist() == ["COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"]
-    # 110 s at 3/4 of the speed, then alone
-    assert found.end.tolist() == pytest.approx([110, 110 + 100 - 110 * 0.75])
-    assert np.isnan(found.jobs["penalised_time"][0])
-
-
 def test_within_the_capacity_nothing_changes():
     jobs = [(0, 100, 100, 3, 2000), (10, 50, 50, 1, 0), (20, 30, 30, 4, 1000)]
     plain = simulate(jobs_with(*jobs), "nodes:4", "easy")

@@ -11,7 +11,7 @@ import pytest
 from optsched import load_snapshot
 from optsched.errors import InputError
 from optsched.models import IntegerProgram, WindowMKP
-from optsched.models.export import cp_sat_model, export, minizinc_model
+from optsched.models.export import export, minizinc_model
 from optsched.models.program import ProgramBuilder
 from optsched.models.snapshot_file import read_snapshot
 
@@ -82,12 +82,6 @@ def test_a_knapsack_is_written_in_the_text_format_and_others_are_refused(tmp_pat
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"none.*cannot be written"):
         export(PROBLEM, tmp_path / "none" / "a.lp")
-
-
-def test_the_model_for_cp_sat_is_valid_and_without_names_unless_asked():
-    model = cp_sat_model(PROBLEM.formulate().program)
-    assert model.validate() == ""
-    assert not model.proto.variables[0].name
 
 
 ODD = IntegerProgram(

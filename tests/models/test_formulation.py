@@ -24,7 +24,6 @@ from optsched.models import (
 )
 from optsched.models.export import lp_text
 from optsched.models.program import Formulation, Formulations, formulations
-from optsched.models.window_mkp import WindowFormulation
 
 OUTSIDE = """
 from functools import cached_property
@@ -82,14 +81,6 @@ def printed(folder, code):
     return done.stdout.split()
 
 
-def test_a_formulation_is_found_by_the_name_of_the_model():
-    problem = WindowMKP([2, 1], [2])
-    formulation = problem.formulate()
-    assert type(formulation) is WindowFormulation is formulations["window-mkp"]
-    assert formulation.problem is problem
-    assert formulation.program is formulation.program
-
-
 def test_only_the_formulation_that_is_asked_for_is_imported(tmp_path):
     code = """
         import sys
@@ -135,13 +126,7 @@ def test_a_model_without_a_formulation_is_not_for_generic_solvers(tmp_path):
 
 def test_a_model_has_one_formulation():
     registry = Formulations()
-
-    class One(Formulation):
-        pass
-
-    class Other(Formulation):
-        pass
-
+    One, Other = type("One", (Formulation,), {}), type("Other", (Formulation,), {})  # noqa: N806
     registry.register("x")(One)
     registry.register("x")(One)  # a module that is imported again
     with pytest.raises(ValueError, match="the formulation of 'x' is already"):

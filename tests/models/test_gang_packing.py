@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -35,30 +35,22 @@ def test_the_worked_example_of_the_page():
 @given(gang_packings(max_running=2, max_waiting=2, max_rows=2))
 def test_the_optimum_by_the_equations_of_the_page(problem):
     """Sets of rows, job by job; columns chosen last, where any free ones will do."""
-    n, rows = len(problem.running), range(problem.rows)
+    n, rows, values = len(problem.running), range(problem.rows), []
     sizes = [mask.bit_count() for mask in problem.running] + list(problem.waiting)
-    best = None
     for choice in product((None, *rows), repeat=len(sizes)):
-        if None in choice[:n] or (not problem.rerow and choice[:n] != problem.rows_of_running):
-            continue
         placed = [row is not None for row in choice[n:]]
-        if problem.admission == "fcfs" and placed != sorted(placed, reverse=True):
-            continue
         inside = [[job for job, at in enumerate(choice) if at == row] for row in rows]
-        if any(sum(sizes[job] for job in jobs) > problem.columns for jobs in inside):
-            continue
-        shared = any(
-            problem.running[one] & problem.running[other]
-            for jobs in inside
-            for one in jobs
-            for other in jobs
-            if one < other < n
-        )
-        if not shared:
+        running = [[problem.running[job] for job in jobs if job < n] for jobs in inside]
+        if (
+            None not in choice[:n]
+            and (problem.rerow or choice[:n] == problem.rows_of_running)
+            and (problem.admission == "skip" or placed == sorted(placed, reverse=True))
+            and all(sum(sizes[job] for job in jobs) <= problem.columns for jobs in inside)
+            and not any(one & other for masks in running for one, other in combinations(masks, 2))
+        ):
             served = sum(size for size, row in zip(sizes, choice) if row is not None)
-            value = (problem.rows + 1) * served - sum(map(bool, inside))
-            best = value if best is None else max(best, value)
-    assert brute_force(problem) == best
+            values.append((problem.rows + 1) * served - sum(map(bool, inside)))
+    assert brute_force(problem) == max(values, default=None)
 
 
 @pytest.mark.parametrize(

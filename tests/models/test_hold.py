@@ -107,16 +107,14 @@ def test_a_release_is_feasible_if_what_is_used_is_there(problem):
             now.append(problem.free_before[node, 0] + freed)
             then.append((left, bool(kept)))
         for new in product(*(new_nodes(problem, claim) for claim in moved)):
-            used = [0, 0, 0]
             if any(len({*at}) < len(at) for at in new):
                 continue
+            used = [0, 0, 0]
             for claim, at in zip(moved, new):
                 needs = [need for count, need in problem.moved[claim] for _ in range(count)]
                 for node, amount in zip(at, needs):
                     used[node] += 100 if problem.moved_to[claim] and not node else amount
-            if any(taken > one for taken, one in zip(used, now)):
-                continue
-            if any(taken > left for taken, (left, _) in zip(used, then)):
+            if any(taken > min(one, left) for taken, one, (left, _) in zip(used, now, then)):
                 continue
             room = [
                 0 if problem.exclusive and (kept or taken) else (left - taken) // 3

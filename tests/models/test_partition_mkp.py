@@ -141,20 +141,17 @@ def test_violations_are_named(solution, expected):
 
 def test_boxes_are_verified_cell_by_cell(monkeypatch):
     """Whatever `boxes` gives, overlaps and the like are found."""
-
-    def given_boxes(*texts):
-        boxes = FIGURE_2_TWICE.solution_to_json(places)["box_of_job"]
-        assert boxes == ["4x2x1@0,0,0", "3x2x1@4,0,0"]
-        wrong = tuple(Box(*numbers) for numbers in texts)
-        monkeypatch.setattr(PartitionMKP, "boxes", lambda self, solution: wrong)
-        found = [violation.constraint for violation in FIGURE_2_TWICE.violations(places)]
-        monkeypatch.undo()
-        return found
-
     places = (Place(0, 0, 0), Place(1, 1, 1))
-    assert given_boxes((0, 0, 0, 4, 2, 1), (3, 0, 0, 3, 2, 1)) == ["inside", "overlap"]
-    assert given_boxes((0, 0, 0, 4, 1, 1), (4, 0, 0, 3, 2, 1)) == ["size"]
-    assert given_boxes((0, 0, 0, 3, 2, 1), (4, 0, 0, 3, 2, 1)) == ["layers"]
+    first, second = FIGURE_2_TWICE.boxes(places)
+    assert (str(first), str(second)) == ("4x2x1@0,0,0", "3x2x1@4,0,0")
+    for boxes, expected in (
+        ((first, Box(3, 0, 0, 3, 2, 1)), ["inside", "overlap"]),
+        ((Box(0, 0, 0, 4, 1, 1), second), ["size"]),
+        ((Box(0, 0, 0, 3, 2, 1), second), ["layers"]),
+    ):
+        monkeypatch.setattr(PartitionMKP, "boxes", lambda self, solution, given=boxes: given)
+        found = [violation.constraint for violation in FIGURE_2_TWICE.violations(places)]
+        assert found == expected
 
 
 FIGURE_2_TWICE = PartitionMKP(FIGURE_2.torus, FIGURE_2.bins, waiting=[6, 6])

@@ -1,4 +1,4 @@
-"""MPS and LP files: what is written can be read, and what readers take differently is refused."""
+"""Integer programs, and MPS and LP files of them: what readers take differently is refused."""
 
 from __future__ import annotations
 
@@ -87,26 +87,6 @@ def test_a_maximization_in_a_comment_alone_is_refused(file_of):
     assert solve(read_snapshot(file_of(stated, "a.mps"))).objective == 12
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (LP.replace("gen\n z\n", ""), "variable z is continuous; expected integer variables only"),
-        (LP.replace("-1 <= z <= 5", "z >= 0"), "variable z has no upper bound; expected both"),
-        (LP.replace("-1 <= z", "-inf <= z"), "variable z has no lower bound; expected both"),
-        (LP.replace("1.25", "1.12345678"), "row c1: 1.12345678; expected at most 6 decimals"),
-        (LP.replace("<= 2.5", "<= two"), "line 4: 'two'; expected a number on the right"),
-        (b"\xff\xfe", "not text; expected LP"),
-        ("", "has no line 'end', with which LP ends"),
-    ],
-)
-def test_what_cannot_be_stated_is_refused(file_of, refused, text, told):
-    path = file_of(text, "a.lp")
-    said = refused(path)
-    assert said.startswith(str(path))
-    assert told in said
-    assert "optsched-" not in said  # the temporary file
-
-
 def lp(objective="x", rows="c: x <= 5", bounds="x <= 9", types="gen\n x"):
     return f"max\n obj: {objective}\nst\n {rows}\nbounds\n {bounds}\n{types}\nend\n"
 
@@ -167,11 +147,22 @@ def test_lp_is_read_as_cplex_describes_it(file_of, text, optimum):
         (lp(types="gen\n x\nbin\n x"), "x is both general and binary"),
         (lp(types="gen\n x\nsemi\n x"), "has a section 'semi-continuous'"),
         (lp() + "c: x <= 1\n", "line 10: 'c' after 'end'"),
+        (LP.replace("gen\n z\n", ""), "variable z is continuous; expected integer variables only"),
+        (LP.replace("-1 <= z <= 5", "z >= 0"), "variable z has no upper bound; expected both"),
+        (LP.replace("-1 <= z", "-inf <= z"), "variable z has no lower bound; expected both"),
+        (LP.replace("1.25", "1.12345678"), "row c1: 1.12345678; expected at most 6 decimals"),
+        (LP.replace("<= 2.5", "<= two"), "line 4: 'two'; expected a number on the right"),
+        (b"\xff\xfe", "not text; expected LP"),
+        ("", "has no line 'end', with which LP ends"),
         (lp().replace("max\n", ""), "line 1: 'obj'; expected 'maximize' or 'minimize'"),
     ],
 )
 def test_lp_that_readers_take_differently_is_refused(file_of, refused, text, told):
-    assert told in refused(file_of(text, "a.lp"))
+    path = file_of(text, "a.lp")
+    said = refused(path)
+    assert said.startswith(str(path))
+    assert told in said
+    assert "optsched-" not in said  # the temporary file
 
 
 def mps(
@@ -273,13 +264,9 @@ def programs(draw):
     lower = draw(st.lists(st.integers(-3, 3), min_size=count, max_size=count))
     width = draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
     entries = st.dictionaries(st.integers(0, count - 1), small.filter(bool))
-    rows, least, most = [], [], []
-    for _ in range(draw(st.integers(0, 4))):
-        rows.append(draw(entries))
-        ends = sorted((draw(st.integers(-20, 5)), draw(st.integers(-5, 20))))
-        kept = draw(st.sampled_from(((1, 0), (0, 1), (1, 1), (0, 0))))
-        least.append(ends[0] if kept[0] else None)
-        most.append(ends[1] if kept[1] else None)
+    rows = draw(st.lists(entries, max_size=4))
+    least = [draw(st.none() | st.integers(-20, 5)) for _ in rows]
+    most = [draw(st.none() | st.integers(-5 if a is None else a, 20)) for a in least]
     costs = draw(st.lists(small, min_size=count, max_size=count))
     upper = [a + b for a, b in zip(lower, width)]
     sense = draw(st.sampled_from(("max", "min")))
@@ -358,3 +345,33 @@ def test_long_numbers_are_written_to_the_last_digit(tmp_path, name):
     export(WindowMKP([5, 5, 5], [10], profits), tmp_path / name)
     by_reader = by_cp_sat if name.endswith("txt") else by_highs
     assert by_reader(tmp_path / name) == profits[1] + profits[2]
+
+
+EXAMPLE = IntegerProgram(
+    "min", [3, -4, 6], [0, -1, 0], [1, 2, 1], 7, ["a", "b", "c"],
+    rows=[{0: 2, 1: 3, 2: 4}, {0: 1, 2: -1}, {}], at_least=[0, 0, None], at_most=[6, None, 0],
+    row_names=["sum", "order", "empty"],
+)  # fmt: skip
+
+
+def test_every_broken_constraint_is_named():
+    assert EXAMPLE.violations((1, 0, 1)) == []
+    assert [str(v) for v in EXAMPLE.violations((0, 3, 1))] == [
+        "bounds: b is 3; expected -1 to 2",
+        "row: sum is 13; expected at most 6",
+        "row: order is -1; expected at least 0",
+    ]
+    for wrong in ((1, 0), (1, 0, 0.5), (1, 0, True), None, "101", {"a": 1}):
+        [violation] = EXAMPLE.violations(wrong)
+        assert violation.constraint == "form"
+    assert EXAMPLE.violations(np.array([1, 0, 1])) == []
+
+
+def test_the_objective_has_its_constant():
+    assert EXAMPLE.objective((1, 2, 1)) == 3 - 8 + 6 + 7
+
+
+def test_a_solution_shows_what_is_not_0():
+    assert EXAMPLE.describe((1, -1, 0)) == [("not 0", "a b=-1")]
+    assert EXAMPLE.describe((0, 0, 0)) == [("not 0", "-")]
+    assert EXAMPLE.describe()[1] == ("variables", "3, 2 of them binary")

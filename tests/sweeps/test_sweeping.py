@@ -21,6 +21,7 @@ import pytest
 import optsched
 from optsched.cli import run as optsched_command
 from optsched.errors import InputError
+from optsched.folders import finished_runs
 from optsched.sweeps import engines
 from optsched.sweeps.engines import (
     LocalProcesses,
@@ -515,3 +516,37 @@ def test_a_script_without_a_guard_gets_advice_and_no_traceback_of_a_worker(tmp_p
     advice = 'in a script, call optsched.sweep below if __name__ == "__main__":'
     assert done.stdout == f"the worker processes cannot start; {advice}\n"
     assert done.stderr == ""
+
+
+def test_runs_are_named_by_the_values_that_vary(tiny):
+    greedy = {"policy": "window", "solver": "greedy", "settings": {"window": [3, 5]}}
+    table = {"trace": "tiny.swf", "machine": "nodes:16", "runs": [{"policy": "fcfs"}, greedy]}
+    results = optsched.sweep(table, tiny / "out", workers=1)
+    found, missing = finished_runs(tiny / "out")
+    names = ["fcfs", "window, solver=greedy, window=3", "window, solver=greedy, window=5"]
+    assert (list(found), missing) == (names, 0)
+    assert [folder.name for folder in found.values()] == results["run"].tolist()
+    shutil.rmtree(found["fcfs"])
+    found, missing = finished_runs(tiny / "out")
+    assert (list(found), missing) == (names[1:], 1)  # those that are finished
+
+
+def test_runs_that_no_value_tells_apart_have_the_names_of_their_folders(tmp_path):
+    (tmp_path / "sweep.json").write_text(
+        '{"runs": [{"run": "a1", "config": {"seed": 1}}, {"run": "b2", "config": {"seed": "1"}},'
+        ' {"run": "c3", "config": {}}]}'
+    )
+    for name in ("a1", "b2", "c3"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").touch()
+    assert list(finished_runs(tmp_path)[0]) == ["a1", "b2", "c3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("[]", "not an object"), ('{"runs": [{}]}', "runs run: missing"), ("{", "not JSON")],
+)
+def test_a_damaged_record_is_told(tmp_path, text, told):
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(InputError, match=told):
+        finished_runs(tmp_path)
