@@ -15,8 +15,7 @@ from optsched.errors import InputError
 from optsched.models import DataPlacement
 from optsched.models.data_placement.fields import Plan
 from optsched.models.data_placement.problem import _load_times
-from optsched.models.data_placement.program import latest_start
-from optsched.testing import check_problem, data_placements
+from optsched.testing import data_placements
 
 
 def loads_second_by_second(problem: DataPlacement, plan: Plan) -> list[int]:
@@ -87,30 +86,6 @@ def test_verification_follows_the_maths(drawn):
     assert problem.objective(plan) == sum(
         p * (s + problem.load_weight * t) for p, s, t in zip(problem.priorities, start, times)
     )
-
-
-def some_plans(problem: DataPlacement, count: int, seed: int) -> list[Plan]:
-    """Return random plans of the right sizes, most of them crowded."""
-    rng = np.random.default_rng(seed)
-    nodes, cores = problem.available.shape
-    latest = min(latest_start(problem), 8)
-    found = []
-    for _ in range(count):
-        rows = []
-        for size in problem.processors.tolist():
-            mask = sum(1 << int(core) for core in rng.permutation(cores)[:size])
-            row = (rng.integers(nodes), rng.integers(latest, endpoint=True), mask)
-            rows.append((-1, 0, 0) if problem.partial and rng.random() < 0.2 else row)
-        found.append(Plan(*np.array(rows, dtype=np.int64).reshape(-1, 3).T))
-    return found
-
-
-@settings(max_examples=12, deadline=None)
-@given(data_placements(max_jobs=3, max_nodes=2, max_cores=2, longest=3), st.integers(0, 99))
-def test_it_keeps_the_contract_of_a_problem(problem, seed):
-    drawn = some_plans(problem, 150, seed)
-    feasible = [plan for plan in drawn if is_feasible(problem, plan)]
-    check_problem(problem, solutions=[*feasible[:25], *drawn[:3]])
 
 
 EXAMPLE = DataPlacement(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optsched
-from optsched import testing
+from optsched import registry, testing
 from optsched.errors import InputError
 from optsched.models import (
     BoxPlacement,
@@ -176,7 +176,9 @@ def test_a_program_that_is_too_large_is_refused(advice):
 
 DRAWN = {
     "box-placement": testing.box_placements(max_waiting=2, max_side=3),
+    "data-placement": testing.data_placements(max_jobs=3, max_nodes=2, max_cores=2, longest=3),
     "gang-packing": testing.gang_packings(max_running=3, max_waiting=2, max_rows=2),
+    "hold": testing.holds(),
     "migration": testing.migrations(max_running=3, max_side=3),
     "node-placement": testing.node_placements(),
     "partition-mkp": testing.partition_mkps(),
@@ -186,10 +188,16 @@ DRAWN = {
 }
 
 
+def answers(problem):
+    """Return the solutions of all solvers that are for this model alone."""
+    names = [n for n in registry.solvers if problem.name in (registry.solvers[n].models or ())]
+    found = (optsched.solve(problem, name).solution for name in names)
+    return [solution for solution in found if solution is not None]
+
+
 @pytest.mark.parametrize("model", DRAWN)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_problems_keep_the_contract_of_a_problem(model, data):
     problem = data.draw(DRAWN[model])
-    solution = optsched.solve(problem).solution
-    testing.check_problem(problem, solutions=[] if solution is None else [solution])
+    testing.check_problem(problem, solutions=answers(problem))

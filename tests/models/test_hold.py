@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, combinations, combinations_with_replacement, islice, product
+from itertools import chain, combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -13,23 +13,6 @@ from optsched.models.hold import Hold, Release
 from optsched.models.hold.program import shortage
 from optsched.solvers.solving import solve
 from optsched.testing import check_problem, holds
-
-
-def feasible(problem):
-    """Every feasible release: all that may be lifted, drained and moved, and all nodes."""
-    claims, nodes = range(len(problem.costs)), range(len(problem.free))
-    movable = [claim for claim in claims if problem.moved[claim]]
-    for lifted, drained, moved in product(
-        subsets(claims), subsets([] if problem.drain_costs is None else nodes), subsets(movable)
-    ):
-        if {*lifted} & {*moved}:
-            continue
-        moves = [[(claim, at) for at in new_nodes(problem, claim)] for claim in moved]
-        for new in product(*moves):
-            for at in combinations_with_replacement(nodes, problem.chunks):
-                release = Release(lifted, at, drained, new)
-                if not problem.violations(release):
-                    yield release
 
 
 def new_nodes(problem, claim):
@@ -76,10 +59,11 @@ def contested(draw):
     )
 
 
-@settings(max_examples=90, deadline=None)
-@given(st.integers(0, 9).flatmap(lambda number: holds() if number else contested()))
-def test_it_keeps_the_contract_of_a_problem(problem):
-    check_problem(problem, solutions=list(islice(feasible(problem), 50)))
+@settings(max_examples=8, deadline=None)
+@given(contested())
+def test_drains_and_moves_keep_the_contract_of_a_problem(problem):
+    solution = solve(problem, "highs").solution
+    check_problem(problem, solutions=[] if solution is None else [solution])
 
 
 @settings(max_examples=100, deadline=None)

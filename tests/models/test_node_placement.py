@@ -12,7 +12,7 @@ from optsched import InputError, solve
 from optsched.models import NodePlacement, Placements
 from optsched.models.node_placement import fragmentation
 from optsched.solvers.result import Status
-from optsched.testing import check_problem, node_placements
+from optsched.testing import node_placements
 
 MOST = 300
 """Most placements that are tried."""

@@ -16,14 +16,9 @@ from optsched.testing import check_problem, partition_mkps
 FIGURE_2 = load_snapshot("partition-mkp/figure-2")
 
 EXAMPLE = PartitionMKP(
-    (6, 4, 6),
-    ["4x3x4@4,3,5", "2x1x2@2,2,3"],
-    waiting=[33, 12, 5, 8, 3, 7, 100],
-    nodes_per_router=2,
-    profits=[40, 12, 5, 8, 3, 7, 100],
-    waiting_jobs=list("ABCDEFG"),
-    holes=["1x1x1@3,0,3"],
-)
+    (6, 4, 6), ["4x3x4@4,3,5", "2x1x2@2,2,3"], [33, 12, 5, 8, 3, 7, 100], nodes_per_router=2,
+    profits=[40, 12, 5, 8, 3, 7, 100], waiting_jobs=list("ABCDEFG"), holes=["1x1x1@3,0,3"],
+)  # fmt: skip
 """Its first bin goes on across the end of each ring."""
 
 GOOD = (Place(0, 0, 0), Place(0, 1, 1), Place(1, 2, 2), None, Place(0, 1, 5), Place(0, 1, 5), None)

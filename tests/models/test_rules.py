@@ -255,21 +255,17 @@ def test_rules_of_one_name_are_refused():
         with_rules(SITE, two)
 
 
-COLUMNS = {
-    "columns.jobs.user: expected a list of 4 values": {"jobs": {"user": ["ada"]}},
-    "expected texts or integers": {"nodes": {"watts": [1.5] * 4}},
-    "unknown part 'job'; did you mean jobs": {"job": {}},
-    "expected nodes from 0 to 3": {"running": {"nodes": [[4]]}},
-    "running: expected nodes": {"running": {"user": []}},
-    "expected objects of lists": {"jobs": [1]},
-}
-
-
-@pytest.mark.parametrize("words", COLUMNS)
-def test_mistakes_in_columns_are_named(words):
-    fields = SITE.to_json() | {"columns": COLUMNS[words]}
-    with pytest.raises(InputError, match=words):
-        NodePlacement.from_json(fields)
+def test_mistakes_in_columns_are_named(mistakes_of):
+    for columns, words in (
+        ({"jobs": {"user": ["ada"]}}, "columns.jobs.user: expected a list of 4 values"),
+        ({"nodes": {"watts": [1.5] * 4}}, "expected texts or integers"),
+        ({"job": {}}, "unknown part 'job'; did you mean jobs"),
+        ({"running": {"nodes": [[4]]}}, "expected nodes from 0 to 3"),
+        ({"running": {"user": []}}, "running: expected nodes"),
+        ({"jobs": [1]}, "expected objects of lists"),
+    ):
+        [mistake] = mistakes_of(NodePlacement.from_json, SITE.to_json() | {"columns": columns})
+        assert words in mistake
 
 
 def test_columns_are_kept_on_file():

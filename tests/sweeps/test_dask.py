@@ -69,18 +69,20 @@ def start_worker(start, scheduler, tmp_path):
 
 @pytest.fixture
 def sweep(tmp_path):
-    """Return the function that starts a sweep of 24 runs.
+    """Return the function that starts a sweep of 24 runs, of a policy in a file.
 
     A run takes a fraction of a second with the policy's own solver, a few seconds with ``cp-sat``.
     """
     sweep_file = tmp_path / "sweep.toml"
     sample = bundled("traces") / "samples" / "sample-256.swf"
+    policy = "from optsched.policies.window import Window\nclass Mine(Window):\n    pass\n"
+    (tmp_path / "mine.py").write_text(policy)
 
     def run(output, *options, solver="branch-and-bound"):
         sweep_file.write_text(
             f"""
             trace = {json.dumps(str(sample))}
-            policy = "window"
+            policy = "mine.py:Mine"
             solver = "{solver}"
             jobs = ["1:600", "601:1200"]
             settings.window = {list(range(1, 13))}
@@ -193,18 +195,3 @@ def test_ctrl_c_gives_back_what_dask_has_not_begun(start_worker, scheduler, swee
     done = len(list(runs.glob("*/run.json")))
     await_idle(address)
     assert len(list(runs.glob("*/run.json"))) <= done + 1 < 24  # one had begun
-
-
-@pytest.mark.long
-def test_a_dask_worker_is_given_a_class_in_a_file(start_worker, scheduler, tiny, contents):
-    _, address = scheduler
-    start_worker()
-    mine = "from optsched.policies.fcfs import FCFS\nclass Mine(FCFS):\n    pass\n"
-    (tiny / "mine.py").write_text(mine)
-    text = 'trace = "tiny.swf"\nmachine = "nodes:10"\npolicy = "mine.py:Mine"'
-    (tiny / "sweep.toml").write_text(text)
-    for output, *options in (("one", "--engine", "dask", "--address", address), ("two",)):
-        command = [sys.executable, "-m", "optsched", "sweep", "sweep.toml", "-o", output, *options]
-        done = subprocess.run(command, cwd=tiny, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    assert contents(tiny / "one") == contents(tiny / "two")

@@ -291,19 +291,14 @@ def test_what_dead_processes_have_left_is_removed(out, finished, contents):
     host = os.uname().nodename.partition(".")[0]
     child = subprocess.Popen(["true"])
     child.wait()
-    dead, living, elsewhere = (
-        out / "runs" / f".{name}.{process}.partial"
-        for name, process in zip(
-            names, (f"{host}-{child.pid}", f"{host}-{os.getppid()}", f"elsewhere-{child.pid}")
-        )
-    )
-    (out / f".results.csv.{host}-{child.pid}.partial").write_text("run,tra")
-    for name, folder in zip(names, (dead, living, elsewhere)):
-        shutil.rmtree(out / "runs" / name)
-        folder.mkdir()
+    processes = (f"{host}-{child.pid}", f"{host}-{os.getppid()}", f"elsewhere-{child.pid}")
+    (out / f".results.csv.{processes[0]}.partial").write_text("run,tra")
+    partial = [out / "runs" / f".{name}.{one}.partial" for name, one in zip(names, processes)]
+    for name, folder in zip(names, partial):
+        (out / "runs" / name).rename(folder)
         (folder / "run.json").write_text("{")
     Sweep(read_sweep(EIGHT_RUNS), out)
-    assert set((out / "runs").glob(".*")) == {living, elsewhere}  # they may be at work
+    assert set((out / "runs").glob(".*")) == {*partial[1:]}  # they may be at work
     work(EIGHT_RUNS, out)
     assert contents(out) == contents(finished)  # all is finished: they are not
 
@@ -371,17 +366,14 @@ def test_solver_threads_and_workers_do_not_exceed_the_cores(tiny, monkeypatch, c
     assert "more threads than cores: 2 x 3 solver threads on 4" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_what_does_not_belong_to_an_engine_is_refused():
+    for options, words in (
         (("dask", 2, "tcp://127.0.0.1:1"), "workers: is of the engine local"),
         (("local", None, "tcp://127.0.0.1:1"), "address: is of the engine dask"),
         (("slurm", None, None), "engine: 'slurm'; expected local or dask"),
-    ],
-)
-def test_what_does_not_belong_to_an_engine_is_refused(options, words):
-    with pytest.raises(InputError, match=words):
-        check_engine(*options)
+    ):
+        with pytest.raises(InputError, match=words):
+            check_engine(*options)
 
 
 def test_values_of_several_types_make_a_column_of_text(tiny):
@@ -393,61 +385,53 @@ def test_values_of_several_types_make_a_column_of_text(tiny):
 
 
 def cut(size):
-    return lambda path: os.truncate(path, size)
-
-
-def cut_last_line(path):
-    path.write_text(path.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
+    return lambda data: data[:size]
 
 
 def say(**fields):
-    return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    return lambda data: json.dumps(json.loads(data) | fields).encode()
 
 
-def nest(path):
-    path.write_text("[" * 100_000)
+def put(data):
+    return lambda _: data
 
 
-def fill(data, *, from_start=True):
-    return lambda path: path.write_bytes(data if from_start else path.read_bytes() + data)
-
-
-def zeros(path):
-    path.write_bytes(bytes(path.stat().st_size))
-
-
+NESTED = put(b"[" * 100_000)
 DAMAGES = {
-    "run.json": (cut(0), fill(b"{}"), say(versions=None), say(jobs=[1]), nest),
+    "run.json": (cut(0), put(b"{}"), say(versions=None), say(jobs=[1]), NESTED),
     "summary.json": (
-        *(cut(0), cut(100), fill(b"{}"), fill(b"[]"), zeros, nest, say(jobs="x"), say(jobs=None)),
-        *(say(cleaning={}), say(makespan=10**30), say(**{'mean "wait"': 1}), say(mean_slots=[1])),
+        *(cut(0), cut(100), put(b"{}"), put(b"[]"), NESTED, lambda data: bytes(len(data))),
+        *(say(jobs="x"), say(jobs=None), say(cleaning={}), say(makespan=10**30)),
+        *(say(**{'mean "wait"': 1}), say(mean_slots=[1])),
     ),
-    "timing.json": (nest,),
-    "load.svg": (Path.touch,),
-    "report.html": (Path.touch,),
-    "jobs.parquet": (cut(100), cut(0), zeros, fill(b"more", from_start=False)),
+    "timing.json": (NESTED,),
+    "load.svg": (cut(0),),
+    "report.html": (cut(0),),
+    "jobs.parquet": (cut(100), cut(0), lambda data: bytes(len(data)), lambda data: data + b"more"),
     "decisions.parquet": (cut(3),),
-    "jobs.csv": (cut(500), cut_last_line),
+    "jobs.csv": (cut(500), lambda data: data[:-1].rpartition(b"\n")[0] + b"\n"),
 }
-NEEDED = ("run.json", "summary.json", "timing.json", "jobs.parquet", "decisions.parquet", "jobs.csv")
 
 
 def test_a_run_that_is_not_whole_is_noticed(tiny):
     work({"trace": "tiny.swf", "machine": "nodes:10", "keep": "all"}, tiny / "out")
     [run] = (tiny / "out" / "runs").iterdir()
     assert fault(run, "all") is None
-    damages = [(name, damage, "damaged") for name in DAMAGES for damage in DAMAGES[name]]
-    damages += [(name, os.remove, "missing") for name in NEEDED]
-    for number, (name, damage, told) in enumerate(damages):
-        copy = shutil.copytree(run, tiny / str(number))
-        damage(copy / name)
-        assert fault(copy, "all") == f"{copy / name} is {told}", number
+    for name, damages in DAMAGES.items():
+        whole = (run / name).read_bytes() if name in KEPT["all"] else None
+        for damage in damages:
+            (run / name).write_bytes(damage(whole or b""))
+            assert fault(run, "all") == f"{run / name} is damaged"
+        (run / name).unlink()
+        assert fault(run, "all") == (None if whole is None else f"{run / name} is missing")
+        if whole is not None:
+            (run / name).write_bytes(whole)
 
 
 def test_a_damaged_run_is_told_and_done_again(out, finished, contents, caplog):
     runs = [out / "runs" / run.name for run in read_sweep(EIGHT_RUNS).runs]
     whole = runs[0].stat().st_ino
-    cut(100)(runs[1] / "jobs.parquet")
+    os.truncate(runs[1] / "jobs.parquet", 100)
     _, outcomes, merged = work(EIGHT_RUNS, out)
     expected = f"1 run is damaged and is repeated: {runs[1] / 'jobs.parquet'} is damaged"
     assert [record.getMessage() for record in caplog.records] == [expected]
@@ -460,7 +444,7 @@ def test_a_damaged_run_is_told_and_done_again(out, finished, contents, caplog):
 def test_damaged_runs_are_told_in_one_line(out, caplog):
     plan = read_sweep(EIGHT_RUNS)
     for number in (0, 1, 2, 4):
-        cut(0)(out / "runs" / plan.runs[number].name / "run.json")
+        os.truncate(out / "runs" / plan.runs[number].name / "run.json", 0)
     Sweep(plan, out)
     file = out / "runs" / plan.runs[0].name / "run.json"
     assert [record.getMessage() for record in caplog.records] == [
@@ -521,11 +505,11 @@ def test_a_script_without_a_guard_gets_advice_and_no_traceback_of_a_worker(tmp_p
 def test_runs_are_named_by_the_values_that_vary(tiny):
     greedy = {"policy": "window", "solver": "greedy", "settings": {"window": [3, 5]}}
     table = {"trace": "tiny.swf", "machine": "nodes:16", "runs": [{"policy": "fcfs"}, greedy]}
-    results = optsched.sweep(table, tiny / "out", workers=1)
+    sweep, _, _ = work(table, tiny / "out")
     found, missing = finished_runs(tiny / "out")
     names = ["fcfs", "window, solver=greedy, window=3", "window, solver=greedy, window=5"]
     assert (list(found), missing) == (names, 0)
-    assert [folder.name for folder in found.values()] == results["run"].tolist()
+    assert [folder.name for folder in found.values()] == [run.name for run in sweep.plan.runs]
     shutil.rmtree(found["fcfs"])
     found, missing = finished_runs(tiny / "out")
     assert (list(found), missing) == (names[1:], 1)  # those that are finished
