@@ -89,18 +89,10 @@ def test_verification_follows_the_maths(drawn):
 
 
 EXAMPLE = DataPlacement(
-    available=[[0, 0], [50, 0]],
-    processors=[2, 1, 1],
-    walltimes=[100, 100, 40],
-    files=[1, 1, -1],
-    loads=[30, 30, 0],
-    resident=[[1, 1, 30, 10, 50]],
-    reserved=[[0, 0], [40, 0]],
-    priorities=[1, 2, 1],
-    load_weight=3,
-    partial=True,
-    jobs=["A", "B", "C"],
-)
+    available=[[0, 0], [50, 0]], processors=[2, 1, 1], walltimes=[100, 100, 40], files=[1, 1, -1],
+    loads=[30, 30, 0], resident=[[1, 1, 30, 10, 50]], reserved=[[0, 0], [40, 0]], load_weight=3,
+    priorities=[1, 2, 1], partial=True, jobs=["A", "B", "C"],
+)  # fmt: skip
 GOOD = Plan([0, 1, 1], [0, 0, 0], [0b11, 0b10, 0b01])
 
 

@@ -5,16 +5,11 @@ The instances of OR-Library are made by hand, with their optima in comments.
 
 from __future__ import annotations
 
-import tarfile
-from pathlib import Path
-
 import pytest
 
 from optsched import solve
 from optsched.cli import run as optsched
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
-
-INSTANCES = Path(__file__).parents[2] / "../shared/instances/mkp"
 
 TEXT = "2\n3\n10\n12\n4\t9\n5 8\n  6   7\n"
 TABLE = "kind,size,profit,name\nknapsack,10,,left\nitem,4,9,a\nitem,5,8,b\n"
@@ -96,18 +91,6 @@ def test_all_mistakes_are_told_at_once_but_not_hundreds(file_of, mistakes_of):
 def test_a_file_of_another_layout_is_said_to_be(file_of, mistakes_of):
     told = mistakes_of(read_snapshot, file_of("3 4 1 7\n2 3\n"))
     assert told[-1].startswith("begins like no text format that is read")
-
-
-@pytest.mark.skipif(not INSTANCES.is_dir(), reason="needs ../shared/instances/mkp")
-def test_the_instances_of_the_literature(tmp_path):
-    with tarfile.open(INSTANCES / "SMALL.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    paths = sorted((tmp_path / "SMALL").glob("*.txt"))
-    assert len(paths) == 180
-    for path in paths:
-        problem = read_snapshot(path).problem
-        knapsacks, items = (int(part[1:]) for part in path.stem.split("_")[4:6])
-        assert (len(problem.capacities), len(problem.weights)) == (knapsacks, items)
 
 
 # 1: of weights 4, 5, 6 within 10 and 2, 3, 4 within 6, worth 2, 3, 4: the first and the last, 6

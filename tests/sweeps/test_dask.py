@@ -94,20 +94,20 @@ def sweep(tmp_path):
     return run
 
 
-def await_text(process, file, text):
-    deadline = time.monotonic() + 60
-    while not (file.exists() and text in file.read_text()):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def await_runs(process, runs, number):
+def await_that(process, condition):
     deadline = time.monotonic() + 120
-    while not runs.exists() or len([p for p in runs.iterdir() if p.name[0] != "."]) < number:
+    while not condition():
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def await_text(process, file, text):
+    await_that(process, lambda: file.exists() and text in file.read_text())
+
+
+def await_runs(process, runs, number):
+    await_that(process, lambda: len([*runs.glob("[!.]*")]) >= number)
 
 
 AWAIT_IDLE = """
