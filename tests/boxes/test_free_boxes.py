@@ -18,6 +18,7 @@ from optsched.boxes.free_boxes import (
     largest_free_box,
     maximal_free_boxes,
 )
+from optsched.boxes.layer_shapes import layered_bins
 
 
 def free_boxes_of(free, grid):
@@ -101,8 +102,9 @@ def test_rows_of_64_routers_fill_a_word(wrap):
 
 def test_wrong_arrays_are_refused():
     grid = Grid((2, 2, 2), (True, True, True))
-    with pytest.raises(ValueError, match="expected \\(2, 2, 2\\)"):
-        holds(np.ones((2, 2, 3), dtype=bool), grid, 1)
+    for use in (lambda free: holds(free, grid, 1), lambda free: layered_bins(free, grid)):
+        with pytest.raises(ValueError, match="expected \\(2, 2, 2\\)"):
+            use(np.ones((2, 2, 3), dtype=bool))
     with pytest.raises(ValueError, match="65 routers along Z"):
         maximal_free_boxes(np.ones((1, 1, 65), dtype=bool), Grid((1, 1, 65), (True,) * 3))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import pytest
 from boxes.trying_boxes import occupied
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,15 +112,3 @@ def test_layers_without_a_node_of_their_own_are_missed():
     free = grid.free_of([Box(0, 0, 0, 2, 1, 4), Box(0, 3, 0, 2, 1, 4)])
     assert largest_free_box(free, grid) == Box(0, 1, 0, 2, 2, 4)
     assert layered_bins(free, grid) == (Box(0, 1, 0, 2, 1, 4), Box(0, 2, 0, 2, 1, 4))
-
-
-def test_what_wraps_around_is_missed():
-    grid = Grid((1, 1, 5), (True, True, True))
-    free = grid.free_of([Box(0, 0, 2, 1, 1, 1)])
-    assert largest_free_box(free, grid) == Box(0, 0, 3, 1, 1, 4)
-    assert largest_layered_box(free, grid) == Box(0, 0, 0, 1, 1, 2)
-
-
-def test_an_array_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match="expected \\(2, 2, 2\\)"):
-        layered_bins(np.ones((2, 2, 3), dtype=bool), Grid((2, 2, 2), (True, True, True)))

@@ -28,13 +28,9 @@ def fits(problem, size):
     """Return all free boxes that a job may have, box by box, from the words of the page."""
     grid = problem.grid
     routers = routers_for(size, problem.nodes_per_router)
-    ranked = shapes(routers, grid, problem.links)[: problem.shapes]
-    boxes = [
-        Box(*anchor, *shape)
-        for shape in ranked
-        for anchor in product(*map(range, grid.shape))
-        if not grid.mistake(Box(*anchor, *shape))
-    ]
+    ranked, anchors = shapes(routers, grid, problem.links), [*product(*map(range, grid.shape))]
+    boxes = (Box(*anchor, *shape) for shape in ranked[: problem.shapes] for anchor in anchors)
+    boxes = [box for box in boxes if not grid.mistake(box)]
     free = [box for box in boxes if problem.free[grid.routers_of(box)].all()]
     if problem.anchors == "corners":
         return [box for box in free if not slides(problem, box)] or free
@@ -69,11 +65,9 @@ def test_the_worked_example_of_the_page():
     assert EXAMPLE.objective(BEST) == 13
     assert EXAMPLE.objective(place_directly(EXAMPLE)) == 6
     assert EXAMPLE.describe()[0] == ("torus", "6x4x1, 15 of 24 routers free")
-    assert EXAMPLE.describe((BEST[0], None, BEST[2]))[1:] == [
-        ("job C (4)", "2x2x1@3,2,0"),
-        ("job E (7)", "4x2x1@5,2,0"),
-        ("not placed", "D (2)"),
-    ]
+    placed = [("job C (4)", "2x2x1@3,2,0"), ("job E (7)", "4x2x1@5,2,0")]
+    described = EXAMPLE.describe((BEST[0], None, BEST[2]))[1:]
+    assert described == [*placed, ("not placed", "D (2)")]
 
 
 @settings(max_examples=100, deadline=None)
@@ -82,12 +76,8 @@ def test_candidates_are_the_boxes_that_the_page_admits(problem):
     found = problem.candidates
     for number, jobs in enumerate(found.jobs):
         size = int(problem.waiting[jobs[0]])
-        boxes = [
-            found.box(candidate)
-            for candidate in range(len(found.at))
-            if found.class_of[found.piece(candidate)] == number
-        ]
-        assert boxes == fits(problem, size)
+        of_class = [c for c in range(len(found.at)) if found.class_of[found.piece(c)] == number]
+        assert [found.box(candidate) for candidate in of_class] == fits(problem, size)
     assert sorted(job for jobs in found.jobs for job in jobs) == [*range(len(problem.waiting))]
 
 

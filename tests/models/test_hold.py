@@ -161,10 +161,8 @@ def test_costs_that_cannot_be_counted_are_refused():
 def test_describe():
     problem = hold(claims=["requeue 7", "requeue 8", "resume n2"], nodes=["n0", "n1", "n2", "n3"])
     assert dict(problem.describe())["chunks"] == "2 of 4 cores, 8 memory"
-    assert problem.describe(Release((0,), (1, 3))) == [
-        ("lift requeue 7", "cost 5"),
-        ("start on", "n1 n3"),
-    ]
+    release = [("lift requeue 7", "cost 5"), ("start on", "n1 n3")]
+    assert problem.describe(Release((0,), (1, 3))) == release
 
 
 @settings(max_examples=200, deadline=None)

@@ -106,11 +106,7 @@ def test_a_value_better_than_a_proven_optimum_is_a_contradiction_of_the_table(fo
 
 
 def test_the_command_tells_wrong_names_and_wrong_values(folder, capsys, monkeypatch):
-    home = folder("a,15,14.5", "b,1,1")
-    monkeypatch.chdir(home)
-    assert optsched(["compare", ".", "--solvers", "greedy", "-o", "out"]) == 1
-    assert "line 2, lower_bound: 15; expected at most upper_bound" in capsys.readouterr().err
-    folder("a,14,14", "b,1,1")
+    monkeypatch.chdir(folder("a,14,14", "b,1,1"))
     assert optsched(["compare", ".", "--solvers", "greedy", "-o", "out"]) == 1
     told = capsys.readouterr().err
     assert f"a: {FILE}, line 2 states the bound 14; greedy has a verified solution of 15" in told

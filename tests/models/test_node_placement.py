@@ -33,11 +33,8 @@ def placements_of(problem):
     if prod(map(len, ways)) > MOST:
         return None
     return [
-        Placements(
-            tuple(tuple(node for node, _ in chunks) for chunks in chosen),
-            tuple(tuple(devices for _, devices in chunks) for chunks in chosen),
-        )
-        for chosen in product(*ways)
+        Placements(*(tuple(tuple(at[part] for at in chunks) for chunks in way) for part in (0, 1)))
+        for way in product(*ways)
     ]
 
 

@@ -315,8 +315,6 @@ def test_a_requirement_of_data_alone_and_rows_without_entries():
 
 
 def test_numbers_of_64_bits_and_of_python_give_the_same():
-    """Above the bound of 2^62, and below it, with the numbers of one problem."""
-
     @stated("stated-factor")
     def scaled_sums(m, a: Integers(0), factor: Integer(1)):
         """A product of a matrix, sums by group, and a difference."""
@@ -326,14 +324,11 @@ def test_numbers_of_64_bits_and_of_python_give_the_same():
         m.require("each", factor * ((x - 1) * a) <= 0)
         m.require("group", scaled.sum_by([0, 1, 0], 2) >= factor)
 
-    for factor in (1, 10**12):
-        problem = scaled_sums([3, 10**7, 2], factor)
-        answer = {"x": [2, 0, 1]}
+    for factor in (1, 10**12):  # within 2^62, and beyond it
+        problem, answer = scaled_sums([3, 10**7, 2], factor), {"x": [2, 0, 1]}
         assert problem.objective(answer) == 8 * factor
-        assert problem.violations(answer) == [
-            ("each[1]", f"{3 * factor}; at most 0"),
-            ("group[2]", f"0; at least {factor}"),
-        ]
+        wrong = [("each[1]", f"{3 * factor}; at most 0"), ("group[2]", f"0; at least {factor}")]
+        assert problem.violations(answer) == wrong
 
 
 def test_arithmetic_of_data_that_would_overflow_is_refused():
