@@ -132,8 +132,8 @@ def ends_of_processes(found, nodes, processors, capacity):
     demand = found.trace.annotations["bandwidth"].tolist()
     width = nodes * processors
     held = [columns_on_file(str(text), width) for text in jobs["allocated_resources"]]
-    of_node = (1 << processors) - 1
-    counts = [[(mask >> n * processors & of_node).bit_count() for n in range(nodes)] for mask in held]
+    node = (1 << processors) - 1
+    counts = [[(of >> n * processors & node).bit_count() for n in range(nodes)] for of in held]
     start = [Fraction(one) for one in found.start.tolist()]
     limit = [Fraction(int(one)) for one in found.trace.requested_time]
     left = {

@@ -185,7 +185,7 @@ def arrays_of_cases():
     for fields in re.findall(r"^data-placement\S* (.*)", text, re.MULTILINE):
         with contextlib.suppress(ValueError):  # rows of different lengths
             arrays = {name: np.array(value) for name, value in json.loads(fields).items()}
-            if all(array.size and array.ndim and array.dtype.kind in "bi" for array in arrays.values()):
+            if all(one.size and one.ndim and one.dtype.kind in "bi" for one in arrays.values()):
                 yield arrays
 
 

@@ -159,9 +159,10 @@ def test_the_program_is_the_page_of_the_model_in_numbers(name):
 
 
 CROWD = [f"1x1x1@{x},{y},0" for x in range(20) for y in range(20)], [1] * 400, [1] * 400
+JOBS = [[1] * 50, [60] * 50, [-1] * 50, [0] * 50]
 HELD = [[node, 1, 0, 100 + node, 500] for node in range(400)]
 TOO_LARGE = {
-    "interval-search needs none": DataPlacement([[0] * 20] * 50, *([n] * 50 for n in (1, 60, -1, 0))),
+    "interval-search needs none": DataPlacement([[0] * 20] * 50, *JOBS),
     "movable jobs or fewer shapes make it smaller": Migration((24, 24, 24), *CROWD, 8000),
     "jobs or fewer shapes make it smaller": Reconfiguration((24, 24, 24), *CROWD, [8000]),
     "bottleneck-search needs none": ThresholdAllocation(400, 4, [6000], HELD, 64, 100, [2000]),

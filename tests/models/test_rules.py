@@ -79,8 +79,8 @@ def test_rules_are_what_they_say(problem, data):
         if problem.violations(solution):
             continue
         broken = broken_rules(problem, solution, user, group, rack) & chosen
-        named = {found.constraint.split()[1].partition("[")[0] for found in ruled.violations(solution)}
-        assert named == broken
+        found = [violation.constraint.split()[1] for violation in ruled.violations(solution)]
+        assert {name.partition("[")[0] for name in found} == broken
         assert program.admits(formulation.encode(solution)) == (not broken)
         if not broken:
             best = max(problem.objective(solution), best if best is not None else -(2**60))

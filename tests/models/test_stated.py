@@ -339,7 +339,7 @@ def test_arithmetic_of_data_that_would_overflow_is_refused():
         m.require("cap", (b // a) * m.binary("y", len(a)) <= 10**9)
 
     assert optsched.solve(product([10**6] * 2, [10**9] * 2)).objective == 2 * 10**15
-    for data, words in (([10**11] * 2, "the data make a number"), ([1, 0], "FloatingPointError: d")):
+    for data, words in (([10**11] * 2, "the data make a number"), ([1, 0], "FloatingPointError")):
         problem = product(data, [10**10] * 2)
         with pytest.raises(InputError, match=rf"test_stated.py, line \d+: {words}"):
             _ = problem.formulate().program

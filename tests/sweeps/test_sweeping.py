@@ -13,7 +13,6 @@ import subprocess
 import sys
 from contextlib import chdir, closing
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -99,7 +98,8 @@ def test_a_sweep_is_the_simulations_that_the_sweep_file_names(finished, tiny):
     assert list(table["config.jobs"]) == ["1:20", "1:20", "1:30", "1:30"] * 2
     assert table["settings.window"].tolist()[4:] == [2, 4, 2, 4]
     assert table.error.isna().all()
-    alone = optsched.simulate("tiny.swf", "nodes:10", "window", settings={"window": 4}, jobs=(1, 20))
+    settings = {"window": 4}
+    alone = optsched.simulate("tiny.swf", "nodes:10", "window", settings=settings, jobs=(1, 20))
     row = table.iloc[5]
     figures = ("jobs", "mean_wait", "problems")
     assert [row[name] for name in figures] == [alone.summary[name] for name in figures]
