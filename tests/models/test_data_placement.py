@@ -189,7 +189,7 @@ def arrays_of_cases():
                 yield arrays
 
 
-@pytest.mark.parametrize("changed", arrays_of_cases(), ids=" ".join)
+@pytest.mark.parametrize("changed", [*arrays_of_cases()], ids=" ".join)
 @pytest.mark.parametrize("lifted", [0, 10**7])
 def test_wrong_arrays_are_refused_too(changed, lifted):
     problem = load_snapshot("data-placement/left-behind")

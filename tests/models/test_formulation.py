@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optsched
-from optsched import registry, testing
+from optsched import testing
 from optsched.errors import InputError
 from optsched.models import (
     BoxPlacement,
@@ -189,11 +189,13 @@ DRAWN = {
 }
 
 
-def answers(problem):
-    """Return the solutions of all solvers that are for this model alone."""
-    names = [n for n in registry.solvers if problem.name in (registry.solvers[n].models or ())]
-    found = (optsched.solve(problem, name).solution for name in names)
-    return [solution for solution in found if solution is not None]
+ANSWERED_BY = {
+    "data-placement": ("fcfs", "interval-search"),
+    "hold": ("cheapest-first", "highs"),
+    "migration": ("position-search",),
+    "reconfiguration": ("highs",),
+}
+"""Solvers whose answers are tried besides, where hardly any random point is feasible."""
 
 
 @pytest.mark.parametrize("model", DRAWN)
@@ -201,4 +203,5 @@ def answers(problem):
 @given(data=st.data())
 def test_problems_keep_the_contract_of_a_problem(model, data):
     problem = data.draw(DRAWN[model])
-    testing.check_problem(problem, solutions=answers(problem))
+    answers = [optsched.solve(problem, name).solution for name in ANSWERED_BY.get(model, ())]
+    testing.check_problem(problem, solutions=[one for one in answers if one is not None])

@@ -60,7 +60,7 @@ def broken_rules(problem, solution, user, group, rack) -> set[str]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(node_placements(), st.data())
+@given(node_placements(max_jobs=2), st.data())
 def test_rules_are_what_they_say(problem, data):
     def drawn(count, *labels):
         return data.draw(st.lists(st.sampled_from(labels), min_size=count, max_size=count))

@@ -259,7 +259,9 @@ def test_copies_of_shards_are_merged(tiny, finished, contents):
     assert contents(tiny / "out") == contents(finished)
 
 
-def test_results_of_a_former_sweep_file_do_not_stay(out):
+def test_results_of_a_former_sweep_file_do_not_stay(tiny):
+    out = tiny / "out"
+    work(EIGHT_RUNS | {"jobs": "1:20"}, out)
     report(out)
     assert {"report.html", "waits.svg"} <= names_in(out)
     changed = EIGHT_RUNS | {"jobs": ["1:20", "1:25"]}
