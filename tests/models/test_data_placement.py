@@ -15,7 +15,8 @@ from optsched.errors import InputError
 from optsched.models import DataPlacement
 from optsched.models.data_placement.fields import Plan
 from optsched.models.data_placement.problem import _load_times
-from optsched.testing import data_placements
+from optsched.models.data_placement.program import latest_start
+from optsched.testing import check_problem, data_placements
 
 
 def loads_second_by_second(problem: DataPlacement, plan: Plan) -> list[int]:
@@ -86,6 +87,26 @@ def test_verification_follows_the_maths(drawn):
     assert problem.objective(plan) == sum(
         p * (s + problem.load_weight * t) for p, s, t in zip(problem.priorities, start, times)
     )
+
+
+def crowded(problem, rng):
+    """Return a random plan of the right sizes that starts early."""
+    nodes, cores = problem.available.shape
+    rows = []
+    for size in problem.processors.tolist():
+        mask = sum(1 << int(core) for core in rng.permutation(cores)[:size])
+        row = (rng.integers(nodes), rng.integers(1 + min(latest_start(problem), 8)), mask)
+        rows.append((-1, 0, 0) if problem.partial and rng.random() < 0.2 else row)
+    return Plan(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+
+
+@settings(max_examples=12, deadline=None)
+@given(data_placements(max_jobs=3, max_nodes=2, max_cores=2, longest=3), st.integers(0, 99))
+def test_it_keeps_the_contract_of_a_problem(problem, seed):
+    rng = np.random.default_rng(seed)
+    drawn = [crowded(problem, rng) for _ in range(150)]
+    feasible = [plan for plan in drawn if is_feasible(problem, plan)]
+    check_problem(problem, solutions=[*feasible[:25], *drawn[:3]])
 
 
 EXAMPLE = DataPlacement(

@@ -203,7 +203,7 @@ ENDATA
         (mps(rows=" E c", rhs=" r c 2", ranges=" g c 3"), 5),
         (mps(rows=" E c", rhs=" r c 4", ranges=" g c -3", sense="MIN"), 1),
         (mps(ranges=" g c -3", sense="MIN"), 4),
-        (mps(rows=" G c", rhs=" r c 4", ranges=" g c 3"), 7),
+        (mps(rows=" G c", rhs=" r c 4", ranges=" g c -3"), 7),
         (mps(rows=" E c", ranges=" g c 0"), 7),
         (mps(columns=" x obj 1 c 0.1", rhs=" r c 0.1", ranges=" g c 0.2", sense="MIN"), 0),
         (mps(bounds=" BV b x"), 1),
