@@ -64,7 +64,6 @@ def test_other_texts_are_no_boxes(text):
     [
         (Box(0, 0, 0, 5, 1, 1), "5 routers along x; expected 1 to 4"),
         (Box(0, 3, 0, 1, 1, 1), "begins at y = 3; expected 0 to 2"),
-        (Box(0, 0, 4, 1, 1, 2), "ends at z = 5; the last is 4"),
         (Box(1, 0, 0, 4, 1, 1), "a whole ring from x = 1; expected to begin at 0"),
     ],
 )

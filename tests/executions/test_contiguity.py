@@ -44,11 +44,8 @@ def test_nodes_that_links_of_the_torus_connect_are_contiguous_on_request(stated,
     for key, run in runs.items():
         by_model = (75.0, 100.0) if stated == "scattered" else (100.0, 100 / 0.75)
         assert run.end[3] - run.start[3] == pytest.approx(by_model[scattered[key]])
-
-
-def test_a_line_of_nodes_has_no_links(make_trace):
     with pytest.raises(InputError, match=r"adjacency=torus .* kind torus, not nodes:6"):
-        run_of(scattered_third(make_trace), adjacency="torus")
+        run_of(trace, stated=stated, adjacency="torus")
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])

@@ -60,14 +60,10 @@ def test_on_nodes_of_its_own_a_job_pages_when_it_is_too_large_alone(make_trace):
     assert run.jobs.paged.tolist() == [1, 0]
 
 
-rows = st.lists(
-    st.tuples(st.integers(0, 40), st.integers(1, 30), st.integers(1, 4), st.integers(1, 9)),
-    min_size=1,
-    max_size=10,
-).map(sorted)
+row = st.tuples(st.integers(0, 40), st.integers(1, 30), st.integers(1, 4), st.integers(1, 9))
 
 
-@given(rows)
+@given(st.lists(row, min_size=1, max_size=10).map(sorted))
 def test_only_jobs_on_short_nodes_page(make_trace, jobs):
     memory = np.array([job[-1] for job in jobs])
     trace = make_trace(*((submit, time, time, size) for submit, time, size, _ in jobs))

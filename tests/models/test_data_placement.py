@@ -163,7 +163,6 @@ def test_a_file_stays_to_the_very_second_in_which_its_last_user_ends():
     ("node", "start", "cores", "expected"),
     [
         ([0, 1], [0, 0], [0b11, 0b10], ["once"]),
-        ([0, 1, -1], [0, 0, 5], [0b11, 0b10, 0], ["once"]),
         ([0, 2, 1], [0, 0, 0], [0b11, 0b10, 0b01], ["node"]),
         ([0, 1, 1], [0, -1, 0], [0b11, 0b10, 0b01], ["start"]),
         ([0, 1, 1], [0, 2**62, 0], [0b11, 0b10, 0b01], ["start"]),

@@ -25,15 +25,14 @@ from optsched.models import (
 from optsched.models.export import lp_text
 from optsched.models.program import Formulation, Formulations, formulations
 
-OUTSIDE = """
+HALVES = """
 from functools import cached_property
 
-from optsched.models.program import Formulation, formulations
-from optsched.models.program import ProgramBuilder
-"""
-"""What a formulation in a file outside imports."""
+import numpy as np
 
-HALVES = """
+from optsched.models.program import Formulation, ProgramBuilder, formulations
+
+
 @formulations.register("halves")
 class HalvesFormulation(Formulation):
     @cached_property
@@ -51,8 +50,6 @@ class HalvesFormulation(Formulation):
 """
 
 PROBLEM = """
-import numpy as np
-
 from optsched.models.problem import Problem
 from optsched.registry import models
 
@@ -100,9 +97,9 @@ def test_a_formulation_of_another_package_is_found(tmp_path, package):
         (tmp_path / "halves").mkdir()
         (tmp_path / "halves" / "__init__.py").write_text("")
         (tmp_path / "halves" / "problem.py").write_text(PROBLEM)
-        (tmp_path / "halves" / "program.py").write_text("import numpy as np\n" + OUTSIDE + HALVES)
+        (tmp_path / "halves" / "program.py").write_text(HALVES)
     else:
-        (tmp_path / "halves.py").write_text(OUTSIDE + PROBLEM + HALVES)
+        (tmp_path / "halves.py").write_text(PROBLEM + HALVES)
     code = f"""
         import optsched
         from {"halves.problem" if package else "halves"} import Halves
@@ -120,8 +117,8 @@ def test_a_model_without_a_formulation_is_not_for_generic_solvers(tmp_path):
         result = optsched.solve(Halves(), "highs")
         print(result.status, result.message.replace(" ", "_"))
     """
-    message = "highs:_model_'halves'_has_no_formulation"
-    assert printed(tmp_path, code) == ["no-solution", message]
+    said = ["no-solution", "highs:_model_'halves'_has_no_formulation"]
+    assert printed(tmp_path, code) == said
 
 
 def test_a_model_has_one_formulation():

@@ -125,18 +125,14 @@ def test_columns_are_chosen_as_stated(data):
     assert columns_for(columns, occupied, given_rows, sizes) == stated
 
 
-@pytest.mark.parametrize(
-    ("fields", "mistake"),
-    [
-        ({"running": [0b1_0000], "rows_of_running": [0]}, "running[0]: columns 4; expected a mask"),
-        ({"running": [0], "rows_of_running": [0]}, "running[0]: 0; expected a mask"),
-        ({"running": [1], "rows_of_running": [2]}, "rows_of_running[0]: 2; expected a row from 0"),
-        ({"running": [1, 3], "rows_of_running": [1, 1]}, "running[1]: holds columns 0 of row 1"),
-    ],
-)
-def test_the_constructor_counts_rows_from_zero(fields, mistake, mistakes_of):
-    given_fields = {"columns": 4, "rows": 2, "waiting": []} | fields
-    assert mistakes_of(GangPacking, **given_fields)[0].startswith(mistake)
+def test_the_constructor_counts_rows_from_zero(mistakes_of):
+    for running, rows, mistake in (
+        ([0b1_0000], [0], "running[0]: columns 4; expected a mask"),
+        ([0], [0], "running[0]: 0; expected a mask"),
+        ([1], [2], "rows_of_running[0]: 2; expected a row from 0"),
+        ([1, 3], [1, 1], "running[1]: holds columns 0 of row 1"),
+    ):
+        assert mistakes_of(GangPacking, 4, 2, running, rows, [])[0].startswith(mistake)
 
 
 def test_numpy_integers_and_lists_are_kept_as_plain_tuples():

@@ -173,9 +173,8 @@ def test_violations(fields, lifted, nodes, broken):
 
 
 def test_costs_that_cannot_be_counted_are_refused():
-    claims = {"costs": [10**12] * 9008, "held": [[]] * 9008, "held_licences": [[0]] * 9008}
     with pytest.raises(InputError, match=r"2\^53"):
-        hold(**claims)
+        hold(costs=[10**12] * 9008, held=[[]] * 9008, held_licences=[[0]] * 9008)
 
 
 def test_describe():

@@ -29,8 +29,7 @@ def folder(tmp_path):
 
 def test_values_of_the_table_are_known_unless_the_snapshot_has_its_own(folder):
     home = folder("a,15,15.5", "own,3,4")
-    source = f"{FILE}, line 2"
-    known = {"objective": 15, "bound": 15.5, "source": source}
+    known = {"objective": 15, "bound": 15.5, "source": f"{FILE}, line 2"}
     assert read_snapshot(home / "a.json").known == known
     assert read_snapshot(home / "own.json.gz").known == {"bound": 16}
 

@@ -14,11 +14,6 @@ EXAMPLE = load_snapshot("migration/worked-example")
 BEST = EXAMPLE.plan({1: Box(0, 2, 0, 2, 1, 1), 2: Box(0, 0, 0, 1, 1, 1)}, Box(2, 0, 0, 2, 3, 1))
 
 
-def changed(**fields):
-    """Return the example with other fields, as on file."""
-    return EXAMPLE.to_json() | fields
-
-
 def line(jobs, costs, routers):
     """Return a line of routers with jobs of one node at some of them."""
     boxes = [Box(at, 0, 0, 1, 1, 1) for at in jobs]
@@ -99,11 +94,11 @@ def test_violations_are_named(steps, place, expected):
 
 
 def test_what_is_allowed_depends_on_movable_jobs_holes_and_shapes():
-    kept = Migration.from_json(changed(movable=[1, 2]))
+    kept = Migration.from_json(EXAMPLE.to_json() | {"movable": [1, 2]})
     assert [str(v) for v in kept.violations(BEST)] == ["movable: job C may not be moved"]
-    holed = Migration.from_json(changed(holes=["1x1x1@0,0,0"]))
+    holed = Migration.from_json(EXAMPLE.to_json() | {"holes": ["1x1x1@0,0,0"]})
     assert [v.detail for v in holed.violations(BEST)] == ["job C in 1x1x1@0,0,0 meets a hole"]
-    one = Migration.from_json(changed(shapes=1))
+    one = Migration.from_json(EXAMPLE.to_json() | {"shapes": 1})
     assert one.place_extents == ((2, 3, 1),)
     assert one.violations(BEST) == []
     assert one.extents(1) == ((1, 2, 1), (2, 1, 1))  # its present one besides

@@ -237,7 +237,7 @@ def test_a_mistake_in_a_rule_is_one_line(words):
         with_rules(SITE, {"wrong": MISTAKES[words]})
 
 
-def test_mistakes_in_the_catalogue_name_the_line_that_uses_it():
+def test_mistakes_in_the_use_of_the_catalogue_are_told():
     for stated, words in (
         (rules.limit("jobs", 3, by="usr"), "unknown column 'usr'"),
         (rules.nodes_free(1, where={"racks": "r9"}), "unknown value 'r9' of racks"),
@@ -247,9 +247,6 @@ def test_mistakes_in_the_catalogue_name_the_line_that_uses_it():
     for most in (-1, 2.5, "3", True):
         with pytest.raises(InputError, match=r"most: .*; expected an integer from 0"):
             rules.limit("jobs", most, by="user")
-
-
-def test_rules_of_one_name_are_refused():
     two = [rules.limit("jobs", 1, by="user"), rules.limit("cores", 8, by="user")]
     with pytest.raises(InputError, match="two rules are named limit"):
         with_rules(SITE, two)

@@ -358,10 +358,8 @@ def test_a_mistake_in_a_statement_is_one_line_with_its_place():
         m.require("both", x * y <= 1)
 
     problem = squares(2)
-    for wrong in (
-        lambda: problem.formulate().program,
-        lambda: problem.objective({"x": [0] * 2, "y": [0] * 2}),
-    ):
+    answer = {"x": [0] * 2, "y": [0] * 2}
+    for wrong in (lambda: problem.formulate().program, lambda: problem.objective(answer)):
         with pytest.raises(InputError, match=r"test_stated.py, line \d+: TypeError: a product of"):
             wrong()
     with pytest.raises(InputError, match="the decisions x and y"):

@@ -518,21 +518,18 @@ def test_runs_are_named_by_the_values_that_vary(tiny):
 
 
 def test_runs_that_no_value_tells_apart_have_the_names_of_their_folders(tmp_path):
-    (tmp_path / "sweep.json").write_text(
-        '{"runs": [{"run": "a1", "config": {"seed": 1}}, {"run": "b2", "config": {"seed": "1"}},'
-        ' {"run": "c3", "config": {}}]}'
-    )
-    for name in ("a1", "b2", "c3"):
+    configs = {"a1": {"seed": 1}, "b2": {"seed": "1"}, "c3": {}}
+    runs = [{"run": name, "config": config} for name, config in configs.items()]
+    (tmp_path / "sweep.json").write_text(json.dumps({"runs": runs}))
+    for name in configs:
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "run.json").touch()
     assert list(finished_runs(tmp_path)[0]) == ["a1", "b2", "c3"]
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [("[]", "not an object"), ('{"runs": [{}]}', "runs run: missing"), ("{", "not JSON")],
-)
-def test_a_damaged_record_is_told(tmp_path, text, told):
-    (tmp_path / "sweep.json").write_text(text)
-    with pytest.raises(InputError, match=told):
-        finished_runs(tmp_path)
+def test_a_damaged_record_is_told(tmp_path):
+    cases = {"[]": "not an object", '{"runs": [{}]}': "runs run: missing", "{": "not JSON"}
+    for text, told in cases.items():
+        (tmp_path / "sweep.json").write_text(text)
+        with pytest.raises(InputError, match=told):
+            finished_runs(tmp_path)
