@@ -56,9 +56,8 @@ def test_the_largest_box_is_the_first_of_most_routers_and_holds_what_is_no_large
 @given(occupied(), st.integers(1, 6))
 def test_bins_are_the_largest_boxes_one_after_the_other(case, at_least):
     free, grid = case
-    bins = disjoint_bins(free, grid, at_least)
     left = free.copy()
-    for box in bins:
+    for box in disjoint_bins(free, grid, at_least):
         assert box == largest_of(left, grid)
         assert box.volume >= at_least
         left[grid.routers_of(box)] = False

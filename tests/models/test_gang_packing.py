@@ -137,8 +137,8 @@ def test_the_constructor_counts_rows_from_zero(mistakes_of):
 
 def test_numpy_integers_and_lists_are_kept_as_plain_tuples():
     running, waiting = np.array([3, 12]), np.array([2])
-    rows = [np.int32(0), 1]
-    problem = GangPacking(np.int64(4), 2, running, rows, waiting, waiting_jobs=np.array([7]))
+    job = np.array([7])
+    problem = GangPacking(np.int64(4), 2, running, [np.int32(0), 1], waiting, waiting_jobs=job)
     assert problem.running == (3, 12)
     assert {type(mask) for mask in problem.running} == {int}
     assert (problem.columns, problem.rows_of_running, problem.waiting_jobs) == (4, (0, 1), (7,))
