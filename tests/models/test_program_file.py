@@ -37,7 +37,7 @@ end
 
 
 FILES = [file for m in registry.models for file in snapshot_files(bundled("models") / m)]
-SMALL = [file for file in FILES if file.stat().st_size <= 3000]
+SMALL = [file for file in FILES if file.stat().st_size <= 1500]
 
 
 @pytest.mark.parametrize("file", SMALL, ids=lambda file: f"{file.parent.name}-{file.stem}")
