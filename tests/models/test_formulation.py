@@ -151,6 +151,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_program_is_the_page_of_the_model_in_numbers(name):
+    """As files in LP; who changes one compares it with the page."""
     stated = (Path(__file__).parent / "programs" / f"{name}.lp").read_text()
     assert lp_text(PROGRAMS[name].formulate().program) == stated
 
