@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import product
-
 import numpy as np
 import pytest
+from boxes.trying_boxes import all_boxes, occupied
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,32 +18,11 @@ from optsched.boxes.free_boxes import (
     largest_free_box,
     maximal_free_boxes,
 )
-
-
-@st.composite
-def occupied(draw):
-    """A grid, and which of its routers are free: around jobs, or around single routers."""
-    sides, rings = st.tuples(*[st.integers(1, 5)] * 3), st.tuples(*[st.booleans()] * 3)
-    grid = Grid(draw(sides), draw(rings), draw(st.booleans()))
-    if draw(st.booleans()):
-        free = grid.free_of(draw(st.lists(st.sampled_from(boxes_of(grid)), max_size=6)))
-    else:
-        chance = draw(st.sampled_from([0.1, 0.5, 0.9]))
-        random = np.random.default_rng(draw(st.integers(0, 2**32)))
-        free = random.random(grid.shape) < chance
-    return free, grid
-
-
-@lru_cache(maxsize=16)
-def boxes_of(grid):
-    """All boxes of a grid, ordered by x, nx, y, ny, z."""
-    sides = [[(at, n) for at in range(side) for n in range(1, side + 1)] for side in grid.shape]
-    boxes = (Box(x, y, z, nx, ny, nz) for (x, nx), (y, ny), (z, nz) in product(*sides))
-    return [box for box in boxes if not grid.mistake(box)]
+from optsched.boxes.layer_shapes import layered_bins
 
 
 def free_boxes_of(free, grid):
-    return [box for box in boxes_of(grid) if free[grid.routers_of(box)].all()]
+    return [box for box in all_boxes(grid) if free[grid.routers_of(box)].all()]
 
 
 def largest_of(free, grid):
@@ -65,15 +42,10 @@ def test_maximal_boxes_are_in_no_other(case):
 
 
 @given(occupied())
-def test_the_largest_box_is_the_first_of_most_routers(case):
-    free, grid = case
-    assert largest_free_box(free, grid) == largest_of(free, grid)
-
-
-@given(occupied())
-def test_a_box_holds_what_is_no_larger(case):
+def test_the_largest_box_is_the_first_of_most_routers_and_holds_what_is_no_larger(case):
     free, grid = case
     largest = largest_of(free, grid)
+    assert largest_free_box(free, grid) == largest
     for routers in range(1, grid.routers + 2):
         held = largest is not None and routers <= largest.volume
         assert holds(free, grid, routers) is held
@@ -84,9 +56,8 @@ def test_a_box_holds_what_is_no_larger(case):
 @given(occupied(), st.integers(1, 6))
 def test_bins_are_the_largest_boxes_one_after_the_other(case, at_least):
     free, grid = case
-    bins = disjoint_bins(free, grid, at_least)
     left = free.copy()
-    for box in bins:
+    for box in disjoint_bins(free, grid, at_least):
         assert box == largest_of(left, grid)
         assert box.volume >= at_least
         left[grid.routers_of(box)] = False
@@ -130,8 +101,9 @@ def test_rows_of_64_routers_fill_a_word(wrap):
 
 def test_wrong_arrays_are_refused():
     grid = Grid((2, 2, 2), (True, True, True))
-    with pytest.raises(ValueError, match="expected \\(2, 2, 2\\)"):
-        holds(np.ones((2, 2, 3), dtype=bool), grid, 1)
+    for use in (lambda free: holds(free, grid, 1), lambda free: layered_bins(free, grid)):
+        with pytest.raises(ValueError, match="expected \\(2, 2, 2\\)"):
+            use(np.ones((2, 2, 3), dtype=bool))
     with pytest.raises(ValueError, match="65 routers along Z"):
         maximal_free_boxes(np.ones((1, 1, 65), dtype=bool), Grid((1, 1, 65), (True,) * 3))
 
@@ -139,7 +111,7 @@ def test_wrong_arrays_are_refused():
 @given(occupied(), st.data())
 def test_the_fullest_box_has_the_fewest_free_routers(made, data):
     free, grid = made
-    shape = data.draw(st.sampled_from(boxes_of(grid))).extent
+    shape = data.draw(st.sampled_from(all_boxes(grid))).extent
     boxes = [Box(*at, *shape) for at in anchors(np.ones_like(free), grid, shape).tolist()]
     fewest = min(boxes, key=lambda box: np.count_nonzero(free[grid.routers_of(box)]))
     assert fullest_box(free, grid, shape, np.ones_like(free)) == fewest

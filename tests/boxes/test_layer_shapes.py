@@ -1,11 +1,22 @@
+"""Shapes in layers, and the layered divide and conquer over the nodes of its tree."""
+
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
+from boxes.trying_boxes import occupied
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.boxes.box import Grid
-from optsched.boxes.layer_shapes import find_layer_shape, layer_shape
+from optsched.boxes.box import Box, Grid
+from optsched.boxes.free_boxes import largest_free_box
+from optsched.boxes.layer_shapes import (
+    find_layer_shape,
+    largest_layered_box,
+    layer_shape,
+    layered_bins,
+)
 from optsched.models.torus import LONGEST_SIDE
 
 
@@ -51,16 +62,53 @@ def test_the_kernel_finds_the_same_shape(routers, box):
     assert (fits, tuple(found.tolist())) == (shape is not None, shape or (0, 0, 0))
 
 
-@given(st.integers(1, 200), boxes(9))
-def test_a_convex_box_holds_every_job_of_its_size(routers, box):
-    extent, grid = box
-    if grid.admits(extent):
-        held = routers <= extent[0] * extent[1] * extent[2]
-        assert (layer_shape(routers, extent, grid) is not None) == held
+def halves(first, end):
+    """The layers of all nodes of a tree."""
+    middle = (first + end) // 2
+    below = halves(first, middle) | halves(middle, end) if end - first > 1 else set()
+    return {(first, end)} | below
 
 
-def test_bins_of_other_widths_leave_other_routers_idle():
-    assert layer_shape(10, (8, 2, 4)) == (5, 1, 2)
-    assert layer_shape(10, (3, 2, 4)) == (3, 1, 4)
-    assert layer_shape(10, (3, 4, 3)) == (3, 2, 3)
-    assert layer_shape(10, (3, 1, 3)) is None
+def volume(box):
+    return 0 if box is None else box.volume
+
+
+def largest_over_the_nodes(free, grid):
+    def slices(side):
+        return [slice(a, b) for a in range(side) for b in range(a + 1, side + 1)]
+
+    layers = [slice(*node) for node in halves(0, free.shape[1])]
+    parts = (free[part] for part in product(slices(free.shape[0]), layers, slices(free.shape[2])))
+    return max((p.size for p in parts if p.all() and grid.admits(p.shape)), default=0)
+
+
+@given(occupied())
+def test_the_best_over_all_nodes_is_found(case):
+    free, grid = case
+    box = largest_layered_box(free, grid)
+    assert volume(box) == largest_over_the_nodes(free, grid)
+    assert volume(box) <= volume(largest_free_box(free, grid))
+    if box is not None:
+        assert not grid.mistake(box)
+        assert grid.admits(box.extent)
+        assert free[grid.routers_of(box)].all()
+        assert (box.y, box.y + box.ny) in halves(0, grid.shape[1])
+
+
+@given(occupied(), st.integers(1, 6))
+def test_bins_are_the_largest_boxes_one_after_the_other(case, at_least):
+    free, grid = case
+    before, left = free.copy(), free.copy()
+    for box in layered_bins(free, grid, at_least):
+        assert box == largest_layered_box(left, grid)
+        assert box.volume >= at_least
+        left[grid.routers_of(box)] = False
+    assert largest_over_the_nodes(left, grid) < at_least
+    assert (free == before).all()
+
+
+def test_layers_without_a_node_of_their_own_are_missed():
+    grid = Grid((2, 4, 4), (True, True, True))
+    free = grid.free_of([Box(0, 0, 0, 2, 1, 4), Box(0, 3, 0, 2, 1, 4)])
+    assert largest_free_box(free, grid) == Box(0, 1, 0, 2, 2, 4)
+    assert layered_bins(free, grid) == (Box(0, 1, 0, 2, 1, 4), Box(0, 2, 0, 2, 1, 4))

