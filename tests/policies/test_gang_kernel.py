@@ -130,8 +130,8 @@ def test_in_other_runs_of_gang_scheduling_the_solver_answers_all_problems(other)
 @pytest.mark.parametrize("sharing", ["rows", "turns"])
 def test_speeds_of_an_execution_model_are_those_in_the_engine(sharing):
     trace = read_trace("sample-256").jobs(1, 300)
-    chosen = {"mpl": 4, "sharing": sharing, "node_memory": 200.0, "variation": 1.0}
-    run = assert_same_gang(trace, 256, chosen, execution="paging")
+    paging = {"execution": "paging", "settings": {"node_memory": 200.0, "variation": 1.0}}
+    run = assert_same_gang(trace, 256, {"mpl": 4, "sharing": sharing}, **paging)
     assert run.execution_report.figures["paged_jobs"] > 0
 
 
