@@ -39,17 +39,6 @@ class Nodes:
     def fits(self, one):
         return self.licensed(one) and self.total(one) >= one.chunks
 
-    def first_fit(self, one):
-        if not self.fits(one):
-            return None
-        place, missing = {}, one.chunks
-        for node in range(len(self.free)):
-            count = min(self.room(one, node), missing)
-            if count:
-                place[node] = count
-                missing -= count
-        return place
-
     def take(self, job, one, place, sign=1):
         for node, count in place.items():
             for resource, needs in enumerate(one.demand):
@@ -107,30 +96,16 @@ def on_open_nodes(job, one, at, duration, windows, own):
 
 
 def easy(
-    capacity,
-    licences,
-    jobs,
-    submit,
-    runtime,
-    estimate,
-    *,
-    backfills=True,
-    order=None,
-    cells=None,
-    tier=None,
-    windows=(),
-    own=None,
+    capacity, licences, jobs, submit, runtime, estimate, *, backfills, order, cells, tier, windows, own
 ):
     """EASY backfilling, or FCFS without; all ends, then all submissions, then a decision.
 
     `order` gives the key of a job in the queue, by default its number. Jobs with common `cells`
-    stop each other; by default all do. `windows` are reservations (start, end, nodes), and `own`
+    stop each other. `windows` are reservations (start, end, nodes), and `own`
     has the number of that of each job, if any. A job leaves the queue after the last time at which
     it could still end within its reservation.
     """
     order = order or (lambda job: job)
-    cells, tier = cells or [{0}] * len(jobs), tier or [0] * len(jobs)
-    own = own or [None] * len(jobs)
     nodes = Nodes(capacity, licences)
     starts, queue, running, arrived = [None] * len(jobs), [], [], 0
     changes = {at for start, stop, _ in windows for at in (start, stop)}
@@ -207,8 +182,7 @@ def conservative(
     """
     starts, lost = [None] * len(jobs), set()
     changes = {at for start, stop, _ in windows for at in (start, stop)}
-    planned: dict[int, tuple] = {}  # job: start, alternative, place
-    running, arrived = [], 0
+    planned, running, arrived = {}, [], 0  # planned: start, alternative, and place of each job
 
     def left(moment, without):
         nodes = Nodes(capacity, licences)
