@@ -95,9 +95,7 @@ def on_open_nodes(job, one, at, duration, windows, own):
     return SimpleNamespace(**vars(one) | {"nodes": nodes})
 
 
-def easy(
-    capacity, licences, jobs, submit, runtime, estimate, *, backfills, order, cells, tier, windows, own
-):
+def easy(capacity, licences, jobs, times, *, backfills, order, cells, tier, windows, own):
     """EASY backfilling, or FCFS without; all ends, then all submissions, then a decision.
 
     `order` gives the key of a job in the queue, by default its number. Jobs with common `cells`
@@ -105,6 +103,7 @@ def easy(
     has the number of that of each job, if any. A job leaves the queue after the last time at which
     it could still end within its reservation.
     """
+    submit, runtime, estimate = times
     order = order or (lambda job: job)
     nodes = Nodes(capacity, licences)
     starts, queue, running, arrived = [None] * len(jobs), [], [], 0
@@ -173,13 +172,12 @@ def easy(
     return starts
 
 
-def conservative(
-    capacity, licences, jobs, submit, runtime, estimate, *, tier, windows=(), own=None, cells=None
-):
+def conservative(capacity, licences, jobs, times, *, tier, windows=(), own=None, cells=None):
     """Conservative backfilling with reserved nodes, batched; parameters as for `easy`.
 
     At an end every waiting job is placed again in order, if it can start earlier.
     """
+    submit, runtime, estimate = times
     starts, lost = [None] * len(jobs), set()
     changes = {at for start, stop, _ in windows for at in (start, stop)}
     planned, running, arrived = {}, [], 0  # planned: start, alternative, and place of each job

@@ -48,7 +48,7 @@ def test_reservations_equal_the_textbook(jobs):
     *times, sizes = columns(trace)
     plain = {"most_per_node": PROCESSORS, "demand": [1], "nodes": {0}, "exclusive": False}
     asked = [[SimpleNamespace(chunks=size, licences=[], **plain)] for size in sizes]
-    wanted = site_textbook.conservative([[PROCESSORS]], [], asked, *times, tier=[0] * len(trace))
+    wanted = site_textbook.conservative([[PROCESSORS]], [], asked, times, tier=[0] * len(trace))
     run = simulate(trace, f"nodes:{PROCESSORS}", "conservative", check=True)
     assert run.start.tolist() == wanted
 

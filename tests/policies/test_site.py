@@ -167,17 +167,15 @@ def run_on(site, trace, policy, settings=None, **more):
 
 
 def assert_equal_to_the_textbook(trace, site, policy):
-    submit, runtime, estimate = (
-        column.tolist() for column in (trace.submit, trace.runtime, trace.requested_time)
-    )
+    times = [each.tolist() for each in (trace.submit, trace.runtime, trace.requested_time)]
     capacity = np.where(site.is_usable[:, None], site.capacity, 0).tolist()
-    asked = capacity, site.licences.values(), alternatives(trace, site), submit, runtime, estimate
+    asked = capacity, site.licences.values(), alternatives(trace, site), times
     windows = [(each.start, each.end, {*site.places(each.nodes)}) for each in site.reservations]
     options = queues(trace, site) | {"windows": windows}
     if policy == "conservative":
         wanted = site_textbook.conservative(*asked, **options)
     else:
-        order = (lambda job: (estimate[job], job)) if policy.startswith("sjf") else None
+        order = (lambda job: (times[2][job], job)) if policy.startswith("sjf") else None
         backfills = policy.endswith("easy")
         wanted = site_textbook.easy(*asked, backfills=backfills, order=order, **options)
     found = run_on(site, trace, policy).start.tolist()
