@@ -141,15 +141,6 @@ def test_captured_problems_are_those_of_the_engine(tmp_path):
     assert len(list(tmp_path.iterdir())) == len(run.decisions) > 0
 
 
-def test_a_subclass_that_decides_does_not_use_the_kernel_of_its_parent():
-    class Lazy(Gang):
-        def decide(self, system):
-            return ()
-
-    trace = read_trace("sample-256").jobs(1, 10)
-    assert simulate(trace, "matrix:256", Lazy(), compiled_from=0).summary["waiting"] == 10
-
-
 def test_a_subclass_that_reads_the_system_finds_it_as_the_kernel_changes_it(make_trace):
     class Reserved(Gang):
         def admits(self, job, system):

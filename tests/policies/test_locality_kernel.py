@@ -148,15 +148,6 @@ def test_a_rule_with_options_of_its_own_is_the_same_in_the_kernel(options):
     assert_same(trace, "cluster:8x20", solver=LocalityAndEvictionAware(**options))
 
 
-def test_a_subclass_decides_for_itself():
-    class Lazy(Locality):
-        def decide(self, system):
-            return ()
-
-    trace = read_trace(SAMPLE).jobs(1, 10)
-    assert simulate(trace, "cluster:8x20", Lazy()).summary["waiting"] == 10
-
-
 def test_a_run_stops_at_an_infeasible_plan(monkeypatch):
     class Wrong:
         def bound(self, *given, numbers):

@@ -155,14 +155,6 @@ def test_an_execution_model_of_ones_own_hears_of_each_start():
     assert runs[0].jobs.to_csv() == runs[1].jobs.to_csv()
 
 
-def test_a_policy_with_decisions_of_its_own_makes_them():
-    class Lazy(SJBF):
-        def decide(self, system):
-            return ()
-
-    assert simulate(few_jobs(), "smp:2x4", Lazy()).summary["waiting"] == 20
-
-
 def few_jobs():
     """Return a trace of 20 jobs that do not all fit at once."""
     numbers = np.arange(20)

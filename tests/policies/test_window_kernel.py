@@ -130,15 +130,6 @@ def test_in_other_runs_the_solver_answers_all_problems(policy, other):
     assert simulate(trace, "nodes:256", "window").timing["solver_seconds"] == 0
 
 
-def test_a_subclass_that_decides_does_not_use_the_kernel_of_its_parent():
-    class Lazy(Window):
-        def decide(self, system):
-            return ()
-
-    trace = read_trace("sample-256").jobs(1, 10)
-    assert simulate(trace, "nodes:256", Lazy()).summary["waiting"] == 10
-
-
 sizes = st.lists(st.integers(0, 5), min_size=1, max_size=5)
 
 
