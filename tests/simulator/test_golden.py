@@ -7,6 +7,7 @@ new hash, which the failing test prints, to ``golden.json``.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 from optsched.traces.transformations import drawn
 
-SAMPLES = {"locality": "sample-8x20.rackham"}
+SAMPLES = {"locality": "sample-8x20"}
 """Of policies whose jobs need more than the log says."""
 
 SITE = bundled("sites") / "sample-site.toml"
@@ -47,11 +48,6 @@ SETTINGS = {"torus": {"large": 32}, "window": {"backfill": "none"}}
 """Of policies that would be idle in a part of them on so small a machine, or on record without."""
 
 
-def on_a_site(policy: str) -> bool:
-    """Return whether a policy runs on sites."""
-    return "site" in registry.policies[policy].machines
-
-
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
 
@@ -72,30 +68,30 @@ def test_the_journal_is_the_one_on_record(policy, order):
     assert journal(policy, MACHINES.get(policy), order) == GOLDEN.get(f"{policy}, {order}")
 
 
-@in_both_orders([policy for policy in registry.policies if on_a_site(policy)])
+@in_both_orders([one for one in registry.policies if "site" in registry.policies[one].machines])
 def test_the_journal_on_a_site_is_the_one_on_record(policy, order):
     machine = str(SITE) if policy == "multifactor" else ONE_QUEUE
     assert journal(policy, machine, order) == GOLDEN.get(f"{policy} on a site, {order}")
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_the_journal_of_several_queues_is_another_one(policy, order):
-    found = journal(policy, str(SITE), order)
-    assert found == GOLDEN.get(f"{policy} in several queues, {order}")
+AHEAD = {"prepare": "ahead"}
 
 
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_files_that_stay_until_the_next_start_make_another_one(order):
-    found = journal("locality", "cluster:8x20:kept=next", order)
-    assert found == GOLDEN.get(f"locality, kept=next, {order}")
-
-
-@pytest.mark.parametrize("joint", [{}, {"worth": 3600, "preparations": None}])
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_large_jobs_that_are_prepared_make_another_one(order, joint):
-    found = journal("torus", MACHINES["torus"], order, prepare="ahead", **joint)
-    assert found == GOLDEN.get(f"torus, prepare=ahead, {'jointly, ' if joint else ''}{order}")
+@pytest.mark.parametrize(
+    ("name", "machine", "chosen"),
+    [
+        ("fcfs in several queues", str(SITE), {}),
+        ("easy in several queues", str(SITE), {}),
+        ("conservative in several queues", str(SITE), {}),
+        ("locality, kept=next", "cluster:8x20:kept=next", {}),
+        ("torus, prepare=ahead", "torus:8x8x4", AHEAD),
+        ("torus, prepare=ahead, jointly", "torus:8x8x4", AHEAD | {"worth": 3600, "preparations": None}),
+    ],
+)
+def test_another_machine_or_setting_has_a_journal_of_its_own(name, machine, chosen, order):
+    policy = re.match(r"\w+", name)[0]
+    assert journal(policy, machine, order, **chosen) == GOLDEN.get(f"{name}, {order}")
 
 
 def with_requests(trace: Trace) -> Trace:
@@ -110,20 +106,18 @@ def with_requests(trace: Trace) -> Trace:
     }
     waits_for = [f"afterok:{job - 1}" if job % 23 == 0 else "" for job in number.tolist()]
     texts = {
-        "features": np.where(number % 13 == 0, "a100", "ib").astype(object),
-        "licences": np.where(number % 17 == 0, "matlab:3", "").astype(object),
-        "partition_name": np.where((number % 19 == 0) & (size <= 8), "gpu,batch", "").astype(
-            object
-        ),
-        "dependency": np.array(waits_for, dtype=object),
+        "features": np.where(number % 13 == 0, "a100", "ib"),
+        "licences": np.where(number % 17 == 0, "matlab:3", ""),
+        "partition_name": np.where((number % 19 == 0) & (size <= 8), "gpu,batch", ""),
+        "dependency": np.array(waits_for),
     }
+    texts = {name: column.astype(object) for name, column in texts.items()}
     return trace.changed(annotations=asks, texts=texts)
 
 
 def journal(policy: str, machine: str | SiteMachine | None, order: str, **settings: str) -> str:
     """Return the hash of the journal of the sample."""
-    sample = bundled("traces") / "samples" / SAMPLES.get(policy, "sample-256.swf")
-    trace = read_trace(sample)
+    trace = read_trace(SAMPLES.get(policy, "sample-256"))
     if policy in ("rua", "sjbf"):
         trace = drawn(trace, "HIGH", seed=1)
     if policy == "as-logged":  # waits that some jobs on so small a machine cannot keep

@@ -151,39 +151,28 @@ WIDE_HEAD = (0, 10, 10, 3), (1, 20, 20, 4), (2, 50, 50, 1)
 """The last job would delay the second one, which can start at 10."""
 
 
-class EasyInPython(Easy):
-    compiled = None
+@pytest.mark.parametrize(("policy", "chosen"), [(Easy, {}), (SJF, {"backfill": "easy"})])
+@pytest.mark.parametrize("on_a_site", [False, True])
+def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(
+    on_a_site, policy, chosen, make_trace, monkeypatch
+):
+    class Misled(policy):
+        def compiled(self, run):
+            if not on_a_site:
+                return None
+            decisions = super().compiled(run)
+            decisions.tables.waiting.candidates.requested[2] = 1.0
+            return decisions
 
-
-class SJFInPython(SJF):
-    compiled = None
-
-
-@pytest.mark.parametrize("policy", [EasyInPython(), SJFInPython(backfill="easy")])
-def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(policy, make_trace, monkeypatch):
     def start_all(system, jobs, reservation):
         yield from (Start(job) for job in jobs if system.machine.fits(system.demands[job]))
 
     for module in (easy, priority):
         monkeypatch.setattr(module, "backfill", start_all)
-    observe = InvariantChecker().check
+    site = Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]]))
+    machine, observe = SiteMachine(site) if on_a_site else Nodes(4), InvariantChecker().check
     with pytest.raises(InvariantError, match=r"at 10.* row 1 waits, .* to start by 10"):
-        Engine(make_trace(*WIDE_HEAD), Nodes(4), policy, NoProblems(), observe=observe).run()
-
-
-@pytest.mark.parametrize("policy", [Easy, SJF])
-def test_a_backfilled_job_that_delays_a_head_of_a_site_breaks_a_promise(policy, make_trace):
-    class Misled(policy):
-        def compiled(self, run):
-            decisions = super().compiled(run)
-            decisions.tables.waiting.candidates.requested[2] = 1.0
-            return decisions
-
-    chosen = Misled(backfill="easy") if policy is SJF else Misled()
-    machine = SiteMachine(Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]])))
-    observe = InvariantChecker().check
-    with pytest.raises(InvariantError, match=r"at 10.* row 1 waits, .* to start by 10"):
-        Engine(make_trace(*WIDE_HEAD), machine, chosen, NoProblems(), observe=observe).run()
+        Engine(make_trace(*WIDE_HEAD), machine, Misled(**chosen), NoProblems(), observe=observe).run()
 
 
 def test_time_does_not_run_backwards(engine):

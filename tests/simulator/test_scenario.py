@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import fields
 
+import numpy as np
 import pytest
 
 import optsched
@@ -12,7 +13,7 @@ from optsched.cli.simulate_command import command
 from optsched.documentation import parameters
 from optsched.errors import InputError
 from optsched.extend import Policy, Start
-from optsched.simulator.scenario import OPTIONS, Scenario, from_words
+from optsched.simulator.scenario import OPTIONS, Scenario, from_words, workload_sha256
 from optsched.simulator.simulate import LIMITS
 from optsched.solvers.result import Budget
 from optsched.sweeps.sweep_file import KEYS
@@ -69,11 +70,16 @@ def test_a_policy_sees_whose_a_job_is(make_trace):
     seen = []
     trace = make_trace((0, 10, 10, 1), (5, 10, 10, 1))
     optsched.simulate(trace, "nodes:4", Watching())
-    assert seen == [(None,) * 4] * 2
-    seen.clear()
-    optsched.simulate(
-        trace.changed(**{name: [k, -1] for k, name in enumerate(("user", "group", "queue"))}),
-        "nodes:4",
-        Watching(),
-    )
-    assert seen == [(0, 1, 2, None), (None,) * 4]
+    known = {name: [k, -1] for k, name in enumerate(("user", "group", "queue"))}
+    optsched.simulate(trace.changed(**known), "nodes:4", Watching())
+    assert seen == [(None,) * 4, (None,) * 4, (0, 1, 2, None), (None,) * 4]
+
+
+def test_annotations_are_part_of_what_is_simulated(make_trace):
+    plain = make_trace((0, 10, 10, 1), (5, 10, 10, 2))
+    one, other = (plain.annotated(file=np.array(files)) for files in ([1, 1], [1, 2]))
+    renamed = plain.annotated(size=np.array([1, 1]))
+    both = one.annotated(size=np.array([3, 4]))
+    again = plain.annotated(size=np.array([3, 4]), file=np.array([1, 1]))
+    assert len({workload_sha256(trace) for trace in (plain, one, other, renamed, both)}) == 5
+    assert workload_sha256(both) == workload_sha256(again)
