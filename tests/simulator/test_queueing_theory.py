@@ -33,10 +33,6 @@ def is_mean(expected, values):
     return abs(np.mean(means) - expected) < half
 
 
-def hyper_exponential(rng, means, first, jobs):
-    return rng.exponential(np.where(rng.random(jobs) < first, *means), jobs)
-
-
 def erlang_c_wait(servers, rate, mean):
     """Return the mean wait of M/M/k (Erlang's second formula)."""
     offered = rate * mean
@@ -48,7 +44,7 @@ def erlang_c_wait(servers, rate, mean):
 def test_m_g_1_waits_as_pollaczek_and_khinchine_say():
     rng = np.random.default_rng(1)
     rate, means, first, jobs = 0.7 / 1000, (500.0, 3000.0), 0.8, 60_000
-    service = hyper_exponential(rng, means, first, jobs)
+    service = rng.exponential(np.where(rng.random(jobs) < first, *means), jobs)
     second = 2 * (first * means[0] ** 2 + (1 - first) * means[1] ** 2)
     expected = rate * second / (2 * (1 - 0.7))
     run = simulate(queue(rng, rate, service), "nodes:1", "fcfs")
@@ -64,36 +60,12 @@ def test_m_m_k_waits_as_erlang_says(policy):
     assert is_mean(erlang_c_wait(servers, rate, mean), run.start - run.trace.submit)
 
 
-SHARED = {"policy": "gang", "settings": {"mpl": 60}}
-"""On one column with more rows than there are ever jobs, gang scheduling is processor sharing."""
-
-
-def test_m_m_1_processor_sharing_responds_as_theory_says():
+@pytest.mark.parametrize("mpl", [1, 60])
+def test_m_m_1_responds_as_theory_says_in_order_and_by_processor_sharing(mpl):
+    """On one column with more rows than there are ever jobs, gang scheduling shares equally."""
     rng = np.random.default_rng(4)
-    mean, load, jobs = 1000.0, 0.7, 30_000
-    run = simulate(queue(rng, load / mean, rng.exponential(mean, jobs)), "matrix:1", **SHARED)
-    assert is_mean(mean / (1 - load), run.end - run.trace.submit)
-    assert run.start.tolist() == run.trace.submit.tolist()
-
-
-def test_processor_sharing_slows_short_and_long_jobs_alike_whatever_their_distribution():
-    """Response over service time is 1 / (1 - load) on average, for jobs of any length."""
-    rng = np.random.default_rng(5)
-    means, first, load, jobs = (500.0, 3000.0), 0.8, 0.6, 40_000
-    service = hyper_exponential(rng, means, first, jobs)
-    run = simulate(queue(rng, load / 1000.0, service), "matrix:1", **SHARED)
-    response = run.end - run.trace.submit
-    assert is_mean(1000.0 / (1 - load), response)
-    for shortest, longest in ((100, 300), (1000, 2000), (4000, math.inf)):
-        of_length = (run.trace.runtime > shortest) & (run.trace.runtime <= longest)
-        assert is_mean(1 / (1 - load), (response / run.trace.runtime)[of_length])
-
-
-@pytest.mark.parametrize("mpl", [1, 2, 4])
-def test_how_many_share_does_not_matter_to_the_mean_of_exponential_jobs(mpl):
-    """With exponential service times every rule that keeps the processor busy has one mean."""
-    rng = np.random.default_rng(6)
     mean, load, jobs = 1000.0, 0.7, 30_000
     trace = queue(rng, load / mean, rng.exponential(mean, jobs))
     run = simulate(trace, "matrix:1", "gang", settings={"mpl": mpl})
     assert is_mean(mean / (1 - load), run.end - run.trace.submit)
+    assert (run.start == run.trace.submit).all() == (mpl == 60)
