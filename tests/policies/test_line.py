@@ -133,12 +133,7 @@ def test_more_jobs_pass_the_head_at_once_than_are_sorted_at_a_time(policy):
 
 @pytest.mark.parametrize(
     ("log", "policy"),
-    [
-        ("SDSC-BLUE-2000-4.2-cln", "easy"),
-        ("ANL-Intrepid-2009-1200", "easy"),
-        ("RICC-2010-2", "conservative"),
-        ("RICC-2010-2", "wfp3, easy"),
-    ],
+    [("ANL-Intrepid-2009-1200", "easy"), ("RICC-2010-2", "conservative")],
 )
 @pytest.mark.long
 def test_a_real_log_is_treated_alike(log, policy, shared):

@@ -58,12 +58,6 @@ def test_files_are_checked_whatever_executes_the_jobs(jobs_with_files):
             id="before an earlier job starts only what is backfilled",
         ),
         pytest.param(
-            # job 3 runs in the hole before job 2 until 92; job 4 does not fit into what is left
-            [(0, 100, 100, 1), (1, 50, 50, 2), (2, 90, 90, 1), (3, 50, 50, 1)],
-            {"backfill=holes": [0, 100, 2, 150]},
-            id="a job in a hole uses it up",
-        ),
-        pytest.param(
             [(0, 20, 20, 1), (0, 50, 50, 1), (1, 10, 10, 2), (2, 30, 30, 1), (3, 9, 9, 1)],
             {"backfill=conservative": [0, 0, 50, 20, 60]},
             id="a full profile uses the gaps between reservations",
@@ -78,11 +72,6 @@ def test_files_are_checked_whatever_executes_the_jobs(jobs_with_files):
             [(0, 10, 100, 1), (0, 60, 200, 1), (20, 10, 10, 1)],
             {"": [0, 0, 60], "replan=events": [0, 0, 20]},
             id="an early end while nobody waited is planned for at the next end, or event",
-        ),
-        pytest.param(
-            [(0, 10, 100, 2), (20, 10, 10, 2)],
-            {"": [0, 20]},
-            id="nobody waits for what is not there",
         ),
     ],
 )

@@ -26,32 +26,14 @@ from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
 
-class OwnFirstFit(FirstFit):
-    """First fit, which the kernel leaves to Python."""
-
-
-class OwnLessConsume(LessConsume):
-    """Less-consume, which the kernel leaves to Python."""
-
-
-class OwnThreshold(LessConsumeThreshold):
-    """Less-consume-threshold, which the kernel leaves to Python."""
-
-
-class OwnSearch(BottleneckSearch):
-    """The bottleneck search, which the kernel leaves to Python."""
+KNOWN = (FirstFit, LessConsume, LessConsumeThreshold, BottleneckSearch)
+OWN = {one.name: type(f"Own{one.__name__}", (one,), {}) for one in KNOWN}
+"""Subclasses, which the kernel leaves to Python."""
 
 
 class OwnSharing(ResourceSharing):
     """Slows jobs down as resource sharing does; what it does beside that the core does not know."""
 
-
-SOLVERS = {
-    "first-fit": OwnFirstFit,
-    "less-consume": OwnLessConsume,
-    "less-consume-threshold": OwnThreshold,
-    "bottleneck-search": OwnSearch,
-}
 
 SETTINGS = [
     (SJBF, "first-fit", {}),
@@ -75,7 +57,7 @@ def assert_same(trace, machine, policy, solver, chosen, budget=None, **given):
     """
     given |= {"budget": budget}
     alone = simulate(trace, machine, policy(**chosen), solver=solver, **given)
-    given |= {"solver": SOLVERS[solver](), "journal": True}
+    given |= {"solver": OWN[solver](), "journal": True}
     followed = simulate(trace, machine, policy(**chosen), check=True, **given)
     assert alone.jobs.to_csv() == followed.jobs.to_csv()
     rows = [one.decisions.drop(columns="message") for one in (alone, followed)]  # names the solver
@@ -140,7 +122,7 @@ def test_answers_of_the_kernel_are_handed_over_whenever_its_space_is_full(space,
     [
         {"charge_decisions": True},
         {"solver": "highs"},
-        {"solver": OwnLessConsume()},
+        {"solver": OWN["less-consume"]()},
         {"solver": "bottleneck-search", "budget": Budget(seconds=10)},
     ],
 )

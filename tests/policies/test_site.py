@@ -376,26 +376,6 @@ def in_partitions(trace, *names):
     return trace.changed(texts={"partition_name": np.array(names, dtype=object)})
 
 
-@pytest.mark.parametrize(
-    ("policy", "starts", "nodes"),
-    [
-        # the second job is a head, so the third waits; the fourth has the right node
-        ("fcfs", [0, 50, 100, 0, 0, 109, 0], ["0", "0", "0", "1", "1", "0-1", "2"]),
-        # the third and the fourth end before the head needs all of the left node
-        ("easy", [0, 50, 0, 0, 0, 100, 0], ["0", "0", "0", "0-1", "1", "0-1", "2"]),
-    ],
-)
-def test_a_head_stops_only_the_partitions_that_share_nodes_with_its_own(
-    policy, starts, nodes, make_trace
-):
-    site = plain_site(3, 4, {"left": [0], "right": [1], "both": [0, 1], "far": [2]})
-    sizes = [2, 4, 1, 2, 1, 8, 4]
-    trace = make_trace(*((0, 50 if at < 2 else 9, 50, size) for at, size in enumerate(sizes)))
-    names = "left", "left", "left", "both", "right", "both", "far"
-    run = run_on(site, in_partitions(trace, *names), policy)
-    assert (run.start.tolist(), [*run.resources]) == (starts, nodes)
-
-
 @pytest.mark.parametrize("check", [False, True])
 def test_a_job_of_two_partitions_is_backfilled_where_there_is_room_again(check, make_trace):
     site = plain_site(5, 1, {"left": [0, 1], "right": [2, 3]})  # the last node stays idle
@@ -436,14 +416,6 @@ def test_where_only_processors_count_a_site_is_a_line(policy, rows, order):
         np.testing.assert_array_equal(run.start, line.start)
 
 
-@pytest.mark.parametrize("policy", ["easy", "conservative", "wfp3"])
-def test_a_log_runs_on_a_site_as_on_a_line(policy, shared):
-    trace = read_trace(shared("traces/SDSC-SP2-1998-4.2-cln.swf.gz")).jobs(1, 3000)
-    line = simulate(trace, "nodes:128", policy)
-    run = simulate(trace, SiteMachine(plain_site(16, 8)), policy)
-    np.testing.assert_array_equal(run.start, line.start)
-
-
 KERNELS = ["fcfs", "easy", "easy-sjbf", "sjf", "sjf, easy", "conservative"]
 KERNELS += [pytest.param(order, marks=pytest.mark.long) for order in ("f1", "f1, easy")]
 
@@ -460,54 +432,12 @@ def test_kernels_and_engine_agree(policy, rows, order, several):
 @pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "sjf, easy", "conservative"])
 @pytest.mark.parametrize("several", [False, True], ids=["one-queue", "several-queues"])
 def test_kernels_and_engine_agree_where_many_different_jobs_wait(policy, several):
-    random, jobs = np.random.default_rng(7), 400
-    parts = {"all": range(24), "left": range(10), "right": range(10, 24)}
-    runtime = random.lognormal(5, 1, jobs).astype(np.int64) + 1
-    nodes = random.integers(1, 13, jobs)
-    trace = clean(
-        Trace(
-            np.arange(jobs),
-            np.cumsum(random.exponential(40, jobs)).astype(np.int64),
-            runtime,
-            (runtime * random.uniform(1, 4, jobs)).astype(np.int64),
-            nodes * random.integers(1, 17, jobs),
-            annotations={
-                "nodes": np.where(random.random(jobs) < 0.5, nodes, -1),
-                "memory_per_core": random.integers(1, 60, jobs),
-                "exclusive": (random.random(jobs) < 0.1).astype(np.int64),
-            },
-        )
-    )
-    names = random.choice([*parts] if several else ["all"], jobs)
-    assert_equal_to_the_engine(in_partitions(trace, *names), plain_site(24, 16, parts), policy)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "rows", "starts"),
-    [
-        pytest.param(
-            # at 4 s the first job ends early; the head, with four of five nodes, can start at 6 s
-            # now, in place of 8 s; what comes at 5 s would end at 8 s
-            5,
-            [job(0, 4, 6, 1), job(0, 6, 0, 1), job(0, 8, 0, 1), job(1, 5, 0, 4), job(4, 3, 0, 1)],
-            [0, 0, 0, 6, 8],
-            id="a head that may start earlier",
-        ),
-        pytest.param(
-            # the head starts at 10 s with one of three licences and three of six nodes; behind it,
-            # jobs with two licences and with one are too much
-            6,
-            [job(0, 10, 0, 4), job(1, 5, 0, 3, "matlab:1"), job(1, 48, 0, 1, "matlab:2")]
-            + [job(0, 48, 0, 1, "matlab:1")],
-            [0, 10, 2, 15],
-            id="licences",
-        ),
-    ],
-)
-def test_backfilled_jobs_leave_heads_what_they_need(nodes, rows, starts):
-    site, trace = plain_site(nodes, 1, licences={"matlab": 3}), trace_of(rows)
-    assert run_on(site, trace, "easy").start.tolist() == starts
-    assert_equal_to_the_engine(trace, site, "easy")
+    trace = read_trace("sample-256").jobs(1, 500)
+    job, parts = trace.job_id, {"all": range(24), "left": range(10), "right": range(10, 24)}
+    nodes = np.where(job % 2, -(-trace.processors // 16), -1)
+    asked = {"memory_per_core": job % 60, "nodes": nodes, "exclusive": (job % 10 < 1).astype(int)}
+    trace = in_partitions(trace.annotated(**asked), *np.resize([*parts][: 1 + 2 * several], 500))
+    assert_equal_to_the_engine(trace, plain_site(24, 16, parts), policy)
 
 
 LATE, LATER = 10 + 5e-7, 10 + 9e-7

@@ -88,17 +88,15 @@ def test_migration_for_a_later_job_leaves_the_promise_to_the_head(make_trace):
         assert not len(found.migrations)
 
 
-def test_backfilling_stops_at_the_next_large_job(make_trace):
+@pytest.mark.parametrize(
+    ("options", "last"), [({"pause": True}, 150), ({}, 3), ({"depth": 2}, 150)]
+)
+def test_backfilling_stops_at_the_next_large_job_and_at_the_end_of_the_window(
+    options, last, make_trace
+):
     trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 50, 50, 3), (3, 10, 10, 1))
-    off = {"migrate": False, "large": 2}
-    assert run(trace, pause=True, **off).start.tolist() == [0, 100, 150, 150]
-    assert run(trace, pause=False, **off).start.tolist() == [0, 100, 150, 3]
-
-
-def test_the_window_ends_the_search_for_jobs(make_trace):
-    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 50, 50, 3), (3, 10, 10, 1))
-    found = run(trace, pause=False, depth=2, migrate=False)
-    assert found.start.tolist() == [0, 100, 150, 150]
+    found = run(trace, **{"pause": False, "migrate": False} | options)
+    assert found.start.tolist() == [0, 100, 150, last]
 
 
 LINE = "torus:1x1x22:wrap=none"
@@ -255,20 +253,16 @@ def test_a_plan_with_too_many_moves_is_refused(coming):
 
 @pytest.mark.parametrize("place", ["bins", "boxes"])
 def test_a_job_without_a_box_is_rejected(make_trace, place):
-    trace = make_trace((0, 10, 10, 4), (0, 10, 10, 3))
-    found = run(trace, "torus:5x1x1:wrap=none:holes=1x1x1@3,0,0", place=place)
-    assert found.summary["rejected"] == 1
-    assert np.isnan(found.start[0])
-    ring = run(trace, "torus:5x1x1:holes=1x1x1@3,0,0", place=place)
+    """Of five routers in a line or in a ring, in which layers see no wrap-around."""
+    trace, hole = make_trace((0, 10, 10, 4), (0, 10, 10, 3)), "holes=1x1x1@3,0,0"
+    line = run(trace, f"torus:5x1x1:wrap=none:{hole}", place=place)
+    assert line.summary["rejected"] == 1
+    assert np.isnan(line.start[0])
+    ring = run(trace, f"torus:5x1x1:{hole}", place=place)
     assert ring.summary["rejected"] == 0
     assert boxes(ring)[0] == "4x1x1@4,0,0"
-
-
-def test_layers_see_no_wrap_around(make_trace):
-    trace = make_trace((0, 10, 10, 4))
-    machine = "torus:5x1x1:holes=1x1x1@3,0,0"
-    assert run(trace, machine, detect="layered").summary["rejected"] == 1
-    assert run(trace, machine, detect="exact").summary["rejected"] == 0
+    layered = run(trace, f"torus:5x1x1:{hole}", place=place, detect="layered")
+    assert layered.summary["rejected"] == 1
 
 
 @pytest.mark.parametrize(
@@ -313,14 +307,17 @@ def jointly(make_trace, side, queue, solver="migrate-then-place", capture=None, 
     return run(make_trace(*held, *queue), f"torus:1x1x{nodes}:wrap=none", given, **options)
 
 
-def test_with_a_worth_jobs_are_moved_for_others_than_the_large_job(make_trace):
+def test_with_a_worth_jobs_are_moved_for_others_than_the_large_job(make_trace, tmp_path):
     queue = [(10, 50, 50, 3), (10, 50, 50, 2)]
     in_turn = jointly(make_trace, 9, queue)
     assert in_turn.start.tolist()[9:] == [10, 60]
     assert len(in_turn.migrations) == 1
-    both = jointly(make_trace, 9, queue, "migration-based")
+    both = jointly(make_trace, 9, queue, "migration-based", tmp_path)
     assert both.start.tolist()[9:] == [10, 10]
     assert len(both.migrations) == 2
+    problem = joint_problem(tmp_path)
+    assert (problem.waiting, problem.required, problem.worth) == ((3, 2), (0,), 100)
+    assert problem.costs == (10,) * 4
     # a move costs 10 node-seconds, and the job has two nodes, as the first one counted twice
     dear = jointly(make_trace, 9, queue, "migration-based", worth=2)
     assert dear.start.tolist()[9:] == [10, 60]
@@ -337,13 +334,6 @@ def test_beside_a_blocked_head_jobs_start_that_may_be_backfilled(
     queue = [(0, 500, 500, 3), (10, 50, 50, 3), (11, 700, 700, 4), (11, 50, requested, 2)]
     found = jointly(make_trace, 11, queue, "migration-based", backfill=backfill, large=3)
     assert found.start.tolist()[11:] == [0, 500, 11, start]
-
-
-def test_the_joint_problem_is_captured(make_trace, tmp_path):
-    jointly(make_trace, 9, [(10, 50, 50, 3), (10, 50, 50, 2)], capture=tmp_path)
-    problem = joint_problem(tmp_path)
-    assert (problem.waiting, problem.required, problem.worth) == ((3, 2), (0,), 100)
-    assert problem.costs == (10,) * 4
 
 
 def test_thinking_that_takes_time_is_paid_by_starts_and_migrations(apart):
