@@ -14,8 +14,8 @@ from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.policies.gang import Gang
 from optsched.simulator.policy import Move, Share, Start, Wake
 
-# a sharing gives the share of time of each job, from the slice that each job holds, the columns in
-# use of each row, and the useful part of a time slice after a context switch
+# A sharing gives the share of time of each job, from the slice that each job holds, the columns in
+# use of each row, and the useful part of a time slice after a context switch.
 
 
 def by_rows(held, rows, useful):

@@ -8,6 +8,7 @@ and feasibility is that of `ThresholdAllocation.violations`.
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import NamedTuple
 
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
@@ -27,11 +28,6 @@ class Found(NamedTuple):
         """Requested time of the job in whole seconds, raised by the penalty of the place."""
         lost = self.problem.penalised_time(self.placement)
         return self.problem.walltime + math.ceil(lost / self.problem.unit)
-
-    @property
-    def end(self):
-        """Seconds until the end of the raised requested time."""
-        return self.placement.start + self.seconds
 
 
 class Reservation(NamedTuple):
@@ -81,10 +77,8 @@ class Textbook:
 
     def kept(self, job, found, system):
         """Return the reserved place and start of a job, if the new ones are later."""
-        reserved = self._reservation
-        if reserved is None or reserved.job != job:
-            return None
-        if system.now + found.placement.start < reserved.start + 1:
+        reserved, start = self._reservation, system.now + found.placement.start
+        if reserved is None or reserved.job != job or start < reserved.start + 1:
             return None
         start = max(0, math.ceil(reserved.start - system.now))
         same = self.problem(job, system, threshold=reserved.found.problem.threshold)
@@ -94,10 +88,9 @@ class Textbook:
     def breaks(self, job, found, head, system):
         """Return whether a job that starts now makes the reserved place infeasible."""
         reserved, limit, now = self._reservation, self.limit(found), system.now
-        if now + limit <= reserved.start:
-            return False
-        processes, start = head.placement.processes, head.placement.start
-        if not ((found.placement.processes > 0) & (processes > 0)).any():
+        start, processes = head.placement
+        both = (found.placement.processes > 0) & (processes > 0)
+        if now + limit <= reserved.start or not both.any():
             return False
         if limit <= start:
             return True
@@ -152,18 +145,13 @@ class Textbook:
     def problem(self, job, system, held=None, threshold=None, goal="start", latest=None):
         """Return a problem of a job, whose label is its row."""
         machine = system.machine
+        held = self.rows(system) if held is None else held
         return ThresholdAllocation(
-            machine.nodes,
-            machine.processors,
-            list(machine.capacity.values()),
-            self.rows(system) if held is None else held,
+            *(machine.nodes, machine.processors, list(machine.capacity.values()), held),
             asked=system.processors[job],
             walltime=math.ceil(system.requested_time[job]),
             demand=[self.demand(job, name, system) for name in machine.capacity],
-            threshold=threshold,
-            goal=goal,
-            latest=latest,
-            job=job,
+            **{"threshold": threshold, "goal": goal, "latest": latest, "job": job},
         )
 
     def pose(self, problem, system):
@@ -189,11 +177,10 @@ class TextbookSJBF(Textbook, SJBF):
         free = system.machine.free
         if free >= system.processors[job]:
             return 0
-        for until, running in sorted((until, one) for one, (until, _) in self._running.items()):
-            free += system.processors[running]
-            if free >= system.processors[job]:
-                return max(1, math.ceil(until - system.now))
-        raise AssertionError("the job is larger than the machine")
+        ends = sorted((until, one) for one, (until, _) in self._running.items())
+        totals = accumulate((system.processors[one] for _, one in ends), initial=free)
+        enough = next(at for at, total in enumerate(totals) if total >= system.processors[job])
+        return max(1, math.ceil(ends[enough - 1][0] - system.now))
 
     def offer(self, job, system, held, latest):
         """Return the place of least cost, at the first start within a threshold if there is one."""
@@ -235,7 +222,7 @@ class TextbookRUA(Textbook, RUA):
             self.pose(self.problem(job, system, held, one, goal), system)
             for one in self.thresholds_of(job, system)
         ]
-        return min(filter(None, offers), key=lambda one: one.end, default=None)
+        return min(filter(None, offers), key=lambda one: one.placement.start + one.seconds, default=None)
 
     def backfill(self, head, system):
         """Start jobs one by one, each time that with the least penalty factor."""
@@ -243,9 +230,8 @@ class TextbookRUA(Textbook, RUA):
             ranked = []
             for job in system.queue[1:]:
                 found = self.offer(job, system, self.with_reservation(head, system))
-                if found is None or found.placement.start > 0:
-                    continue
-                if not self.breaks(job, found, head, system):
+                starts_now = found is not None and found.placement.start == 0
+                if starts_now and not self.breaks(job, found, head, system):
                     factor = found.problem.factor(found.placement)
                     ranked.append((factor, found.problem.walltime, job, found))
             if not ranked:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from policies import workloads
 from policies.gang_textbook import TextbookGang
 
 from optsched import read_trace, simulate
-from optsched.errors import InputError
-from optsched.models.gang_packing import GangPacking, Packing
+from optsched.models.gang_packing import Packing
 from optsched.policies import _gang, gang
 from optsched.policies._gang import Rule
 from optsched.policies.gang import Gang
 from optsched.solvers.gang_packing.fit_rules import FirstFit
 from optsched.solvers.result import Budget
+from optsched.testing import gang_packings
 from optsched.workloads.spec_file import generate_workload
 
 gang_settings = st.fixed_dictionaries(
@@ -155,51 +156,35 @@ def test_a_run_says_how_far_it_is_even_if_nobody_follows(followed):
     assert reports[-1][0] == 1200
 
 
-@st.composite
-def answered_packings(draw):
-    """Draw a packing problem and an answer that may break any constraint."""
-    columns = draw(st.sampled_from([6, 64, 66]))
-    place = st.sampled_from([0, 1, 2, 3, columns - 2, columns - 1])
-    masks = st.sets(place, min_size=1, max_size=3).map(lambda bits: sum(1 << bit for bit in bits))
-    running = draw(st.lists(masks, max_size=3))
-    chosen = draw(st.lists(masks, max_size=3))
-    row = st.integers(0, 2)
-    present = [draw(row) for _ in running]
-    of_running = present if draw(st.booleans()) else [draw(row) for _ in running]
-    of_waiting = [draw(st.integers(-1, 3)) for _ in chosen]
-    surplus = [draw(st.sampled_from([0, 0, 0, 1])) for _ in chosen]
-    try:
-        problem = GangPacking(
-            columns=columns,
-            rows=3,
-            running=running,
-            rows_of_running=present,
-            waiting=[mask.bit_count() + more for mask, more in zip(chosen, surplus)],
-            admission=draw(st.sampled_from(["fcfs", "skip"])),
-            rerow=draw(st.booleans()),
-        )
-    except InputError:  # running jobs of a row share a column
-        reject()
-    placed = [mask if row >= 0 else 0 for mask, row in zip(chosen, of_waiting)]
-    return problem, Packing(tuple(of_running), tuple(of_waiting), tuple(placed))
+@given(gang_packings(), st.sampled_from([1, 9]), st.data())
+def test_the_kernel_verifies_packings_as_their_problem_does(problem, apart, data):
+    def spread(mask):  # over words of 64 columns
+        return sum(1 << apart * column for column in range(12) if mask >> column & 1)
 
+    masks = [*map(spread, problem.running)]
+    problem = replace(problem, columns=apart * problem.columns, running=masks)
+    places = [data.draw(st.tuples(st.integers(-1, 3), st.integers(0, 2))) for _ in problem.waiting]
+    more = data.draw(st.sampled_from([0, 0, 0, 1]))
+    chosen = [
+        spread((1 << size + more) - 1 << first) if row >= 0 else 0
+        for (row, first), size in zip(places, problem.waiting)
+    ]
+    rows = st.lists(st.integers(0, 2), min_size=len(masks), max_size=len(masks))
+    of_running = data.draw(st.just(list(problem.rows_of_running)) | rows)
+    of_waiting = [row for row, _ in places]
+    packing = Packing(tuple(of_running), tuple(of_waiting), tuple(chosen))
 
-@given(answered_packings())
-def test_the_kernel_verifies_packings_as_their_problem_does(answered):
-    problem, packing = answered
-    masks = [*problem.running, *packing.columns_of_waiting]
-    sizes = [*map(int.bit_count, problem.running), *problem.waiting]
+    sizes = [*map(int.bit_count, masks), *problem.waiting]
     skips, rerow = problem.admission == "skip", problem.rerow
-    rule = Rule(problem.columns, 3, skips, 0, rerow, 100, 1.0, 60.0, 0)
-    # three more jobs, so that there are three rows
-    state = _gang.new_state(np.array([*sizes, 1, 1, 1]), rule)
-    running = len(problem.running)
-    state.counts[0].running = running
+    rule = Rule(problem.columns, problem.rows, skips, 0, rerow, 100, 1.0, 60.0, 0)
+    # more jobs, so that there are as many rows
+    state = _gang.new_state(np.array([*sizes, *[1] * problem.rows]), rule)
+    state.counts[0].running = running = len(masks)
     state.running[:running] = range(running)
-    state.candidates[: len(problem.waiting)] = range(running, len(masks))
+    state.candidates[: len(chosen)] = range(running, len(sizes))
     state.row[:running] = problem.rows_of_running
-    state.answer[: len(masks)] = [*packing.rows_of_running, *packing.rows_of_waiting]
-    for job, mask in enumerate(masks):
+    state.answer[: len(sizes)] = [*of_running, *of_waiting]
+    for job, mask in enumerate([*masks, *chosen]):
         state.columns[job] = [mask >> word & (1 << 64) - 1 for word in (0, 64)][: len(state.left)]
-    holds = _gang.is_feasible(state, rule, len(problem.waiting))
+    holds = _gang.is_feasible(state, rule, len(chosen))
     assert holds == (not problem.violations(packing))

@@ -82,18 +82,6 @@ def test_jobs_start_as_planned_by_hand(jobs, starts, jobs_with_files):
         assert run(trace, **settings).start.tolist() == expected
 
 
-def test_a_planned_start_comes_without_any_event(jobs_with_files):
-    # the plan of job 3 has job 1 on its cores until 70, and job 2 ends long after
-    trace = jobs_with_files((0, 10, 70, 2, -1), (0, 500, 500, 1, -1), (20, 10, 10, 2, -1))
-    assert run(trace, machine="cluster:1x4").start.tolist() == [0, 0, 70]
-
-
-def test_lea_waits_for_the_node_that_has_the_file(jobs_with_files):
-    trace = jobs_with_files((0, 90, 100, 1, 7), (10, 50, 100, 1, 7))
-    assert run(trace, "lea", "cluster:2x1").jobs["allocated_resources"].tolist() == ["0", "0"]
-    assert run(trace, "eft", "cluster:2x1").start.tolist() == [0, 10]
-
-
 def test_what_ran_before_runs_on_at_its_node(jobs_with_files):
     trace = jobs_with_files(
         (0, 30, 40, 2, 7),
@@ -110,13 +98,6 @@ def test_what_ran_before_runs_on_at_its_node(jobs_with_files):
     assert found.start[0] > 50
     resources = found.jobs.set_index("job_id")["allocated_resources"]
     assert resources[2] == "2-3"
-
-
-def test_throttled_it_plans_at_ticks_for_what_happens_then(jobs_with_files):
-    trace = jobs_with_files(*((at, 5, 5, 1, -1) for at in (0, 29, 30, 31)))
-    found = run(trace, throttle=30)
-    assert found.start.tolist()[:2] == [30, 30]
-    assert found.summary["waiting"] == 2  # the ends, at 35, are at no tick
 
 
 def test_a_job_wider_than_a_node_is_refused_by_its_line(jobs_with_files, tmp_path):

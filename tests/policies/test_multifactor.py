@@ -12,7 +12,7 @@ import pytest
 from optsched import simulate
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
-from optsched.policies.multifactor import Multifactor, Weights, read_weights
+from optsched.policies.multifactor import Multifactor, read_weights
 from optsched.simulator.system import System
 from optsched.sites.site import Site
 from optsched.traces.trace import Trace
@@ -161,21 +161,6 @@ def test_usage_decays(starts):
 
 
 NODE = Site("one", ("a",), ("cores", "memory", "gpu", "gpu:big"), np.array([[4, 9, 1, 1]]))
-
-
-def test_the_weights_are_read(tmp_path):
-    file = tmp_path / "slurm.conf"
-    file.write_text(
-        "PriorityWeightAge=1\nPriorityWeightFairshare=2\nPriorityWeightJobSize=3\n"
-        "PriorityWeightPartition=4\nPriorityWeightQOS=5\nPriorityMaxAge=1-0\n"
-        "PriorityDecayHalfLife=2-0\nPriorityFavorSmall=NO\n"
-        "PriorityWeightTRES=CPU=10,GRES/gpu=20.5,GRES/gpu:Big=1,Node=3\n"
-        "PriorityFlags=ACCRUE_ALWAYS,no_normal_part\n"
-    )
-    resources = {"cpu": 10, "gres/gpu": 20.5, "gres/gpu:big": 1, "node": 3}
-    flags = frozenset({"ACCRUE_ALWAYS", "NO_NORMAL_PART"})
-    expected = Weights(1, 2, 3, 4, 5, False, 86_400, 172_800, resources, flags)
-    assert read_weights(file, NODE) == expected
 
 
 @pytest.mark.parametrize(

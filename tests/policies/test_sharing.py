@@ -100,13 +100,6 @@ RULE, SEARCH = "less-consume-threshold", "bottleneck-search"
             },
             id="rua starts a job when its slowdown is least",
         ),
-        pytest.param(
-            # two processors are free for 100 s; one of 0 MB/s goes before one of 4,000
-            SMALL,
-            [(0, 100, 100, 2, 2000), (1, 50, 50, 4, 0), (2, 30, 30, 2, 4000), (2, 60, 60, 2, 0)],
-            {("rua", RULE, "thresholds=2.5"): [0, 100, 62, 2]},
-            id="rua backfills the job that suffers least first",
-        ),
     ],
 )
 def test_jobs_start_as_computed_by_hand(machine, jobs, starts):

@@ -76,37 +76,32 @@ def some(values):
     return st.one_of(st.just(-1), st.just(-1), values)
 
 
+NUMBERS = {
+    **{"nodes": (1, 3), "tasks": (1, 6), "cores_per_task": (1, 3), "tasks_per_node": (1, 3)},
+    **{"gpus": (0, 3), "gpus_per_node": (1, 2), "exclusive": (0, 1)},
+}
+CHOICES = {
+    "partition_name": ["", "", "", "gpu", "own", "gpu,own", "first", "lost"],
+    "features": ["", "", "", "ib", "fat", "[ib|fat]", "none"],
+    "gpu_type": ["", "", "big"],
+    "licences": ["", "", "matlab", "matlab:2"],
+    "reservation": ["", "", "", "", "early", "late", "over", "unknown"],
+}
 jobs = st.fixed_dictionaries(
     {
         "gap": st.integers(0, 6),
         "runtime": st.integers(1, 12),
         "slack": st.integers(0, 8),
         "processors": st.integers(1, 9),
-        "nodes": some(st.integers(1, 3)),
-        "tasks": some(st.integers(1, 6)),
-        "cores_per_task": some(st.integers(1, 3)),
-        "tasks_per_node": some(st.integers(1, 3)),
         "memory_per_node": some(st.sampled_from([0, 40, 150])),
         "memory_per_core": some(st.sampled_from([10, 25, 60])),
-        "gpus": some(st.integers(0, 3)),
-        "gpus_per_node": some(st.integers(1, 2)),
-        "exclusive": some(st.integers(0, 1)),
-        "partition_name": st.sampled_from(["", "", "", "gpu", "own", "gpu,own", "first", "lost"]),
-        "features": st.sampled_from(["", "", "", "ib", "fat", "[ib|fat]", "none"]),
-        "gpu_type": st.sampled_from(["", "", "big"]),
-        "licences": st.sampled_from(["", "", "matlab", "matlab:2"]),
-        "reservation": st.sampled_from(["", "", "", "", "early", "late", "over", "unknown"]),
     }
+    | {name: some(st.integers(*ends)) for name, ends in NUMBERS.items()}
+    | {name: st.sampled_from(choices) for name, choices in CHOICES.items()}
 )
 
-
-FIELDS = (
-    *("tasks", "cores_per_task", "tasks_per_node", "memory_per_node", "memory_per_core"),
-    *("gpus", "gpus_per_node", "exclusive"),
-)
-"""Numbers that a job may state, beside its nodes."""
-
-UNKNOWN = dict.fromkeys(FIELDS, -1) | dict.fromkeys(TEXTS, "")
+UNKNOWN = dict.fromkeys([*NUMBERS, "memory_per_node", "memory_per_core"], -1)
+UNKNOWN |= dict.fromkeys(TEXTS, "")
 
 
 def job(gap, runtime, slack, nodes, licences="", **more):

@@ -33,14 +33,6 @@ def test_the_next_window_is_decided_on_at_the_next_tick_or_at_once(
     assert simulate(trace, machine, "window", settings=settings).start.tolist() == starts
 
 
-def test_a_job_that_no_slot_can_hold_is_kept_back(make_trace):
-    trace = make_trace((0, 100, 100, 3), (0, 100, 100, 3), (0, 40, 40, 3), (60, 10, 10, 5))
-    run = simulate(trace, "nodes:9", "window", check=True)
-    # at 60 there are three nodes free at the end; the large job waits for the first six, at 120
-    assert run.start.tolist() == [0, 0, 0, 120]
-    assert run.resources[3] == "0-4"
-
-
 @pytest.mark.parametrize("solver", ["greedy", "cp-sat", "highs"])
 def test_any_solver_can_stand_behind_it(solver, make_trace):
     rows = [(30 * k, 100 + 7 * k, 100 + 7 * k, 1 + (5 * k) % 7) for k in range(20)]
@@ -72,23 +64,6 @@ def test_a_head_that_no_slot_holds_may_be_scattered(make_trace, backfill):
         settings = {"backfill": backfill, "interval": 0, "scatter": scatter}
         run = simulate(trace, "nodes:6", "window", settings=settings, check=True)
         assert (run.start[3], run.resources[3]) == (start, nodes)
-
-
-def test_a_head_that_may_be_scattered_waits_for_nodes_anywhere(make_trace):
-    # 4 of 8 nodes are free at 100, not side by side; a slot of 4 comes about at 300 only
-    trace = make_trace(
-        (0, 100, 100, 2),
-        (0, 300, 300, 2),
-        (0, 100, 100, 2),
-        (10, 50, 50, 5),  # the head: five nodes are free at 100, scattered
-        (10, 290, 290, 2),  # would end by 300, the contiguous shadow time, but delay the head
-        (10, 90, 90, 1),  # ends by 100
-    )
-    settings = {"backfill": "easy", "scatter": "head", "interval": 0, "window": 1}
-    run = simulate(trace, "nodes:8", "window", settings=settings, check=True)
-    assert run.start.tolist() == [0, 0, 0, 100, 150, 10]
-    easy = simulate(trace, "nodes:8", "easy")
-    assert run.start[3] == easy.start[3]
 
 
 @pytest.mark.parametrize(

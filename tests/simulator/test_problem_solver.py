@@ -109,16 +109,8 @@ def test_a_solver_that_is_its_own_fallback_is_not_compared_with_itself(busy_trac
 
 
 def test_of_two_models_only_the_one_with_a_heuristic_beside_it_is_compared():
-    decisions = pd.DataFrame(
-        {
-            "model": ["a", "a", "b", "b"],
-            "status": ["optimal"] * 2 + ["feasible"] * 2,
-            "objective": [4, 4, 1, 1],
-            "heuristic": [4, 3, None, None],
-            "price": [0.0] * 4,
-            "choice": [""] * 4,
-        }
-    )
+    columns = {"model": [*"aabb"], "objective": [4, 4, 1, 1], "heuristic": [4, 3, None, None]}
+    decisions = pd.DataFrame(columns | {"status": "optimal", "price": 0.0, "choice": ""})
     found = summarise_problems(decisions, {"a"})
     assert (found["heuristic_matched"], found["heuristic_gap"]) == (0.5, 0.25)
     assert "contested" not in found  # neither model says
@@ -193,13 +185,6 @@ def test_any_of_the_equally_good_answers_is_drawn_by_the_seed(busy_trace):
         assert run.summary["fallbacks"] == 0
 
 
-def test_ties_are_checked(busy_trace):
-    with pytest.raises(InputError, match="ties: 'mine'; expected heuristic, solver or random"):
-        simulate(busy_trace, "nodes:10", "window", ties="mine")
-    with pytest.raises(InputError, match="model 'gang-packing' cannot list"):
-        simulate(busy_trace, "matrix:10", "gang", ties="random")
-
-
 @pytest.mark.parametrize(
     ("options", "of_no_use"),
     [
@@ -233,13 +218,15 @@ def test_folders_to_capture_to_are_there_and_empty(busy_trace, tmp_path):
         ({"capture_every": 2.5}, "capture every: 2.5; expected a whole number from 1"),
         ({"capture_every": 2}, "capture every: no folder to capture to"),
         ({"event_order": "x"}, "event order: 'x'; expected batched or one-by-one"),
+        ({"ties": "mine"}, "ties: 'mine'; expected heuristic, solver or random"),
+        ({"machine": "matrix:10", "policy": "gang", "ties": "random"}, "'gang-packing' cannot list"),
         ({"settings": {"interval": "inf"}}, "'window': 'inf'; expected a number"),
         ({"settings": {"interval": 1e-300}}, "interval of policy 'window': 1e-300; expected 0 or"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, message, busy_trace):
     with pytest.raises(InputError, match=message):
-        simulate(busy_trace, "nodes:10", "window", **options)
+        simulate(busy_trace, **{"machine": "nodes:10", "policy": "window"} | options)
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,6 @@ def measures(run: Run, names: list[str]) -> list[list[float | None]]:
     return [[None if np.isnan(value) else value for value in column] for column in columns]
 
 
-def test_jobs_of_just_so_many_processors_are_large(make_trace, rows):
-    run = simulate(make_trace(*rows), "nodes:8", "fcfs", large_from=3)
-    assert run.summary["large_jobs"] == 2  # the first and the third
-
-
 def test_a_line_of_nodes_tells_how_contiguous_the_jobs_are(make_trace, rows):
     run = simulate(make_trace(*rows), "nodes:8", "fcfs")
     assert run.jobs.allocated_resources.tolist() == ["0-2", "3-4", "0-2 5-6", ""]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from optsched import Budget, compare, simulate, solve
 from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.simulator.scenario import Scenario
-from optsched.sweeps.sweep_file import Planner
 
 SAMPLE = "sample-256"
 WINDOW = WindowMKP([3, 2], [4])
@@ -38,13 +35,6 @@ def test_a_run_records_the_jobs_and_the_machine_in_full():
     assert (run.config["machine"], run.config["jobs"]) == ("nodes:256", [2901, 3000])
     assert "--jobs 2901:3000" in run.config["repeat"]
     assert len(run.trace) == 100
-
-
-def test_a_sweep_takes_the_same_jobs():
-    span = Planner(Path()).look_up["jobs"]
-    assert (span("20"), span("5:"), span("5:9")) == ((1, 20), (5, None), (5, 9))
-    with pytest.raises(InputError, match="expected FROM:TO"):
-        span("9:5")
 
 
 def test_a_number_is_a_budget_of_seconds():
