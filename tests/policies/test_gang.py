@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from policies.workloads import jobs, trace_of
 
 from optsched import simulate
 from optsched.errors import InputError
@@ -108,46 +105,3 @@ def test_jobs_wait_for_the_first_turn_of_their_row(make_trace):
     assert starts(run) == [0, 60, 80]
     assert run.end.tolist() == [160, 80, 210]
     assert run.jobs["paused_time"].tolist() == [60, 0, 40]
-
-
-def by_the_second(trace, columns, rows, seconds):
-    """Starts and ends with turns, simulated second by second, without compaction."""
-    jobs = list(zip(trace.submit.tolist(), trace.runtime.tolist(), trace.processors.tolist()))
-    matrix = [[] for _ in range(rows)]
-    queue, left = list(range(len(jobs))), [runtime for _, runtime, _ in jobs]
-    start, end = [None] * len(jobs), [None] * len(jobs)
-    on_turn, turn_left, now = None, 0, 0
-    while None in end:
-        while queue and jobs[queue[0]][0] <= now:
-            size = jobs[queue[0]][2]
-            free = [columns - sum(jobs[job][2] for job in row) for row in matrix]
-            used = [row for row in range(rows) if matrix[row] and free[row] >= size]
-            empty = [row for row in range(rows) if not matrix[row]]
-            if not used + empty:
-                break
-            matrix[(used + empty)[0]].append(queue.pop(0))
-        used = [row for row in range(rows) if matrix[row]]
-        if on_turn not in used or not turn_left:
-            after = -1 if on_turn is None else on_turn
-            later = [row for row in used if row > after]
-            on_turn, turn_left = (later + used + [None])[0], seconds
-        if on_turn is not None:
-            turn_left -= 1
-            for job in list(matrix[on_turn]):
-                start[job] = now if start[job] is None else start[job]
-                left[job] -= 1
-                if not left[job]:
-                    end[job] = now + 1
-                    matrix[on_turn].remove(job)
-        now += 1
-    return start, end
-
-
-@given(jobs(6, most=14), st.integers(1, 4), st.integers(1, 12))
-def test_turns_are_those_of_a_simulation_second_by_second(workload, mpl, seconds):
-    trace = trace_of(workload)
-    settings = {"mpl": mpl, "sharing": "turns", "time_slice": seconds, "compact": False}
-    run = gang(trace, columns=6, **settings)
-    assert (starts(run), run.end.tolist()) == by_the_second(trace, 6, mpl, seconds)
-    paused = run.end - run.start - trace.runtime
-    assert run.jobs["paused_time"].tolist() == pytest.approx(paused.tolist())

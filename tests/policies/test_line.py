@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from policies import workloads
 
 from optsched import read_trace, registry, simulate
+from optsched.extend import ExecutionModel, Trace
 from optsched.machines._line_nodes import nodes_of
 from optsched.machines.nodes import Nodes
 from optsched.machines.torus import Torus
@@ -22,9 +23,6 @@ from optsched.policies._line import is_line
 from optsched.policies.easy import Easy
 from optsched.policies.priority import FixedOrder
 from optsched.simulator import compiled_decisions
-from optsched.simulator.execution import ExecutionModel
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 PRIORITIES = ["sjf", "saf", "wfp3", "unicef", "f1", "f2", "f3", "f4"]
 COMPILED = ["fcfs", "easy", "easy-sjbf", "conservative", *PRIORITIES]
@@ -114,7 +112,7 @@ def test_a_long_queue_is_treated_alike(policy, step):
     submit = np.sort(random.integers(0, 2000, size=600)) // step * step
     runtime = np.maximum(1, requested * random.random(600)).astype(np.int64)
     sizes = random.integers(1, 40, size=600)
-    trace = clean(Trace(np.arange(600), submit, runtime, requested, sizes))
+    trace = Trace(np.arange(600), submit, runtime, requested, sizes)
     run = assert_same(trace, "nodes:64", policy, "batched")
     assert (run.start > 2000).sum() > 300
 
@@ -126,7 +124,7 @@ def test_more_jobs_pass_the_head_at_once_than_are_sorted_at_a_time(policy):
     random = np.random.default_rng(1)
     small = zip(3 + np.arange(300) // 4, 100 * random.integers(1, 9, size=300), np.ones(300, int))
     submit, runtime, sizes = np.array([(0, 100, 256), (1, 1000, 128), (2, 500, 256), *small]).T
-    trace = clean(Trace(np.arange(303), submit, runtime, runtime, sizes))
+    trace = Trace(np.arange(303), submit, runtime, runtime, sizes)
     run = assert_same(trace, "nodes:256", policy, "batched")
     assert np.unique(run.start, return_counts=True)[1].max() > 2 * _line.MOST
 
@@ -224,7 +222,6 @@ def test_few_jobs_are_decided_in_python_until_the_kernels_are_on_disk(tmp_path):
 import numpy as np
 from optsched.policies.fcfs import FCFS
 from optsched.simulator.simulate import simulate
-from optsched.traces.trace import Trace
 asked, decide = [], FCFS.decide
 FCFS.decide = lambda *given: asked.append(given) or decide(*given)
 trace = Trace(*[np.arange(1, 50)] * 5)

@@ -10,9 +10,8 @@ import pytest
 
 from optsched import load_snapshot, read_trace, simulate
 from optsched.content import bundled
-from optsched.errors import InputError
+from optsched.extend import ExecutionModel, InputError
 from optsched.policies.locality import Locality
-from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.problem_solver import ProblemSolver
 
 SAMPLE = bundled("traces") / "samples" / "sample-8x20.rackham"
@@ -44,42 +43,19 @@ def test_files_are_checked_whatever_executes_the_jobs(jobs_with_files):
         simulate(trace, "cluster:1x2", "locality", execution=ExecutionModel())
 
 
-@pytest.mark.parametrize(
-    ("jobs", "starts"),
-    [
-        pytest.param(
-            # job 1 holds one core, job 2 needs both, jobs 3 and 4 fit beside job 1; 3 is short
-            [(0, 100, 100, 1), (1, 50, 50, 2), (2, 98, 98, 1), (3, 99, 99, 1)],
-            {
-                "backfill=none": [0, 100, 150, 150],
-                "backfill=holes": [0, 100, 2, 150],
-                "backfill=conservative": [0, 100, 2, 150],
-            },
-            id="before an earlier job starts only what is backfilled",
-        ),
-        pytest.param(
-            [(0, 20, 20, 1), (0, 50, 50, 1), (1, 10, 10, 2), (2, 30, 30, 1), (3, 9, 9, 1)],
-            {"backfill=conservative": [0, 0, 50, 20, 60]},
-            id="a full profile uses the gaps between reservations",
-        ),
-        pytest.param(
-            [(0, 10, 100, 2), (5, 10, 10, 2)],
-            {"": [0, 10]},
-            id="all is planned anew when a job ends early",
-        ),
-        pytest.param(
-            # as in the authors' program: job 3 is added to a plan that still has job 1 until 100
-            [(0, 10, 100, 1), (0, 60, 200, 1), (20, 10, 10, 1)],
-            {"": [0, 0, 60], "replan=events": [0, 0, 20]},
-            id="an early end while nobody waited is planned for at the next end, or event",
-        ),
-    ],
-)
-def test_jobs_start_as_planned_by_hand(jobs, starts, jobs_with_files):
-    trace = jobs_with_files(*((*job, -1) for job in jobs))
-    for words, expected in starts.items():
-        settings = dict([words.split("=")] if words else [])
-        assert run(trace, **settings).start.tolist() == expected
+def test_nothing_starts_before_an_earlier_job_unless_it_is_backfilled(jobs_with_files):
+    # job 1 holds one core, job 2 needs both, jobs 3 and 4 fit beside job 1; only 3 is short enough
+    jobs = (0, 100, 100, 1, -1), (1, 50, 50, 2, -1), (2, 98, 98, 1, -1), (3, 99, 99, 1, -1)
+    for backfill, start in (("none", 150), ("holes", 2), ("conservative", 2)):
+        found = run(jobs_with_files(*jobs), backfill=backfill)
+        assert found.start.tolist() == [0, 100, start, 150]
+
+
+def test_what_ended_early_while_nobody_waited_is_planned_for_at_the_next_end(jobs_with_files):
+    # as in the authors' program: job 3 is added to a plan that still has job 1 until 100
+    trace = jobs_with_files((0, 10, 100, 1, -1), (0, 60, 200, 1, -1), (20, 10, 10, 1, -1))
+    assert run(trace).start.tolist() == [0, 0, 60]
+    assert run(trace, replan="events").start.tolist() == [0, 0, 20]
 
 
 def test_what_ran_before_runs_on_at_its_node(jobs_with_files):

@@ -14,7 +14,6 @@ from optsched import read_trace, simulate
 from optsched.policies import _locality
 from optsched.policies.locality import Locality
 from optsched.solvers.data_placement.rules import LocalityAndEvictionAware
-from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
 SAMPLE = "sample-8x20"
@@ -70,7 +69,7 @@ def trace_of(workload, unit=1, **annotations):
     gaps, runtime, more, cores, files = map(np.array, zip(*workload))
     times = np.cumsum(gaps) * unit, 1 + runtime * unit, 1 + np.maximum(runtime + more, 0) * unit
     asked = {"file": files, "file_size": np.maximum(400 * (1 + files), 0)} | annotations
-    return clean(Trace(np.arange(len(gaps)), *times, cores, annotations=asked, limits_hold=True))
+    return Trace(np.arange(len(gaps)), *times, cores, annotations=asked, limits_hold=True)
 
 
 @limits(max_examples=75, deadline=None)

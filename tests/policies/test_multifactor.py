@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from optsched import simulate
-from optsched.errors import InputError
+from optsched.extend import InputError, System, Trace
 from optsched.machines.machine import read_machine
 from optsched.policies.multifactor import Multifactor, read_weights
-from optsched.simulator.system import System
 from optsched.sites.site import Site
-from optsched.traces.trace import Trace
 
 CONFIGURATION = """
 ClusterName=mine

@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 from policies.workloads import crowds, demanding
 
 from optsched import simulate
-from optsched.errors import InputError
+from optsched.extend import ExecutionModel, InputError, Trace
 from optsched.models.threshold_allocation import Placement
 from optsched.models.threshold_allocation.problem import most_penalized
 from optsched.models.threshold_allocation.timeline import checked_penalty
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
-from optsched.simulator.execution import ExecutionModel
 from optsched.solvers.threshold_allocation import LessConsumeThreshold
 from optsched.testing import threshold_allocations
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 
 def jobs_with(*jobs):
@@ -29,7 +26,7 @@ def jobs_with(*jobs):
     submit, runtime, requested, processors, bandwidth = np.array(jobs).T
     numbers = np.arange(1, len(jobs) + 1)
     known = {"bandwidth": bandwidth}
-    return clean(Trace(numbers, submit, runtime, requested, processors, annotations=known))
+    return Trace(numbers, submit, runtime, requested, processors, annotations=known)
 
 
 def run(trace, policy, solver, machine="smp:2x4", **settings):
@@ -62,51 +59,33 @@ SMALL, LARGE = "smp:1x4", "smp:2x4"
 RULE, SEARCH = "less-consume-threshold", "bottleneck-search"
 
 
+def test_a_threshold_makes_a_job_wait_for_bandwidth():
+    trace = jobs_with((0, 100, 100, 3, 2000), (10, 50, 50, 1, 2000))
+    for threshold, start in ((1.1, 100), (1.5, 10)):
+        found = run(trace, "sjbf", RULE, SMALL, threshold=threshold)
+        assert found.start.tolist() == [0, start]
+
+
 @pytest.mark.parametrize(
-    ("machine", "jobs", "starts"),
-    [
-        pytest.param(
-            SMALL,
-            [(0, 100, 100, 3, 2000), (10, 50, 50, 1, 2000)],
-            {("sjbf", RULE, "threshold=1.1"): [0, 100], ("sjbf", RULE, "threshold=1.5"): [0, 10]},
-            id="a threshold makes a job wait for bandwidth",
-        ),
-        pytest.param(
-            LARGE,
-            [(0, 100, 100, 6, 0), (1, 100, 100, 8, 0), (2, 90, 90, 2, 0), (2, 40, 40, 2, 0)]
-            + [(4, 200, 200, 1, 0)],
-            dict.fromkeys(
-                [("sjbf", "first-fit"), ("sjbf", "less-consume"), ("rua", RULE), ("rua", SEARCH)],
-                [0, 100, 200, 2, 200],
-            ),
-            id="the shortest candidate is first and keeps off the reservation",
-        ),
-        pytest.param(
-            # at 2 s, when the first ends, the second would lose too much beside the third, at 7 s,
-            # when it might have ended, no longer; but then there is no end
-            SMALL,
-            [(0, 2, 7, 2, 2000), (0, 19, 19, 2, 3000), (1, 18, 18, 2, 500)],
-            {("sjbf", RULE, "threshold=1.15"): [0, 7, 1]},
-            id="a promise is kept when a job ends before its limit",
-        ),
-        pytest.param(
-            # the first has a factor of 2 for itself; next to it for 40 s the second loses 200/3 s
-            SMALL,
-            [(0, 20, 20, 3, 4000), (0, 100, 100, 1, 4000)],
-            {
-                ("rua", RULE, "thresholds=1,2.5"): [0, 40],
-                ("rua", SEARCH, "thresholds=2.5", "choice=response"): [0, 40],
-                ("rua", RULE, "thresholds=2.5"): [0, 0],
-            },
-            id="rua starts a job when its slowdown is least",
-        ),
-    ],
+    ("policy", "solver"),
+    [("sjbf", "first-fit"), ("sjbf", "less-consume"), ("rua", RULE), ("rua", SEARCH)],
 )
-def test_jobs_start_as_computed_by_hand(machine, jobs, starts):
-    for (policy, solver, *words), expected in starts.items():
-        settings = dict(word.split("=") for word in words)
-        found = run(jobs_with(*jobs), policy, solver, machine, **settings)
-        assert found.start.tolist() == expected
+def test_the_shortest_candidate_is_first_and_keeps_off_the_reservation(policy, solver):
+    jobs = (0, 100, 100, 6, 0), (1, 100, 100, 8, 0), (2, 90, 90, 2, 0), (2, 40, 40, 2, 0)
+    found = run(jobs_with(*jobs, (4, 200, 200, 1, 0)), policy, solver)
+    assert found.start.tolist() == [0, 100, 200, 2, 200]
+
+
+def test_rua_starts_a_job_when_its_slowdown_is_least():
+    # the first has a factor of 2 for itself; next to it for 40 s the second loses 200/3 s
+    trace = jobs_with((0, 20, 20, 3, 4000), (0, 100, 100, 1, 4000))
+    response = {"thresholds": "2.5", "choice": "response"}
+    for solver, chosen, start in (
+        (RULE, {"thresholds": "1,2.5"}, 40),
+        (RULE, {"thresholds": "2.5"}, 0),
+        (SEARCH, response, 40),
+    ):
+        assert run(trace, "rua", solver, SMALL, **chosen).start.tolist() == [0, start]
 
 
 @pytest.mark.parametrize(

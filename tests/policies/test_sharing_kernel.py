@@ -12,18 +12,16 @@ from policies.workloads import crowds, demanding, orders, units
 
 from optsched import read_trace, simulate
 from optsched.executions.resource_sharing import ResourceSharing
+from optsched.extend import Budget, Trace
 from optsched.policies import sharing
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
-from optsched.solvers.result import Budget
 from optsched.solvers.threshold_allocation import (
     BottleneckSearch,
     FirstFit,
     LessConsume,
     LessConsumeThreshold,
 )
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 
 KNOWN = (FirstFit, LessConsume, LessConsumeThreshold, BottleneckSearch)
@@ -139,8 +137,5 @@ def test_an_execution_model_of_ones_own_hears_of_each_start():
 
 def few_jobs():
     """Return a trace of 20 jobs that do not all fit at once."""
-    numbers = np.arange(20)
-    known = {"bandwidth": np.full(20, 4000)}
-    return clean(
-        Trace(numbers, numbers, 5 + numbers % 3, 9 + numbers, 1 + numbers % 4, annotations=known)
-    )
+    jobs, known = np.arange(20), {"bandwidth": np.full(20, 4000)}
+    return Trace(jobs, jobs, 5 + jobs % 3, 9 + jobs, 1 + jobs % 4, annotations=known)

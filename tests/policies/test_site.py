@@ -19,7 +19,6 @@ from optsched.simulator.system import columns_of
 from optsched.sites.parts import Reservation, Tree
 from optsched.sites.requests import TEXTS, Requests
 from optsched.sites.site import Partition, Site
-from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Header, Trace
 
@@ -114,16 +113,12 @@ def trace_of(rows, unit=1):
     column = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     column |= {name: column[name] * unit for name in ("gap", "runtime", "slack")}
     numbers = set(column) - {"gap", "runtime", "slack", "processors", *TEXTS}
-    return clean(
-        Trace(
-            job_id=np.arange(1, len(rows) + 1),
-            submit=np.cumsum(column["gap"]),
-            runtime=column["runtime"],
-            requested_time=column["runtime"] + column["slack"],
-            processors=column["processors"],
-            annotations={name: column[name] for name in numbers},
-            texts={name: column[name].astype(object) for name in TEXTS},
-        )
+    runtime = column["runtime"]
+    return Trace(
+        *(np.arange(1, len(rows) + 1), np.cumsum(column["gap"]), runtime),
+        *(runtime + column["slack"], column["processors"]),
+        annotations={name: column[name] for name in numbers},
+        texts={name: column[name].astype(object) for name in TEXTS},
     )
 
 
@@ -467,7 +462,7 @@ def test_jobs_may_be_late_within_the_tolerance(policy, nodes, rows, starts):
     submit, runtime, requested, size = np.array(rows, dtype=np.float64).T
     alone = np.full(len(rows), policy == "conservative", dtype=np.int64)
     times, sizes = (submit, runtime, runtime), size.astype(np.int64)
-    trace = clean(Trace(np.arange(len(rows)), *times, sizes, annotations={"exclusive": alone}))
+    trace = Trace(np.arange(len(rows)), *times, sizes, annotations={"exclusive": alone})
     trace = replace(trace, requested_time=requested)
     run = run_on(plain_site(nodes, 1), trace, policy)
     assert {job: run.start[job] for job in starts} == starts
@@ -558,7 +553,7 @@ def test_what_a_slurm_ran_can_run_on_its_site(version, policy, shared):
 def test_a_job_that_ran_over_the_limit_of_its_partition_is_not_rejected():
     times = np.array([13, 12, 13])  # the limit of the partition is 12 s
     requested, one = np.array([12, 12, 13]), np.ones(3, np.int64)
-    trace = clean(in_partitions(Trace(np.arange(3), one, times, requested, one), *["gpu"] * 3))
+    trace = in_partitions(Trace(np.arange(3), one, times, requested, one), *["gpu"] * 3)
     run = run_on(SITE, trace, "fcfs")
     assert np.isnan(run.start).tolist() == [False, False, True]
     reason = "its requested time is over the limit of its partition"

@@ -15,11 +15,10 @@ from policies.window_textbook import TextbookWindow
 
 from optsched import read_trace, simulate
 from optsched.executions.contiguity import Contiguity
+from optsched.extend import Answers, Budget
 from optsched.models.window_mkp import WindowMKP
 from optsched.policies import _window
 from optsched.policies.window import Window
-from optsched.simulator.policy import Answers
-from optsched.solvers.result import Budget
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
 
 jobs = workloads.jobs(9, slack=st.integers(-6, 8))  # the widest are rejected

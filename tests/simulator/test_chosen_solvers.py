@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from optsched.errors import InputError
-from optsched.simulator.policy import Answers
+from optsched.extend import Answers, Budget, InputError
 from optsched.simulator.problem_solver import choose_solvers, text_of
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.result import Budget
 
 MODELS = {
     "window-mkp": Answers("branch-and-bound", "greedy"),

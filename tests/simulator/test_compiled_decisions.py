@@ -13,23 +13,8 @@ from hypothesis import strategies as st
 from policies import workloads
 
 from optsched import simulate
-from optsched.errors import InputError
-from optsched.simulator._core import (
-    CHANGED,
-    DONE,
-    ENDED,
-    N_ENDED,
-    N_SUBMITTED,
-    NOW,
-    START,
-    STARTED,
-    WRONG,
-    set_speed,
-    tell,
-)
-from optsched.simulator.compiled_decisions import CompiledDecisions
-from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Policy, Start
+from optsched.extend import CompiledDecisions, ExecutionModel, InputError, Policy, Start
+from optsched.simulator import _core
 
 
 class InOrder(CompiledDecisions):
@@ -40,13 +25,13 @@ class InOrder(CompiledDecisions):
 
     def decide(self):
         news, processors = self.given.news, self.given.trace.processors
-        self.free += int(processors[news.ended[: news.counts[N_ENDED]]].sum())
-        self.queue.extend(news.submitted[: news.counts[N_SUBMITTED]].tolist())
+        self.free += int(processors[news.ended[: news.counts[_core.N_ENDED]]].sum())
+        self.queue.extend(news.submitted[: news.counts[_core.N_SUBMITTED]].tolist())
         while self.queue and processors[self.queue[0]] <= self.free:
             job = self.queue.popleft()
             self.free -= int(processors[job])
-            tell(news, START, job, 0.0)
-        return DONE
+            _core.tell(news, _core.START, job, 0.0)
+        return _core.DONE
 
     def place(self, job, value):
         return None  # the machine chooses
@@ -98,17 +83,17 @@ class HalfSpeed(ExecutionModel):
 class CompiledHalfSpeed(HalfSpeed):
     def compiled(self, run, decisions):
         def set_speeds(event):
-            job = int(run.core.tally[CHANGED])
-            if event == STARTED:
+            job = int(run.core.tally[_core.CHANGED])
+            if event == _core.STARTED:
                 run.core.works_since[job] += self.delay(job, None, None)
             else:
-                assert event == ENDED
-                assert run.core.end[job] == run.core.clock[NOW]
-            for other, speed in self.rule(job, event == STARTED):
+                assert event == _core.ENDED
+                assert run.core.end[job] == run.core.clock[_core.NOW]
+            for other, speed in self.rule(job, event == _core.STARTED):
                 if other == job:
                     run.core.speed[job] = speed  # its end is predicted next
                 else:
-                    set_speed(run.core, run.way, other, speed)
+                    _core.set_speed(run.core, run.way, other, speed)
 
         return set_speeds
 
@@ -178,7 +163,7 @@ def test_a_decision_that_does_not_hold_ends_the_run(make_trace):
     class Wrong(Compiled):
         def compiled(self, run):
             decisions = InOrder(run)
-            decisions.decide = lambda: WRONG
+            decisions.decide = lambda: _core.WRONG
             return decisions
 
     for journal in (False, True):

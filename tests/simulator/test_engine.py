@@ -9,11 +9,10 @@ import pytest
 
 from optsched import kernel_cache, read_trace, simulate
 from optsched.compiled import Kernel
+from optsched.extend import ExecutionModel, Policy, Start, Wake
 from optsched.kernel_cache import NotOnDiskError
 from optsched.policies.fcfs import FCFS
 from optsched.simulator import compiled_decisions
-from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Policy, Start, Wake
 
 
 def test_easy_backfills_what_ends_by_the_shadow_time_or_fits_beside_the_head(make_trace):

@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched import simulate
-from optsched.errors import InputError
+from optsched.extend import InputError, Trace
 from optsched.machines.site import SiteMachine
 from optsched.sites.site import Site
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 LARGE = Site("large", ("a",), ("cores", "memory"), np.array([[10_000, 10_000]]))
 """Room for all jobs of these tests at once."""
@@ -27,7 +25,7 @@ def trace_of(*rows, **columns):
     fields = {name: numbers.pop(name) for name in {"status", "user", "executable"} & {*numbers}}
     fields |= {"texts": {"dependency": np.array([row[2] for row in rows], dtype=object)}}
     jobs, ones = np.arange(1, len(rows) + 1), np.ones(len(rows), dtype=np.int64)
-    return clean(Trace(jobs, submit, runtime, runtime, ones, annotations=numbers, **fields))
+    return Trace(jobs, submit, runtime, runtime, ones, annotations=numbers, **fields)
 
 
 def starts(*rows, machine=LARGE, policy="fcfs", **columns):
@@ -109,7 +107,7 @@ def test_a_job_that_was_held_is_in_the_queue_by_its_submission():
 def test_a_job_that_was_held_may_start_before_a_head_with_a_reservation():
     two = Site("two", ("a", "b"), ("cores", "memory"), np.array([[2, 1], [2, 1]]))
     trace = trace_of((0, 30, ""), (0, 40, ""), (1, 5, ""), (2, 50, ""), begin=[-1, 10, -1, -1])
-    trace = clean(trace.changed(processors=np.array([2, 2, 4, 2]), cleaning=None))
+    trace = trace.changed(processors=np.array([2, 2, 4, 2]), cleaning=None)
     run = simulate(trace, SiteMachine(two), "easy", check=True)
     assert run.start.tolist() == [0, 10, 50, 55]
 

@@ -8,15 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from optsched.extend import Start, State
 from optsched.machines.nodes import Nodes
 from optsched.machines.site import SiteMachine
 from optsched.policies import easy, priority
 from optsched.policies.easy import Easy
 from optsched.policies.fcfs import FCFS
 from optsched.policies.priority import SJF
-from optsched.schedule import State
 from optsched.simulator.engine import Engine
-from optsched.simulator.policy import Start
 from optsched.simulator.problem_solver import NoProblems
 from optsched.simulator.simulate import InvariantChecker, InvariantError
 from optsched.sites.site import Site

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched import save, simulate
-from optsched.errors import InputError
+from optsched.extend import InputError, Trace
 from optsched.report.saved import read_run
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 
 def trace_of(rows, **annotations):
@@ -19,7 +17,7 @@ def trace_of(rows, **annotations):
     notes = {name: np.array(column) for name, column in annotations.items()}
     jobs = np.arange(1, len(rows) + 1)
     times = np.cumsum(gaps), runtime, 2 * runtime
-    return clean(Trace(jobs, *times, processors, annotations=notes))
+    return Trace(jobs, *times, processors, annotations=notes)
 
 
 jobs = st.tuples(st.integers(0, 20), st.integers(1, 60), st.integers(1, 9))

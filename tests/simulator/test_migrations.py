@@ -10,9 +10,8 @@ import pytest
 
 from optsched import simulate
 from optsched.boxes.box import Box
-from optsched.errors import InputError
 from optsched.executions.migration import MigrationDelay
-from optsched.simulator.policy import Migrate, Policy, Start, Wake
+from optsched.extend import InputError, Migrate, Policy, Start, Wake
 
 BOXES = [Box(x, 0, 0, 1, 1, 1) for x in range(4)]
 LEFT, RIGHT, *_ = BOXES

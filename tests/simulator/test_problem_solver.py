@@ -11,15 +11,12 @@ import pandas as pd
 import pytest
 
 from optsched import registry, simulate
-from optsched.errors import InputError
+from optsched.extend import Answers, Budget, InputError, Policy, Result, Solver, Status
 from optsched.metrics.jobs import summarise_problems
 from optsched.models import GangPacking
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
-from optsched.simulator.policy import Answers, Policy
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.finding import find_solver
-from optsched.solvers.result import Budget, Result, Status
-from optsched.solvers.solver import Solver
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from optsched import simulate
-from optsched.errors import InputError
+from optsched.extend import ExecutionModel, ExecutionReport, InputError
 from optsched.policies.fcfs import FCFS
-from optsched.simulator.execution import ExecutionModel, ExecutionReport
 
 
 def run_of(make_trace, *, report=None, figures=None, notes=None):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from optsched import simulate
-from optsched.errors import InputError
+from optsched.extend import InputError, Trace
 
 
 def test_times_that_would_be_rounded_are_refused(make_trace):
@@ -25,7 +25,6 @@ import numpy as np
 from optsched.policies import _line
 from optsched.simulator.engine import Engine
 from optsched.simulator.simulate import simulate
-from optsched.traces.trace import Trace
 process = Engine.run
 
 def watched(engine):

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from optsched import simulate
 from optsched.column_sets import lowest
+from optsched.extend import ExecutionModel, Move, Policy, Share, Start
 from optsched.machines.matrix import Slice
-from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Move, Policy, Share, Start
 from optsched.traces.trace import Header
 
 
