@@ -56,15 +56,6 @@ def test_with_enough_processors_every_start_is_that_of_the_log(trace, order):
     assert run.summary["started_late"] == run.summary["mean_delay"] == 0
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-def test_the_waits_of_another_run_give_its_schedule(policy):
-    trace = read_trace("sample-256").jobs(1, 500)
-    run = simulate(trace, "nodes:128", policy)
-    again = simulate(replace(trace, wait=run.start - trace.submit), "nodes:128", "as-logged")
-    # a start is its wait after the submission again, but for rounding
-    assert again.start == pytest.approx(run.start, abs=1e-6)
-
-
 def test_a_later_job_passes_a_late_one(make_trace):
     trace = make_trace((0, 10, 10, 3), (0, 5, 5, 2), (0, 5, 5, 1))
     run = simulate(replace(trace, wait=np.array([0, 2, 4])), "nodes:4", "as-logged")

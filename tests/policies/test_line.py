@@ -130,16 +130,6 @@ def test_more_jobs_pass_the_head_at_once_than_are_sorted_at_a_time(policy):
 
 
 @pytest.mark.parametrize(
-    ("log", "policy"),
-    [("ANL-Intrepid-2009-1200", "easy"), ("RICC-2010-2", "conservative")],
-)
-@pytest.mark.long
-def test_a_real_log_is_treated_alike(log, policy, shared):
-    trace = read_trace(shared(f"traces/{log}.swf.gz"))
-    assert_same(trace.jobs(1, min(len(trace), 5000)), None, policy, "batched")
-
-
-@pytest.mark.parametrize(
     ("policy", "starts"), [("easy", [0, 0, 20, 30, 130]), ("sjf, easy", [0, 0, 24, 213, 13])]
 )
 def test_a_reservation_whose_time_has_passed(policy, starts, make_trace):

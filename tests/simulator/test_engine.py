@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from policies import workloads
 
 from optsched import kernel_cache, read_trace, simulate
 from optsched.compiled import Kernel
@@ -34,7 +37,7 @@ def test_a_job_larger_than_the_machine_is_rejected_visibly(make_trace):
 
 
 def run(trace, policy, execution=None, **more):
-    return simulate(trace, "nodes:4", policy, execution=execution, check=True, **more)
+    return simulate(trace, "nodes:40", policy, execution=execution, check=True, **more)
 
 
 class StartAtOnce(Policy):
@@ -148,20 +151,15 @@ def test_ticks_are_never_before_the_event(make_trace):
     assert (run(trace, EveryHundred(interval=0.7)).start >= trace.submit).all()
 
 
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_rounding_of_shared_speeds_does_not_turn_time_back(order, make_trace):
-    generator = np.random.default_rng(3)
-    for _ in range(40):
-        submit = np.cumsum(generator.integers(0, 9, 12))
-        work = generator.integers(1, 30, 12)
-        trace = make_trace(*((at, seconds, 10**6, 1) for at, seconds in zip(submit, work)))
-        given = {"execution": EqualShares(), "event_order": order, "check": True}
-        run = simulate(trace, "nodes:64", FCFS(), **given)
-        # one processor that is never idle while there is work, shared or not
-        busy_until = 0.0
-        for at, seconds in zip(submit, work):
-            busy_until = max(busy_until, at) + seconds
-        assert run.end.max() == pytest.approx(busy_until)
+@given(workloads.jobs(1, most=12, slack=st.just(10**6)), workloads.orders)
+def test_rounding_of_shared_speeds_does_not_turn_time_back(jobs, order):
+    trace = workloads.trace_of(jobs)
+    found = run(trace, FCFS(), EqualShares(), event_order=order)
+    # one processor that is never idle while there is work, shared or not
+    busy_until = 0.0
+    for at, seconds in zip(trace.submit, trace.runtime):
+        busy_until = max(busy_until, at) + seconds
+    assert found.end.max() == pytest.approx(busy_until)
 
 
 @pytest.mark.parametrize(

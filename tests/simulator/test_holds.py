@@ -36,17 +36,12 @@ def starts(*rows, machine=LARGE, policy="fcfs", **columns):
 @pytest.mark.parametrize(
     ("dependency", "start"),
     [
-        ("", 5),
-        ("afterany:1", 20),
-        ("afterok:1", 20),
-        ("afternotok:1", None),
         ("after:1", 5),
         ("after:1+1", 60),
         ("afterok:1:2", 30),
         ("afterok:1,afterany:2", 30),
         ("afterok:2?afterany:1", 20),
         ("afternotok:1?afterok:2", 30),
-        ("afternotok:1?afternotok:2", None),
         ("afterok:1(unfulfilled)", 20),
         ("aftercorr:2", 30),
     ],

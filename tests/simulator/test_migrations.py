@@ -62,21 +62,15 @@ def test_without_an_execution_model_migration_is_free(make_trace):
     assert len(found.migrations) == 1
 
 
-def test_jobs_change_places_and_one_is_parked(make_trace):
-    swap = Migrate({0: RIGHT, 1: LEFT}, parked=frozenset({1}))
-    script = {0: [Start(0, LEFT), Start(1, RIGHT)], 40: [swap]}
-    found = run(make_trace(JOB, JOB), script, MigrationDelay(restart=10, per_node=0))
-    assert found.end.tolist() == [110, 120]
-    assert found.migrations["parked"].tolist() == [False, True]
-
-
 @pytest.mark.parametrize(("bandwidth", "delays"), [("own", [25, 50]), ("shared", [35, 70])])
-def test_jobs_that_migrate_together_may_share_the_bandwidth(make_trace, bandwidth, delays):
+def test_jobs_change_places_and_one_is_parked_and_they_may_share_the_bandwidth(make_trace, bandwidth, delays):
     swap = Migrate({0: RIGHT, 1: LEFT}, parked=frozenset({1}))
     script = {0: [Start(0, LEFT), Start(1, RIGHT)], 40: [swap]}
     execution = MigrationDelay(restart=15, per_node=10, bandwidth=bandwidth)
     found = run(make_trace(JOB, JOB), script, execution)
     assert found.migrations["delay"].tolist() == delays
+    assert found.migrations["parked"].tolist() == [False, True]
+    assert found.end.tolist() == [100 + delay for delay in delays]
 
 
 def test_a_job_that_migrates_while_it_restarts_begins_its_restart_again(make_trace):

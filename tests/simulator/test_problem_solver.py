@@ -25,9 +25,8 @@ def busy_trace(make_trace):
 
 
 @pytest.fixture
-def register():
+def register(monkeypatch):
     """Register a solver for one test."""
-    names = []
 
     def file_under(name, answer):
         class Fake(Solver):
@@ -36,12 +35,10 @@ def register():
             def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
                 return answer(problem)
 
+        monkeypatch.setattr(registry.solvers, "_classes", dict(registry.solvers._classes))
         registry.solvers.register(name)(Fake)
-        names.append(name)
 
-    yield file_under
-    for name in names:
-        del registry.solvers._classes[name]
+    return file_under
 
 
 def overfull(problem):
