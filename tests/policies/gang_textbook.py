@@ -35,13 +35,9 @@ def filled(held, rows, useful):
         return dict.fromkeys(held, 1.0)
     turns = dict.fromkeys(held, 0)
     for row, busy in enumerate(rows):
-        if not busy:
-            continue
-        for job in sorted(held):
+        for job in sorted(held) if busy else ():
             place = held[job]
-            if place.row == row:
-                turns[job] += 1
-            elif not busy & place.columns:
+            if place.row == row or not busy & place.columns:
                 busy |= place.columns
                 turns[job] += 1
     return {

@@ -19,6 +19,7 @@ from optsched.simulator.system import columns_of
 from optsched.sites.parts import Reservation, Tree
 from optsched.sites.requests import TEXTS, Requests
 from optsched.sites.site import Partition, Site
+from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Header, Trace
 
@@ -419,11 +420,11 @@ def test_kernels_and_engine_agree(policy, rows, order, several):
 @pytest.mark.parametrize("several", [False, True], ids=["one-queue", "several-queues"])
 def test_kernels_and_engine_agree_where_many_different_jobs_wait(policy, several):
     trace = read_trace("sample-256").jobs(1, 500)
-    job, parts = trace.job_id, {"all": range(24), "left": range(10), "right": range(10, 24)}
+    job, parts = trace.job_id, {"all": range(12), "left": range(5), "right": range(5, 12)}
     nodes = np.where(job % 2, -(-trace.processors // 16), -1)
-    asked = {"memory_per_core": job % 60, "nodes": nodes, "exclusive": (job % 10 < 1).astype(int)}
+    asked = {"memory_per_core": 1 + job % 60, "nodes": nodes, "exclusive": (job % 10 < 1).astype(int)}
     trace = in_partitions(trace.annotated(**asked), *np.resize([*parts][: 1 + 2 * several], 500))
-    assert_equal_to_the_engine(trace, plain_site(24, 16, parts), policy)
+    assert_equal_to_the_engine(trace, plain_site(12, 16, parts), policy)
 
 
 LATE, LATER = 10 + 5e-7, 10 + 9e-7
@@ -458,14 +459,14 @@ def test_jobs_may_be_late_within_the_tolerance(policy, nodes, rows, starts):
     submit, runtime, requested, size = np.array(rows, dtype=np.float64).T
     alone = np.full(len(rows), policy == "conservative", dtype=np.int64)
     times, sizes = (submit, runtime, runtime), size.astype(np.int64)
-    trace = Trace(np.arange(len(rows)), *times, sizes, annotations={"exclusive": alone})
+    trace = clean(Trace(np.arange(len(rows)), *times, sizes, annotations={"exclusive": alone}))
     trace = replace(trace, requested_time=requested)
     run = run_on(plain_site(nodes, 1), trace, policy)
     assert {job: run.start[job] for job in starts} == starts
     assert_equal_to_the_engine(trace, plain_site(nodes, 1), policy)
 
 
-PLAIN = UNKNOWN | {"gap": 0, "runtime": 1, "slack": 0, "processors": 1, "nodes": -1}
+PLAIN = UNKNOWN | {"gap": 0, "runtime": 1, "slack": 0, "processors": 1}
 
 
 @given(st.lists(jobs, min_size=1, max_size=20))

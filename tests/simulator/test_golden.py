@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,64 +33,55 @@ ONE_QUEUE = SiteMachine(
 )
 """The sample with partitions that stop each other."""
 
-MACHINES = {
-    "placement": ONE_QUEUE,
-    "multifactor": str(SITE),
-    "torus": "torus:8x8x4",
-    "locality": "cluster:8x20",
-    "rua": "smp:64x4",
-    "sjbf": "smp:64x4",
-}
+MACHINES = {"torus": "torus:8x8x4", "locality": "cluster:8x20", "rua": "smp:64x4", "sjbf": "smp:64x4"}
 """Of policies that do not run on as many processors as the header of the trace states."""
 
-SETTINGS = {"torus": {"large": 32}, "window": {"backfill": "none"}}
-"""Of policies that would be idle in a part of them on so small a machine, or on record without."""
+ON_SITES_ALONE = ("multifactor", "placement")
+ON_SITES = [name for name in registry.policies if "site" in registry.policies[name].machines]
+CASES = {
+    **{name: MACHINES.get(name) for name in registry.policies if name not in ON_SITES_ALONE},
+    **{f"{name} on a site": ONE_QUEUE for name in ON_SITES},
+    **{f"{name} in several queues": str(SITE) for name in ("fcfs", "easy", "conservative")},
+    "multifactor on a site": str(SITE),
+    "locality, kept=next": "cluster:8x20:kept=next",
+    "torus, prepare=ahead": "torus:8x8x4",
+    "torus, prepare=ahead, jointly": "torus:8x8x4",
+}
+"""The machine of each case, whose name begins with the policy."""
 
+SETTINGS = {
+    "window": {"backfill": "none"},
+    "torus": {"large": 32},
+    "torus, prepare=ahead": {"large": 32, "prepare": "ahead"},
+    "torus, prepare=ahead, jointly": {"large": 32, "prepare": "ahead", "worth": 3600}
+    | {"preparations": None},
+}
+"""Of policies that would be idle in a part of them on so small a machine, or on record without."""
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
-
-def in_both_orders(policies: Iterable[str]) -> pytest.MarkDecorator:
-    """Return policies with orders of events; one by one takes long for all but a few."""
-    long = pytest.mark.long
-    cases = [pytest.param(policy, "batched", id=f"batched-{policy}") for policy in policies]
-    for policy in policies:
-        marks = () if policy in ("fcfs", "easy", "conservative", "gang") else long
-        cases.append(pytest.param(policy, "one-by-one", id=f"one-by-one-{policy}", marks=marks))
-    return pytest.mark.parametrize(("policy", "order"), cases)
+QUICK = {"fcfs", "easy", "conservative", "gang"}
+"""Policies whose runs one by one do not take long."""
 
 
-@in_both_orders(
-    [one for one in registry.policies if MACHINES.get(one) not in (str(SITE), ONE_QUEUE)]
-)
-def test_the_journal_is_the_one_on_record(policy, order):
-    assert journal(policy, MACHINES.get(policy), order) == GOLDEN.get(f"{policy}, {order}")
+def policy_of(case: str) -> str:
+    return re.match(r"[\w-]+", case)[0]
 
 
-@in_both_orders([one for one in registry.policies if "site" in registry.policies[one].machines])
-def test_the_journal_on_a_site_is_the_one_on_record(policy, order):
-    machine = str(SITE) if policy == "multifactor" else ONE_QUEUE
-    assert journal(policy, machine, order) == GOLDEN.get(f"{policy} on a site, {order}")
+@pytest.mark.parametrize("case", CASES)
+def test_the_journal_is_the_one_on_record(case):
+    assert journal(case, "batched") == GOLDEN.get(f"{case}, batched")
 
 
-AHEAD = {"prepare": "ahead"}
-
-
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
 @pytest.mark.parametrize(
-    ("name", "machine", "chosen"),
+    "case",
     [
-        ("fcfs in several queues", str(SITE), {}),
-        ("easy in several queues", str(SITE), {}),
-        ("conservative in several queues", str(SITE), {}),
-        ("locality, kept=next", "cluster:8x20:kept=next", {}),
-        ("torus, prepare=ahead", "torus:8x8x4", AHEAD),
-        ("torus, prepare=ahead, jointly", "torus:8x8x4", AHEAD | {"worth": 3600, "preparations": None}),
+        pytest.param(case, marks=() if policy_of(case) in QUICK else pytest.mark.long)
+        for case in CASES
     ],
 )
-def test_another_machine_or_setting_has_a_journal_of_its_own(name, machine, chosen, order):
-    policy = re.match(r"\w+", name)[0]
-    assert journal(policy, machine, order, **chosen) == GOLDEN.get(f"{name}, {order}")
+def test_the_journal_one_by_one_is_the_one_on_record(case):
+    assert journal(case, "one-by-one") == GOLDEN.get(f"{case}, one-by-one")
 
 
 def with_requests(trace: Trace) -> Trace:
@@ -115,8 +105,9 @@ def with_requests(trace: Trace) -> Trace:
     return trace.changed(annotations=asks, texts=texts)
 
 
-def journal(policy: str, machine: str | SiteMachine | None, order: str, **settings: str) -> str:
+def journal(case: str, order: str) -> str:
     """Return the hash of the journal of the sample."""
+    policy, machine = policy_of(case), CASES[case]
     trace = read_trace(SAMPLES.get(policy, "sample-256"))
     if policy in ("rua", "sjbf"):
         trace = drawn(trace, "HIGH", seed=1)
@@ -125,12 +116,12 @@ def journal(policy: str, machine: str | SiteMachine | None, order: str, **settin
     if machine in (str(SITE), ONE_QUEUE):
         trace = with_requests(trace)
     if policy == "priority":
-        trace = trace.changed(annotations={**trace.annotations, "priority": trace.job_id % 7})
+        trace = trace.annotated(priority=trace.job_id % 7)
     run = simulate(
         trace,
         machine,
         policy,
-        settings=SETTINGS.get(policy, {}) | settings,
+        settings=SETTINGS.get(case, {}),
         event_order=order,
         jobs=None if policy in SAMPLES else (1, 1500),
         journal=True,

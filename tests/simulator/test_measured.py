@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from policies import workloads
 
 from optsched import save, simulate
-from optsched.extend import InputError, Trace
+from optsched.extend import InputError
 from optsched.report.saved import read_run
 
 
 def trace_of(rows, **annotations):
-    gaps, runtime, processors = np.array(rows).T
     notes = {name: np.array(column) for name, column in annotations.items()}
-    jobs = np.arange(1, len(rows) + 1)
-    times = np.cumsum(gaps), runtime, 2 * runtime
-    return Trace(jobs, *times, processors, annotations=notes)
+    jobs = [(gap, runtime, runtime, processors) for gap, runtime, processors in rows]
+    return workloads.trace_of(jobs, annotations=notes)
 
 
 jobs = st.tuples(st.integers(0, 20), st.integers(1, 60), st.integers(1, 9))
