@@ -12,10 +12,6 @@ def gang(trace, columns=4, **settings):
     return simulate(trace, f"matrix:{columns}", "gang", settings=settings, check=True, journal=True)
 
 
-def starts(run):
-    return run.start.tolist()
-
-
 def test_two_rows_take_turns(make_trace):
     # job 2 does not fit beside job 1: it gets a row of its own, and both run half of the time
     run = gang(make_trace((0, 100, 100, 3), (10, 20, 20, 3)), mpl=2)
@@ -33,9 +29,9 @@ def test_the_matrix_has_no_more_rows_than_the_multiprogramming_level(make_trace)
     trace = make_trace((0, 100, 100, 3), (10, 20, 20, 3), (11, 20, 20, 3), (12, 5, 5, 1))
     run = gang(trace, mpl=2)
     # job 3 waits for the end of job 2, and job 4 behind it though it would fit
-    assert starts(run) == [0, 10, 50, 50]
-    assert starts(gang(trace, mpl=2, admission="skip")) == [0, 10, 50, 12]
-    assert starts(gang(trace, mpl=3)) == [0, 10, 11, 12]
+    assert run.start.tolist() == [0, 10, 50, 50]
+    assert gang(trace, mpl=2, admission="skip").start.tolist() == [0, 10, 50, 12]
+    assert gang(trace, mpl=3).start.tolist() == [0, 10, 11, 12]
 
 
 def test_running_jobs_change_rows_so_that_a_row_becomes_free(make_trace):
@@ -79,7 +75,7 @@ def test_one_row_is_first_come_first_served(shared, order):
     common = {"jobs": (1, 8000), "event_order": order}
     one_row = simulate(log, "matrix:128", "gang", settings={"mpl": 1}, **common)
     fcfs = simulate(log, "nodes:128", "fcfs", **common)
-    assert starts(one_row) == starts(fcfs)
+    assert one_row.start.tolist() == fcfs.start.tolist()
     assert one_row.end.tolist() == fcfs.end.tolist()
 
 
@@ -102,6 +98,6 @@ def test_jobs_wait_for_the_first_turn_of_their_row(make_trace):
     # job 2 gets the second row at 10; when it ends, job 3 has that row, and the rest of the turn
     trace = make_trace((0, 100, 100, 3), (10, 20, 20, 3), (70, 90, 90, 3))
     run = gang(trace, mpl=2, sharing="turns")
-    assert starts(run) == [0, 60, 80]
+    assert run.start.tolist() == [0, 60, 80]
     assert run.end.tolist() == [160, 80, 210]
     assert run.jobs["paused_time"].tolist() == [60, 0, 40]

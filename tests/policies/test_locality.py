@@ -58,24 +58,6 @@ def test_what_ended_early_while_nobody_waited_is_planned_for_at_the_next_end(job
     assert run(trace, replan="events").start.tolist() == [0, 0, 20]
 
 
-def test_what_ran_before_runs_on_at_its_node(jobs_with_files):
-    trace = jobs_with_files(
-        (0, 30, 40, 2, 7),
-        (5, 20, 30, 2, 8),
-        (6, 10, 20, 1, 9),
-        (50, 10, 20, 1, 9),
-        category=np.array([-2, -2, -1, 0]),
-        history_start=np.array([20, 10, -1, -1]),
-        history_node=np.array([5, 3, -1, -1]),
-    )
-    found = run(trace, machine="cluster:2x2")
-    # both ran on node 1 of two, job 2 since earlier; nothing is decided before 50
-    assert found.start.tolist()[1:] == [50, 50, 50]
-    assert found.start[0] > 50
-    resources = found.jobs.set_index("job_id")["allocated_resources"]
-    assert resources[2] == "2-3"
-
-
 def test_a_job_wider_than_a_node_is_refused_by_its_line(jobs_with_files, tmp_path):
     with pytest.raises(InputError, match="cores: 3 in job 1; expected at most 2, those of a node"):
         run(jobs_with_files((0, 5, 5, 3, -1), (0, 5, 5, 2, -1)))

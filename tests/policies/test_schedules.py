@@ -36,7 +36,7 @@ def test_schedules_equal_the_textbook(policy, order, options, jobs):
     trace = workloads.trace_of(jobs)
     run = simulate(trace, f"nodes:{PROCESSORS}", policy, event_order=order, check=True)
     one_by_one = order == "one-by-one"
-    wanted = textbook.easy(*columns(trace), PROCESSORS, one_by_one=one_by_one, **options)
+    wanted = textbook.easy(columns(trace), PROCESSORS, one_by_one=one_by_one, **options)
     assert run.start.tolist() == wanted
 
 

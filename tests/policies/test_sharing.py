@@ -194,17 +194,6 @@ def test_a_rule_that_finds_no_place_is_an_error_in_one_line(policy, setting, che
         simulate(trace, LARGE, policy, settings={setting: "1.15"}, **chosen)
 
 
-def test_a_job_goes_where_it_loses_least_or_where_all_do():
-    # the last: on node 0 it and three others lose 0.23 each, on node 1 it and one other 0.33
-    trace = jobs_with(
-        (0, 10, 10, 4, 500), (1, 90, 90, 1, 3000), (20, 90, 90, 3, 800), (30, 30, 60, 1, 5000)
-    )
-    alone = run(trace, "sjbf", "bottleneck-search")
-    assert alone.resources == ["0-3", "4", "0-2", "3"]
-    everybody = run(trace, "sjbf", "bottleneck-search", goal="everybody")
-    assert everybody.resources == ["0-3", "4", "0-2", "5"]
-
-
 @pytest.mark.parametrize("thresholds", ["", "a", "1.15,", "0.9,1.2", "1e18", "nan"])
 def test_thresholds_are_factors(thresholds):
     with pytest.raises(InputError, match=r"expected factors from 1 to 1000 such as"):

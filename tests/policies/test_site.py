@@ -212,7 +212,7 @@ def on_nodes(most, cores, times):
         "cores": st.sampled_from(cores),
         "runtime": st.integers(*times),
         "slack": st.sampled_from([0, 0, 3, 9]),
-        "partition_name": st.sampled_from(["", "", "left", "right"]),
+        "partition_name": st.sampled_from(["", "", "left", "right", "left,right"]),
         "licences": st.sampled_from(["", "", "", "matlab", "matlab:2"]),
     }
 
@@ -361,17 +361,6 @@ def host_numbers(text):
 
 def in_partitions(trace, *names):
     return trace.changed(texts={"partition_name": np.array(names, dtype=object)})
-
-
-@pytest.mark.parametrize("check", [False, True])
-def test_a_job_of_two_partitions_is_backfilled_where_there_is_room_again(check, make_trace):
-    site = plain_site(5, 1, {"left": [0, 1], "right": [2, 3]})  # the last node stays idle
-    # the fourth is the head; both partitions are full until the second ends
-    rows = (0, 200, 200, 2), (0, 50, 50, 1), (0, 100, 100, 1), (1, 10, 10, 2), (2, 40, 40, 1)
-    trace = in_partitions(make_trace(*rows), "left", "right", "right", "right", "left,right")
-    run = simulate(trace, SiteMachine(site), "easy", check=check, compiled_from=0)
-    assert run.start.tolist() == [0, 0, 0, 100, 50]
-    assert run.resources[4] == "2"
 
 
 def test_jobs_in_reservations_that_the_site_has_not_are_in_none(make_trace):

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 
-def easy(
-    submit,
-    runtime,
-    estimate,
-    size,
-    processors,
-    one_by_one=False,
-    backfills=True,
-    shortest_first=False,
-):
+def easy(jobs, processors, *, one_by_one, backfills=True, shortest_first=False):
     """Return the starts of jobs in order of submission by EASY backfilling, or FCFS without.
+
+    The jobs are lists of submissions, run times, estimates, and sizes.
 
     One by one: submissions before ends, a pass after each; a running job whose estimated end has
     come counts as free even if its end at this instant has not been handled.
     """
+    submit, runtime, estimate, size = jobs
     starts = [None] * len(submit)
     queue, running, arrived = [], [], 0  # running, in order of starts: (end, estimated end, size)
 

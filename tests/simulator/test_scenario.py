@@ -13,9 +13,8 @@ from optsched.cli.simulate_command import command
 from optsched.documentation import parameters
 from optsched.errors import InputError
 from optsched.extend import Policy, Start
-from optsched.simulator.scenario import OPTIONS, Scenario, from_words, workload_sha256
+from optsched.simulator.scenario import OPTIONS, Scenario, workload_sha256
 from optsched.simulator.simulate import LIMITS
-from optsched.solvers.result import Budget
 from optsched.sweeps.sweep_file import KEYS
 
 NAMES = [field.name for field in fields(Scenario)]
@@ -43,15 +42,6 @@ def test_a_scenario_is_checked_when_it_is_stated(make_trace):
     for name, value in wrong.items():
         with pytest.raises(InputError, match=f"{name.replace('_', '.')}: {value!r}; expected"):
             Scenario(trace, **{name: value})
-
-
-def test_words_become_arguments():
-    assert from_words({"seed": None, "policy": "easy"}) == {"policy": "easy"}
-    assert from_words({"work_limit": 5.0}) == {"budget": Budget(None, 5.0)}
-    assert OPTIONS["event_order"].words("batched") == ["--event-order", "batched"]
-    assert OPTIONS["settings"].words({"a": 1, "b": 2}) == ["--set", "a=1", "--set", "b=2"]
-    assert OPTIONS["journal"].words(True) == ["--journal"]
-    assert OPTIONS["journal"].words(False) == OPTIONS["seed"].words(None) == []
 
 
 def test_a_policy_sees_whose_a_job_is(make_trace):
