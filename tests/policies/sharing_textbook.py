@@ -222,7 +222,8 @@ class TextbookRUA(Textbook, RUA):
             self.pose(self.problem(job, system, held, one, goal), system)
             for one in self.thresholds_of(job, system)
         ]
-        return min(filter(None, offers), key=lambda one: one.placement.start + one.seconds, default=None)
+        found = [one for one in offers if one is not None]
+        return min(found, key=lambda one: one.placement.start + one.seconds, default=None)
 
     def backfill(self, head, system):
         """Start jobs one by one, each time that with the least penalty factor."""

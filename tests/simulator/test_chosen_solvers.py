@@ -26,7 +26,7 @@ MODELS = {
         ("highs-quick", "highs-quick", "highs-quick"),
     ],
 )
-def test_a_solver_answers_what_it_can_and_the_text_asks_for_the_same_again(asked, of_window, of_gang):
+def test_a_solver_answers_what_it_can_and_so_does_the_text_of_it(asked, of_window, of_gang):
     for again in (asked, text_of(choose_solvers(MODELS, asked))):
         chosen = choose_solvers(MODELS, again)
         assert [chosen[model].name for model in MODELS] == [of_window, of_gang]

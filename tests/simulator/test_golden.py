@@ -33,7 +33,8 @@ ONE_QUEUE = SiteMachine(
 )
 """The sample with partitions that stop each other."""
 
-MACHINES = {"torus": "torus:8x8x4", "locality": "cluster:8x20", "rua": "smp:64x4", "sjbf": "smp:64x4"}
+MACHINES = {"torus": "torus:8x8x4", "locality": "cluster:8x20"}
+MACHINES |= dict.fromkeys(["rua", "sjbf"], "smp:64x4")
 """Of policies that do not run on as many processors as the header of the trace states."""
 
 ON_SITES_ALONE = ("multifactor", "placement")

@@ -63,7 +63,7 @@ def test_without_an_execution_model_migration_is_free(make_trace):
 
 
 @pytest.mark.parametrize(("bandwidth", "delays"), [("own", [25, 50]), ("shared", [35, 70])])
-def test_jobs_change_places_and_one_is_parked_and_they_may_share_the_bandwidth(make_trace, bandwidth, delays):
+def test_jobs_that_change_places_may_share_the_bandwidth(make_trace, bandwidth, delays):
     swap = Migrate({0: RIGHT, 1: LEFT}, parked=frozenset({1}))
     script = {0: [Start(0, LEFT), Start(1, RIGHT)], 40: [swap]}
     execution = MigrationDelay(restart=15, per_node=10, bandwidth=bandwidth)

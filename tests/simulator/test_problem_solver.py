@@ -213,7 +213,7 @@ def test_folders_to_capture_to_are_there_and_empty(busy_trace, tmp_path):
         ({"capture_every": 2}, "capture every: no folder to capture to"),
         ({"event_order": "x"}, "event order: 'x'; expected batched or one-by-one"),
         ({"ties": "mine"}, "ties: 'mine'; expected heuristic, solver or random"),
-        ({"machine": "matrix:10", "policy": "gang", "ties": "random"}, "'gang-packing' cannot list"),
+        ({"machine": "matrix:9", "policy": "gang", "ties": "random"}, "'gang-packing' cannot list"),
         ({"settings": {"interval": "inf"}}, "'window': 'inf'; expected a number"),
         ({"settings": {"interval": 1e-300}}, "interval of policy 'window': 1e-300; expected 0 or"),
     ],

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from optsched import simulate
-from optsched.extend import InputError, Trace
+from optsched.errors import InputError
 
 
 def test_times_that_would_be_rounded_are_refused(make_trace):
