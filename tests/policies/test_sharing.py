@@ -33,17 +33,6 @@ def run(trace, policy, solver, machine="smp:2x4", **settings):
     return simulate(trace, machine, policy, solver=solver, settings=settings, check=True)
 
 
-def test_first_fit_fills_nodes_and_less_consume_spreads():
-    # four processes of 2,000 MB/s on one node of 6,000 lose a third, two on each node nothing
-    trace = jobs_with((0, 90, 100, 4, 2000))
-    first = run(trace, "sjbf", "first-fit")
-    assert first.resources == ["0-3"]
-    assert first.end.tolist() == pytest.approx([120])
-    spread = run(trace, "sjbf", "less-consume")
-    assert spread.resources == ["0-2 4"]
-    assert spread.end.tolist() == [90]
-
-
 def test_limits_are_raised_by_the_promised_factor():
     # 100 s at 3/4 of the speed are 133.3 s, within the raised limit of 134 s, not within 100 s
     trace = jobs_with((0, 100, 100, 4, 2000))

@@ -28,14 +28,6 @@ def test_easy_backfills_what_ends_by_the_shadow_time_or_fits_beside_the_head(mak
     assert found.start.tolist() == [0, 100, 2, 92, 150]
 
 
-def test_a_job_larger_than_the_machine_is_rejected_visibly(make_trace):
-    found = simulate(make_trace((0, 10, 10, 5), (1, 10, 10, 4)), "nodes:4", "fcfs", check=True)
-    assert found.state.tolist() == ["REJECTED", "COMPLETED_SUCCESSFULLY"]
-    assert found.summary["rejected"] == 1
-    assert found.start.tolist() == pytest.approx([np.nan, 1], nan_ok=True)
-    assert found.jobs.finish_time.isna().tolist() == [True, False]
-
-
 def run(trace, policy, execution=None, **more):
     return simulate(trace, "nodes:40", policy, execution=execution, check=True, **more)
 
