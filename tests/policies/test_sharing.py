@@ -89,9 +89,7 @@ def test_rua_starts_a_job_when_its_slowdown_is_least():
 )
 @given(crowds, st.sampled_from(["raised", "requested"]))
 @settings(max_examples=160, deadline=None)
-def test_no_job_starts_after_the_time_it_was_promised_first(
-    policy, solver, more, workload, limits
-):
+def test_no_job_starts_after_the_time_it_was_promised_first(policy, solver, more, workload, limits):
     promised = {}
 
     class Noting(policy):

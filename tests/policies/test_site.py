@@ -412,7 +412,9 @@ def test_kernels_and_engine_agree_where_many_different_jobs_wait(policy, several
     job, parts = trace.job_id, {"all": range(12), "left": range(5), "right": range(5, 12)}
     nodes = np.where(job % 2, -(-trace.processors // 16), -1)
     asked = {"memory_per_core": 1 + job % 60, "exclusive": (job % 10 < 1).astype(int)}
-    trace = in_partitions(trace.annotated(nodes=nodes, **asked), *np.resize([*parts][: 1 + 2 * several], 500))
+    trace = in_partitions(
+        trace.annotated(nodes=nodes, **asked), *np.resize([*parts][: 1 + 2 * several], 500)
+    )
     assert_equal_to_the_engine(trace, plain_site(12, 16, parts), policy)
 
 
@@ -428,8 +430,10 @@ LATE, LATER = 10 + 5e-7, 10 + 9e-7
             # 10 on: as the first job ends, all should have, and it can spare one of the four nodes
             "easy",
             4,
-            [(0, LATE, 10, 1), (0, LATER, 10, 1), (4 + 2.5e-7, 6 + 5e-7, 6, 1), (5, 9, 9, 3)]
-            + [(6, 50, 50, 1)],
+            [
+                *((0, LATE, 10, 1), (0, LATER, 10, 1), (4 + 2.5e-7, 6 + 5e-7, 6, 1)),
+                *((5, 9, 9, 3), (6, 50, 50, 1)),
+            ],
             {4: LATE},
             id="jobs that are late count as ended for a head",
         ),
