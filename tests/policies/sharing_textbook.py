@@ -151,7 +151,10 @@ class Textbook:
             asked=system.processors[job],
             walltime=math.ceil(system.requested_time[job]),
             demand=[self.demand(job, name, system) for name in machine.capacity],
-            **{"threshold": threshold, "goal": goal, "latest": latest, "job": job},
+            threshold=threshold,
+            goal=goal,
+            latest=latest,
+            job=job,
         )
 
     def pose(self, problem, system):

@@ -23,7 +23,6 @@ from optsched.solvers.threshold_allocation import (
     LessConsumeThreshold,
 )
 
-
 KNOWN = (FirstFit, LessConsume, LessConsumeThreshold, BottleneckSearch)
 OWN = {one.name: type(f"Own{one.__name__}", (one,), {}) for one in KNOWN}
 """Subclasses, which the kernel leaves to Python."""

@@ -77,8 +77,13 @@ def some(values):
 
 
 NUMBERS = {
-    **{"nodes": (1, 3), "tasks": (1, 6), "cores_per_task": (1, 3), "tasks_per_node": (1, 3)},
-    **{"gpus": (0, 3), "gpus_per_node": (1, 2), "exclusive": (0, 1)},
+    "nodes": (1, 3),
+    "tasks": (1, 6),
+    "cores_per_task": (1, 3),
+    "tasks_per_node": (1, 3),
+    "gpus": (0, 3),
+    "gpus_per_node": (1, 2),
+    "exclusive": (0, 1),
 }
 CHOICES = {
     "partition_name": ["", "", "", "gpu", "own", "gpu,own", "first", "lost"],
