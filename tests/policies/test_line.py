@@ -212,6 +212,7 @@ def test_few_jobs_are_decided_in_python_until_the_kernels_are_on_disk(tmp_path):
 import numpy as np
 from optsched.policies.fcfs import FCFS
 from optsched.simulator.simulate import simulate
+from optsched.traces.trace import Trace
 asked, decide = [], FCFS.decide
 FCFS.decide = lambda *given: asked.append(given) or decide(*given)
 trace = Trace(*[np.arange(1, 50)] * 5)

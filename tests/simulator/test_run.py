@@ -90,6 +90,7 @@ import numpy as np
 from optsched.policies import _line
 from optsched.simulator.engine import Engine
 from optsched.simulator.simulate import simulate
+from optsched.traces.trace import Trace
 process = Engine.run
 
 def watched(engine):
