@@ -54,12 +54,11 @@ def test_jobs_also_run_where_their_columns_are_idle(make_trace):
 
 
 def test_a_node_is_shared_by_the_jobs_on_it_alone(make_trace):
-    trace = make_trace((0, 30, 30, 3), (0, 30, 30, 2), (0, 30, 30, 2))
-    # row 0: columns 0-2; rows 1 and 2 take the idle column first
-    run = gang(trace, mpl=3, sharing="nodes")
-    assert list(run.resources) == ["0-2", "0 3", "0 3"]
-    # three jobs on column 0, so all have a third of its time
-    assert run.end.tolist() == [90, 90, 90]
+    trace = make_trace((0, 30, 30, 3), (0, 30, 30, 1), (0, 30, 30, 2))
+    run = gang(trace, mpl=2, sharing="nodes")
+    # job 2 is alone on its column; with turns of the rows it would end at 60
+    assert list(run.resources) == ["0-2", "3", "0-1"]
+    assert run.end.tolist() == [60, 30, 60]
 
 
 def test_a_context_switch_costs_its_part_of_every_turn(make_trace):

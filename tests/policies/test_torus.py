@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from policies import workloads
 
 from optsched import load_snapshot, simulate
 from optsched.errors import InputError
+from optsched.policies._torus import Reason, Scan
 from optsched.policies.torus import TorusBoxes
 from optsched.solvers.migration.position_search import PositionSearch
 
@@ -163,6 +165,22 @@ def test_the_queue_head_takes_the_prepared_box_if_it_fits_nowhere_else(coming):
     assert boxes(found)[9] == "1x1x3@0,0,12"
     assert (found.summary["prepared"], found.summary["prepared_starts"]) == (1, 0)
     assert found.summary["given_up"] == {"taken by the queue head": 1}
+
+
+def test_a_lost_box_counts_once_though_another_follows_beside_a_later_job():
+    """Job 0 loses its box to the queue head, and starts in one that a plan for job 1 reserves."""
+    system = SimpleNamespace(now=0.0, processors=[9, 9], start=[None, None], submit=[0.0, 0.0])
+    scan, box = Scan(large=8, most=None), ((0, 0, 0), (1, 1, 1))
+    scan.look([0, 1], system)
+    scan.prepare({0: box}, 60.0, 0.0)
+    scan.give_up(0, Reason.HEAD)
+    scan.prepare({1: box, 0: box}, 60.0, 30.0)
+    for job in (0, 1):
+        scan.start(job)
+        system.start[job] = 60.0
+    figures = scan.figures(system)
+    assert (figures["prepared"], figures["prepared_starts"]) == (2, 1)
+    assert figures["given_up"] == {"taken by the queue head": 1}
 
 
 def test_one_job_is_prepared_at_a_time_unless_more_may_be(coming):
