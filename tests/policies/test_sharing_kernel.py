@@ -90,8 +90,8 @@ def test_kernels_alone_decide_as_solvers_and_textbook_do(
     assert run.timing["solver_seconds"] == 0
     assert run.summary["waiting"] == 0
     if limits == "requested":
-        took = (run.end - run.start)[~np.isnan(run.start)]
-        assert (took <= trace.requested_time[~np.isnan(run.start)] + 1e-5).all()
+        over = run.end - run.start - np.ceil(trace.requested_time)  # limits are whole seconds
+        assert np.nanmax(over, initial=0) <= 1e-5
 
 
 @given(crowds, st.sampled_from(SETTINGS[4:8] + SETTINGS[9:]), units, st.sampled_from([1, 3]))

@@ -169,7 +169,7 @@ def test_a_policy_that_asks_for_the_impossible_is_told(actions, message, make_tr
             return actions
 
     with pytest.raises((ValueError, TypeError), match=message):
-        simulate(make_trace((5, 10, 10, 2)), "nodes:4", Asks())
+        simulate(make_trace(*[(5, 10, 10, 2)] * 2), "nodes:4", Asks())
 
 
 class CountsDecisions(StartAtOnce):
