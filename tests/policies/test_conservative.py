@@ -29,12 +29,7 @@ def of_kinds(jobs, kinds):
     ]
 
 
-@given(
-    workloads.jobs(8, most=60),
-    st.integers(1, 8),
-    workloads.orders,
-    workloads.units,
-)
+@given(workloads.jobs(8, most=60), st.integers(1, 8), workloads.orders, workloads.units)
 @settings(max_examples=600, deadline=None)
 def test_runs_of_like_jobs_move_as_the_jobs_do_one_by_one(jobs, kinds, order, unit):
     """Few kinds make long runs."""

@@ -20,11 +20,9 @@ def trace_of(workload, unit=1, **more):
     return clean(Trace(numbers, *(each * unit for each in times), processors, **more))
 
 
-slacks = st.integers(0, 8)
-
-
-def jobs(widest, most=40, slack=slacks):
+def jobs(widest, most=40, slack=None):
     """Draw jobs for `trace_of`; the widest are rejected by a machine of one processor less."""
+    slack = st.integers(0, 8) if slack is None else slack
     job = st.tuples(st.integers(0, 6), st.integers(1, 12), slack, st.integers(1, widest))
     return st.lists(job, min_size=1, max_size=most)
 
