@@ -243,8 +243,8 @@ def test_long_jobs_take_no_more_than_heads_can_spare(policy, first, blocked, lat
     # the first jobs hold half of the nodes for a while, heads need most of them, and jobs that last
     # beyond their shadow times take several nodes each: more than one of them is often too much;
     # as a job ends early, a shadow time may come before the end of a short one
-    rows = [*first, *blocked, *later]
-    trace = trace_of(rows if several else [row | {"partition_name": ""} for row in rows])
+    dropped = {"licences" if several else "partition_name": ""}
+    trace = trace_of([row | dropped for row in (*first, *blocked, *later)])
     assert_equal_to_the_textbook(trace, SPARE, policy)
     assert_equal_to_the_engine(trace, SPARE, policy)
 
@@ -417,9 +417,8 @@ def test_kernels_and_engine_agree_where_many_different_jobs_wait(policy, several
     job, parts = trace.job_id, {"all": range(12), "left": range(5), "right": range(5, 12)}
     nodes = np.where(job % 2, -(-trace.processors // 16), -1)
     asked = {"memory_per_core": 1 + job % 60, "exclusive": (job % 10 < 1).astype(int)}
-    trace = in_partitions(
-        trace.annotated(nodes=nodes, **asked), *np.resize([*parts][: 1 + 2 * several], 500)
-    )
+    names = [*parts] * 500 if several else ["all"] * 500
+    trace = in_partitions(trace.annotated(nodes=nodes, **asked), *names[:500])
     assert_equal_to_the_engine(trace, plain_site(12, 16, parts), policy)
 
 
