@@ -261,7 +261,7 @@ def test_a_job_without_a_box_is_rejected(make_trace, place):
     ring = run(trace, f"torus:5x1x1:{hole}", place=place)
     assert ring.summary["rejected"] == 0
     assert boxes(ring)[0] == "4x1x1@4,0,0"
-    layered = run(trace, f"torus:5x1x1:{hole}", place=place, detect="layered")
+    layered = run(trace, f"torus:5x1x1:{hole}", detect="layered")
     assert layered.summary["rejected"] == 1
 
 
