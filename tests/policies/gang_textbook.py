@@ -6,30 +6,25 @@ Its only purpose is to be compared with `optsched.policies.gang`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from optsched.column_sets import ColumnSet, loads
-from optsched.machines.matrix import Matrix, Slice
+from optsched.column_sets import loads
+from optsched.machines.matrix import Slice
 from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.policies.gang import Gang
-from optsched.simulator.policy import Action, Move, Share, Start, Wake
-from optsched.simulator.system import System
+from optsched.simulator.policy import Move, Share, Start, Wake
 
-Sharing = Callable[[Mapping[int, Slice], Sequence[ColumnSet], float], dict[int, float]]
-"""Function from the slice of each job, the columns in use of each row, and the useful part of a
-time slice after a context switch, to the share of time of each job."""
+# A sharing gives the share of time of each job, from the slice that each job holds, the columns in
+# use of each row, and the useful part of a time slice after a context switch.
 
 
-def by_rows(
-    held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float
-) -> dict[int, float]:
+def by_rows(held, rows, useful):
     """Give rows equal turns; a job runs in its own row, and is switched if there are others."""
     turns = sum(1 for row in rows if row)
     return dict.fromkeys(held, 1.0 if turns <= 1 else useful / turns)
 
 
-def filled(held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float) -> dict[int, float]:
+def filled(held, rows, useful):
     """Give rows equal turns; a job also runs in rows in which all its columns are idle.
 
     Jobs fill rows in the order of submission. A job that runs in every row is never switched; any
@@ -40,13 +35,9 @@ def filled(held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float) 
         return dict.fromkeys(held, 1.0)
     turns = dict.fromkeys(held, 0)
     for row, busy in enumerate(rows):
-        if not busy:
-            continue
-        for job in sorted(held):
+        for job in sorted(held) if busy else ():
             place = held[job]
-            if place.row == row:
-                turns[job] += 1
-            elif not busy & place.columns:
+            if place.row == row or not busy & place.columns:
                 busy |= place.columns
                 turns[job] += 1
     return {
@@ -55,9 +46,7 @@ def filled(held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float) 
     }
 
 
-def by_nodes(
-    held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float
-) -> dict[int, float]:
+def by_nodes(held, rows, useful):
     """Share each processor's time among its jobs; a job has the speed of its busiest processor.
 
     This is a relaxation: no processor is used more than all the time, but a schedule in which all
@@ -74,7 +63,7 @@ def by_nodes(
     return shares
 
 
-SHARINGS: Mapping[str, Sharing] = {"rows": by_rows, "fill": filled, "nodes": by_nodes}
+SHARINGS = {"rows": by_rows, "fill": filled, "nodes": by_nodes}
 
 
 class Turns:
@@ -82,26 +71,14 @@ class Turns:
 
     A row that is alone in use has one turn after the other. If the row on turn becomes empty, the
     turn of the next one begins at once.
-
-    Parameters
-    ----------
-    time_slice : float
-        Length of a turn in seconds.
-
-    Attributes
-    ----------
-    row : int or None
-        The row on turn, None if no row is in use.
-    ends : float
-        The time at which its turn ends, in seconds.
     """
 
     def __init__(self, time_slice: float) -> None:
         self.time_slice = time_slice
-        self.row: int | None = None
+        self.row: int | None = None  # on turn
         self.ends = math.inf
 
-    def advance(self, now: float, rows: Sequence[ColumnSet]) -> None:
+    def advance(self, now, rows):
         """Find the row on turn, by the columns in use of each row; time never goes back."""
         used = [row for row, columns in enumerate(rows) if columns]
         if self.row in used:
@@ -119,44 +96,43 @@ class Turns:
 class TextbookGang(Gang):
     """Gang scheduling in the engine."""
 
-    def begin(self, system: System) -> None:
+    def begin(self, system):
         """Forget the shares of an earlier run."""
-        self._shares: dict[int, float] = {}
-        self._turns = Turns(self.time_slice)
-        self._wakes_at = 0.0
+        self._shares, self._turns, self._wakes_at = {}, Turns(self.time_slice), 0.0
+        self._useful = 1.0 - self.context_switch / self.time_slice
 
-    def decide(self, system: System) -> Iterable[Action]:
+    def decide(self, system):
         """Compact and schedule, then share the time among the jobs."""
-        matrix, before = system.machine, dict(system.held)
-        assert isinstance(matrix, Matrix)
+        rows, before = system.machine.rows, dict(system.held)
         by_turns = self.sharing == "turns"
         if not by_turns or system.submitted or system.ended:  # otherwise a turn ends
-            yield from self._fill_rows(system, matrix)
+            yield from self._fill_rows(system)
         if by_turns:
-            yield from self._take_turns(system, matrix)
+            yield from self._take_turns(system)
         elif system.ended or system.held != before:
-            yield from self._share(SHARINGS[self.sharing](system.held, matrix.rows, self._useful()))
+            shares = SHARINGS[self.sharing](system.held, rows, self._useful)
+            for column in range(min(system.machine.size, 70)):
+                here = [job for job, place in system.held.items() if place.columns >> column & 1]
+                assert sum(shares[job] for job in here) <= 1 + 1e-12
+            yield from self._share(shares)
 
-    def _fill_rows(self, system: System, matrix: Matrix) -> Iterator[Action]:
-        """Compact and schedule."""
-        candidates = [] if self._is_blocked(system) else self._candidates(system, matrix)
-        spare = self.compact and bool(system.ended) and _has_spare_row(matrix)
+    def _fill_rows(self, system):
+        """Compact and schedule; nothing fits if the queue head had no place, and no job ended."""
+        waited = len(system.queue) > len(system.submitted)
+        blocked = self.admission == "fcfs" and waited and not system.ended
+        candidates = [] if blocked else self._candidates(system)
+        spare = self.compact and bool(system.ended) and has_spare_row(system.machine)
         while candidates or spare:
             placed = yield from self._pack(system, candidates)
             spare = False
             if placed < len(candidates):
                 break
             # if all are placed, jobs behind the window may fit, too
-            candidates = self._candidates(system, matrix)
+            candidates = self._candidates(system)
 
-    def _is_blocked(self, system: System) -> bool:
-        """Return whether the queue head had no place before, and no job has ended since."""
-        waited = len(system.queue) > len(system.submitted)
-        return self.admission == "fcfs" and waited and not system.ended
-
-    def _candidates(self, system: System, matrix: Matrix) -> list[int]:
+    def _candidates(self, system):
         """Return the waiting jobs that may get a place now, judged by sizes alone."""
-        processors = system.processors
+        processors, matrix = system.processors, system.machine
         free = self.mpl * matrix.size - sum(row.bit_count() for row in matrix.rows)
         window = system.queue[: self.window]
         if self.admission == "skip":
@@ -164,7 +140,7 @@ class TextbookGang(Gang):
         totals = accumulate(processors[job] for job in window)
         return [job for job, total in zip(window, totals) if total <= free]
 
-    def _pack(self, system: System, candidates: list[int]) -> Generator[Action, None, int]:
+    def _pack(self, system, candidates):
         """Pose the packing of running and waiting jobs; return the number of jobs started."""
         held = system.held
         running = list(held)
@@ -188,18 +164,18 @@ class TextbookGang(Gang):
         }
         if moves:
             yield Move(moves)
-        for job, row, columns in zip(
-            candidates, packing.rows_of_waiting, packing.columns_of_waiting
-        ):
+        places = zip(packing.rows_of_waiting, packing.columns_of_waiting)
+        for job, (row, columns) in zip(candidates, places):
             if row != NOT_PLACED:
                 yield Start(job, Slice(row, columns))
         return sum(row != NOT_PLACED for row in packing.rows_of_waiting)
 
-    def _take_turns(self, system: System, matrix: Matrix) -> Iterator[Action]:
+    def _take_turns(self, system):
         """Let the jobs of the row on turn run, until its turn ends."""
-        turns, several = self._turns, sum(map(bool, matrix.rows)) > 1
-        turns.advance(system.now, matrix.rows)
-        share = self._useful() if several else 1.0
+        turns, rows = self._turns, system.machine.rows
+        several = sum(map(bool, rows)) > 1
+        turns.advance(system.now, rows)
+        share = self._useful if several else 1.0
         yield from self._share(
             {job: share if place.row == turns.row else 0.0 for job, place in system.held.items()}
         )
@@ -207,19 +183,15 @@ class TextbookGang(Gang):
             self._wakes_at = turns.ends
             yield Wake(turns.ends)
 
-    def _share(self, shares: dict[int, float]) -> Iterator[Action]:
+    def _share(self, shares):
         """Yield the shares of time that have changed."""
         old, self._shares = self._shares, shares
         for job, share in shares.items():
             if old.get(job, 1.0) != share:
                 yield Share(job, share)
 
-    def _useful(self) -> float:
-        """Return the part of a time slice that is left after the context switch."""
-        return 1.0 - self.context_switch / self.time_slice
 
-
-def _has_spare_row(matrix: Matrix) -> bool:
+def has_spare_row(matrix):
     """Return whether fewer rows might suffice, by the busiest column and by all processors held."""
     used = [row for row in matrix.rows if row]
     total = sum(row.bit_count() for row in used)

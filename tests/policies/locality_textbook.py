@@ -6,19 +6,14 @@ Its only purpose is to be compared with `optsched.policies.locality`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from optsched.machines.cluster import Cluster, Cores
+from optsched.machines.cluster import Cores
 from optsched.models.data_placement import DataPlacement
 from optsched.policies.locality import Locality
-from optsched.simulator.policy import Action, Start, Wake
-from optsched.simulator.system import System
-
-Core = tuple[int, int]
-"""Node and number of a core."""
+from optsched.simulator.policy import Start, Wake
 
 
 class Planned(NamedTuple):
@@ -32,21 +27,18 @@ class Planned(NamedTuple):
 class TextbookLocality(Locality):
     """Locality-aware scheduling in the engine, its decisions in Python."""
 
-    def begin(self, system: System) -> None:
+    def begin(self, system):
         """Begin with an empty plan, but for the jobs that ran before the first decision."""
         machine, notes = system.machine, system.annotations
-        assert isinstance(machine, Cluster)
         jobs = len(system.processors)
         self._file = notes.get("file", np.full(jobs, -1)).tolist()
         self._load = (notes.get("file_size", np.zeros(jobs, int)) // machine.bandwidth).tolist()
+        # a core is a node and a number there
         self._every = [(n, c) for n in range(machine.nodes) for c in range(machine.cores)]
         self._free_from = dict.fromkeys(self._every, -math.inf)
         self._hole_until = dict.fromkeys(self._every, 0.0)
         self._widest = (0, 0)  # cores and node
-        self._held: dict[int, Cores] = {}
-        self._plan: list[Planned] = []
-        self._waiting: list[int] = []
-        self._added: list[int] = []
+        self._held, self._plan, self._waiting, self._added = {}, [], [], []
         self._wakes_at = -math.inf
         self._opens_at, self._ran = system.submit[0], []
         category = notes.get("category", np.array([])).tolist()
@@ -63,7 +55,7 @@ class TextbookLocality(Locality):
                 self._free_from[core] = start + system.requested_time[job]
             self._plan.append(Planned(start, job, Cores(node, sum(1 << c for _, c in chosen))))
 
-    def decide(self, system: System) -> Iterable[Action]:
+    def decide(self, system):
         """Start the jobs planned for now, plan, and start the jobs that are then due."""
         (self._waiting if system.ended else self._added).extend(system.submitted)
         for job in system.ended:
@@ -82,7 +74,7 @@ class TextbookLocality(Locality):
             self._wakes_at = upcoming
             yield Wake(upcoming)
 
-    def _start_due(self, system: System) -> Iterator[Action]:
+    def _start_due(self, system):
         """Start the jobs whose planned start has come, unless their cores are still held."""
         due = [planned for planned in self._plan if planned.start <= system.now]
         self._plan = [planned for planned in self._plan if planned.start > system.now]
@@ -94,10 +86,10 @@ class TextbookLocality(Locality):
             self._held[planned.job] = planned.place
             yield Start(planned.job, planned.place)
 
-    def _busy(self) -> set[Core]:
+    def _busy(self):
         return {core for place in self._held.values() for core in cores_of(place)}
 
-    def _replan(self, system: System) -> None:
+    def _replan(self, system):
         """Replan all waiting jobs, or add the submitted jobs to the plan."""
         always = self.replan == "events" or self.backfill == "conservative"
         if self._added and (always or not self._held):
@@ -118,10 +110,9 @@ class TextbookLocality(Locality):
         self._widest = (0, self._widest[1])
         self._pose(self._waiting, system)
 
-    def _pose(self, queue: list[int], system: System) -> None:
+    def _pose(self, queue, system):
         """Plan jobs on the cores that are not planned yet, and book their cores."""
         machine, now = system.machine, system.now
-        assert isinstance(machine, Cluster)
         shape = (machine.nodes, machine.cores)
         ceiled = [math.ceil(max(0.0, self._free_from[core] - now)) for core in self._every]
         holes = [math.ceil(max(0.0, self._hole_until[core] - now)) for core in self._every]
@@ -151,7 +142,7 @@ class TextbookLocality(Locality):
             self._plan.append(planned)
             self._book(planned, math.ceil(system.requested_time[job]), now)
 
-    def _book(self, planned: Planned, walltime: int, now: float) -> None:
+    def _book(self, planned, walltime, now):
         """Book cores; those that are free until a later start are a hole."""
         for core in cores_of(planned.place):
             if planned.start < self._free_from[core]:  # in a hole, which the job uses up
@@ -161,13 +152,12 @@ class TextbookLocality(Locality):
                 self._hole_until[core] = planned.start
             self._free_from[core] = planned.start + walltime
         if planned.place.node == self._widest[1]:
-            nodes = range(self._every[-1][0] + 1)
-            in_holes = [
-                sum(self._hole_until[c] > 0 for c in self._every if c[0] == n) for n in nodes
-            ]
+            in_holes = [0] * (self._every[-1][0] + 1)
+            for (node, _), until in self._hole_until.items():
+                in_holes[node] += until > 0
             self._widest = max(in_holes), in_holes.index(max(in_holes))
 
 
-def cores_of(place: Cores) -> set[Core]:
+def cores_of(place):
     """Return the cores of a place."""
     return {(place.node, core) for core in range(62) if place.cores >> core & 1}

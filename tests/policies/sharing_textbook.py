@@ -8,16 +8,13 @@ and feasibility is that of `ThresholdAllocation.violations`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import NamedTuple
-
-import numpy as np
 
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
-from optsched.simulator.policy import Action, Start, Wake
-from optsched.simulator.system import System
+from optsched.simulator.policy import Start, Wake
 
 
 class Found(NamedTuple):
@@ -27,15 +24,10 @@ class Found(NamedTuple):
     placement: Placement
 
     @property
-    def seconds(self) -> int:
+    def seconds(self):
         """Requested time of the job in whole seconds, raised by the penalty of the place."""
         lost = self.problem.penalised_time(self.placement)
         return self.problem.walltime + math.ceil(lost / self.problem.unit)
-
-    @property
-    def end(self) -> int:
-        """Seconds until the end of the raised requested time."""
-        return self.placement.start + self.seconds
 
 
 class Reservation(NamedTuple):
@@ -49,18 +41,17 @@ class Reservation(NamedTuple):
 class Textbook:
     """What both policies do, in the engine."""
 
-    def begin(self, system: System) -> None:
+    def begin(self, system):
         """Begin with empty nodes, without a reservation."""
-        self._running: dict[int, tuple[float, np.ndarray]] = {}  # limit, processes on each node
-        self._reservation: Reservation | None = None
-        self._wakes_at = -math.inf
+        self._running = {}  # limit, and processes on each node
+        self._reservation, self._wakes_at = None, -math.inf
 
-    def promised(self, system: System) -> dict[int, float]:
+    def promised(self, system):
         """Return the reserved start of the queue head."""
         reserved = self._reservation
         return {} if reserved is None else {reserved.job: reserved.start}
 
-    def decide(self, system: System) -> Iterable[Action]:
+    def decide(self, system):
         """Start queue heads, reserve for the first that has to wait, backfill later jobs."""
         for job in system.ended:
             del self._running[job]
@@ -84,25 +75,22 @@ class Textbook:
             yield Wake(start)
         yield from self.backfill(found, system)
 
-    def kept(self, job: int, found: Found, system: System) -> Found | None:
+    def kept(self, job, found, system):
         """Return the reserved place and start of a job, if the new ones are later."""
-        reserved = self._reservation
-        if reserved is None or reserved.job != job:
-            return None
-        if system.now + found.placement.start < reserved.start + 1:
+        reserved, start = self._reservation, system.now + found.placement.start
+        if reserved is None or reserved.job != job or start < reserved.start + 1:
             return None
         start = max(0, math.ceil(reserved.start - system.now))
         same = self.problem(job, system, threshold=reserved.found.problem.threshold)
         kept = Found(same, Placement(start, reserved.found.placement.processes))
         return kept if is_place(*kept) else None
 
-    def breaks(self, job: int, found: Found, head: Found, system: System) -> bool:
+    def breaks(self, job, found, head, system):
         """Return whether a job that starts now makes the reserved place infeasible."""
         reserved, limit, now = self._reservation, self.limit(found), system.now
-        if now + limit <= reserved.start:
-            return False
-        processes, start = head.placement.processes, head.placement.start
-        if not ((found.placement.processes > 0) & (processes > 0)).any():
+        start, processes = head.placement
+        both = (found.placement.processes > 0) & (processes > 0)
+        if now + limit <= reserved.start or not both.any():
             return False
         if limit <= start:
             return True
@@ -112,60 +100,54 @@ class Textbook:
         again = self.problem(head.problem.job, system, held, head.problem.threshold)
         return not is_place(again, head.placement)
 
-    def limit(self, found: Found) -> int:
+    def limit(self, found):
         """Return the seconds for which a job may run at a place."""
         return found.seconds if self.limits == "raised" else found.problem.walltime
 
-    def start(self, job: int, found: Found, system: System) -> Start:
+    def start(self, job, found, system):
         """Return the action that starts a job at a place."""
         limit, processes = self.limit(found), found.placement.processes
         self._running[job] = system.now + limit, processes
         return Start(job, system.machine.place(processes), float(limit))
 
-    def thresholds_of(self, job: int, system: System) -> list[int | None]:
+    def thresholds_of(self, job, system):
         """Return the thresholds of a job, raised to its factor if spread on an empty machine."""
-        machine, alone = system.machine, 0.0
-        for name, capacity in machine.capacity.items():
-            on_a_node = math.ceil(system.processors[job] / machine.nodes)
-            over = on_a_node * self.demand(job, name, system) - capacity
-            alone += max(over, 0) / capacity
+        alone, on_a_node = 0.0, math.ceil(system.processors[job] / system.machine.nodes)
+        for name, capacity in system.machine.capacity.items():
+            alone += max(on_a_node * self.demand(job, name, system) - capacity, 0) / capacity
         least = 1000 + math.ceil(1000 * alone)
         return [max(factor, least) for factor in self.factors()] or [None]
 
-    def demand(self, job: int, name: str, system: System) -> int:
+    def demand(self, job, name, system):
         """Return the demand of a process of a job on a resource."""
         return int(system.annotations[name][job]) if name in system.annotations else 0
 
-    def rows_of(self, job, processes, start, end, system) -> list[list[int]]:
+    def rows_of(self, job, processes, start, end, system):
         """Return the allocations of a job."""
         demands = [self.demand(job, name, system) for name in system.machine.capacity]
-        return [
-            [node, count, start, end, *demands]
-            for node, count in enumerate(processes.tolist())
-            if count
-        ]
+        counts = enumerate(processes.tolist())
+        return [[node, count, start, end, *demands] for node, count in counts if count]
 
-    def rows(self, system: System) -> list[list[int]]:
+    def rows(self, system):
         """Return the allocations of running jobs, as seen from now."""
         found = []
         for job, (until, processes) in self._running.items():
-            found += self.rows_of(job, processes, 0, max(1, math.ceil(until - system.now)), system)
+            left = max(1, math.ceil(until - system.now))
+            found += self.rows_of(job, processes, 0, left, system)
         return found
 
-    def with_reservation(self, head: Found, system: System) -> list[list[int]]:
+    def with_reservation(self, head, system):
         """Return the allocations of the reservation and of running jobs."""
         start, processes = head.placement
-        own = self.rows_of(head.problem.job, processes, start, start + self.limit(head), system)
-        return own + self.rows(system)
+        end = start + self.limit(head)
+        return self.rows_of(head.problem.job, processes, start, end, system) + self.rows(system)
 
     def problem(self, job, system, held=None, threshold=None, goal="start", latest=None):
         """Return a problem of a job, whose label is its row."""
         machine = system.machine
+        held = self.rows(system) if held is None else held
         return ThresholdAllocation(
-            machine.nodes,
-            machine.processors,
-            list(machine.capacity.values()),
-            self.rows(system) if held is None else held,
+            *(machine.nodes, machine.processors, list(machine.capacity.values()), held),
             asked=system.processors[job],
             walltime=math.ceil(system.requested_time[job]),
             demand=[self.demand(job, name, system) for name in machine.capacity],
@@ -175,7 +157,7 @@ class Textbook:
             job=job,
         )
 
-    def pose(self, problem: ThresholdAllocation, system: System) -> Found | None:
+    def pose(self, problem, system):
         """Pose a problem; return the place found, None without one."""
         placement = system.pose(problem)
         return None if placement is None else Found(problem, placement)
@@ -184,27 +166,26 @@ class Textbook:
 class TextbookSJBF(Textbook, SJBF):
     """Backfilling by requested time."""
 
-    def factors(self) -> list[int]:
+    def factors(self):
         """Return the threshold in thousandths, if any."""
         return [round(1000 * self.threshold)] if self.threshold else []
 
-    def place_head(self, job: int, system: System) -> Found:
+    def place_head(self, job, system):
         """Return place and start of the queue head."""
         latest = None if self.threshold else self.first_room(job, system)
         return self.offer(job, system, self.rows(system), latest)
 
-    def first_room(self, job: int, system: System) -> int:
+    def first_room(self, job, system):
         """Return the seconds until enough processors are free, if no other job starts."""
         free = system.machine.free
         if free >= system.processors[job]:
             return 0
-        for until, running in sorted((until, one) for one, (until, _) in self._running.items()):
-            free += system.processors[running]
-            if free >= system.processors[job]:
-                return max(1, math.ceil(until - system.now))
-        raise AssertionError("the job is larger than the machine")
+        ends = sorted((until, one) for one, (until, _) in self._running.items())
+        totals = accumulate((system.processors[one] for _, one in ends), initial=free)
+        enough = next(at for at, total in enumerate(totals) if total >= system.processors[job])
+        return max(1, math.ceil(ends[enough - 1][0] - system.now))
 
-    def offer(self, job, system, held, latest) -> Found | None:
+    def offer(self, job, system, held, latest):
         """Return the place of least cost, at the first start within a threshold if there is one."""
         cost = "everybody" if self.goal == "everybody" else "penalty"
         (threshold,) = self.thresholds_of(job, system)
@@ -215,7 +196,7 @@ class TextbookSJBF(Textbook, SJBF):
         at = found.placement.start
         return self.pose(self.problem(job, system, held, threshold, cost, at), system) or found
 
-    def backfill(self, head: Found, system: System) -> Iterator[Action]:
+    def backfill(self, head, system):
         """Start the candidates that have a place now, the shortest first."""
         for job in sorted(system.queue[1:], key=system.requested_time.__getitem__):
             if system.processors[job] > system.machine.free:
@@ -228,33 +209,33 @@ class TextbookSJBF(Textbook, SJBF):
 class TextbookRUA(Textbook, RUA):
     """The least slowdown for each job, and backfilling by the penalty factor."""
 
-    def factors(self) -> list[int]:
+    def factors(self):
         """Return the thresholds in thousandths; the solver chooses within the largest one."""
         factors = sorted({round(1000 * float(text)) for text in self.thresholds.split(",")})
         return factors[-1:] if self.choice == "response" else factors
 
-    def place_head(self, job: int, system: System) -> Found:
+    def place_head(self, job, system):
         """Return place and start of the queue head."""
         return self.offer(job, system, self.rows(system))
 
-    def offer(self, job, system, held) -> Found | None:
+    def offer(self, job, system, held):
         """Return the place and start with the least end; of equal ones that of least threshold."""
         goal = "response" if self.choice == "response" else "start"
         offers = [
             self.pose(self.problem(job, system, held, one, goal), system)
             for one in self.thresholds_of(job, system)
         ]
-        return min(filter(None, offers), key=lambda one: one.end, default=None)
+        found = [one for one in offers if one is not None]
+        return min(found, key=lambda one: one.placement.start + one.seconds, default=None)
 
-    def backfill(self, head: Found, system: System) -> Iterator[Action]:
+    def backfill(self, head, system):
         """Start jobs one by one, each time that with the least penalty factor."""
         while True:
             ranked = []
             for job in system.queue[1:]:
                 found = self.offer(job, system, self.with_reservation(head, system))
-                if found is None or found.placement.start > 0:
-                    continue
-                if not self.breaks(job, found, head, system):
+                starts_now = found is not None and found.placement.start == 0
+                if starts_now and not self.breaks(job, found, head, system):
                     factor = found.problem.factor(found.placement)
                     ranked.append((factor, found.problem.walltime, job, found))
             if not ranked:
@@ -263,6 +244,6 @@ class TextbookRUA(Textbook, RUA):
             yield self.start(job, found, system)
 
 
-def is_place(problem: ThresholdAllocation, placement: Placement) -> bool:
+def is_place(problem, placement):
     """Return whether a placement is feasible, apart from starts that must be at an end."""
     return all(one.constraint == "start" for one in problem.violations(placement))

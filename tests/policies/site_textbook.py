@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 
 class Nodes:
+    """What is free on each node, and who is there."""
+
     def __init__(self, capacity, licences):
         self.free = [list(row) for row in capacity]
         self.on = [[] for _ in capacity]  # (job, whether it is exclusive)
@@ -19,9 +21,8 @@ class Nodes:
 
     def room(self, one, node):
         """Chunks of an alternative that fit on a node, by trying one after the other."""
-        if node not in one.nodes or any(alone for _, alone in self.on[node]):
-            return 0
-        if one.exclusive and self.on[node]:
+        there = self.on[node]
+        if node not in one.nodes or any(alone for _, alone in there) or (one.exclusive and there):
             return 0
         count = 0
         while count < one.most_per_node and all(
@@ -38,17 +39,6 @@ class Nodes:
 
     def fits(self, one):
         return self.licensed(one) and self.total(one) >= one.chunks
-
-    def first_fit(self, one):
-        if not self.fits(one):
-            return None
-        place, missing = {}, one.chunks
-        for node in range(len(self.free)):
-            count = min(self.room(one, node), missing)
-            if count:
-                place[node] = count
-                missing -= count
-        return place
 
     def take(self, job, one, place, sign=1):
         for node, count in place.items():
@@ -68,12 +58,8 @@ def beside(now, heads, job, one):
     Chunk by chunk: first where no head loses anything, then where they can do without.
     """
     for head in heads:
-        after = copy.deepcopy(head.then)
-        after.take(job, one, {})
-        if any(
-            own and there < needs
-            for there, needs, own in zip(after.licences, head.one.licences, one.licences)
-        ):
+        licences = zip(head.then.licences, head.one.licences, one.licences)
+        if any(own and there - own < needs for there, needs, own in licences):
             return None
     place, missing = {}, one.chunks
     for may_lose in (False, True):
@@ -106,44 +92,25 @@ def on_open_nodes(job, one, at, duration, windows, own):
     return SimpleNamespace(**vars(one) | {"nodes": nodes})
 
 
-def easy(
-    capacity,
-    licences,
-    jobs,
-    submit,
-    runtime,
-    estimate,
-    *,
-    backfills=True,
-    order=None,
-    cells=None,
-    tier=None,
-    windows=(),
-    own=None,
-):
+def easy(capacity, licences, jobs, times, *, backfills, order, cells, tier, windows, own):
     """EASY backfilling, or FCFS without; all ends, then all submissions, then a decision.
 
     `order` gives the key of a job in the queue, by default its number. Jobs with common `cells`
-    stop each other; by default all do. `windows` are reservations (start, end, nodes), and `own`
+    stop each other. `windows` are reservations (start, end, nodes), and `own`
     has the number of that of each job, if any. A job leaves the queue after the last time at which
     it could still end within its reservation.
     """
+    submit, runtime, estimate = times
     order = order or (lambda job: job)
-    cells, tier = cells or [{0}] * len(jobs), tier or [0] * len(jobs)
-    own = own or [None] * len(jobs)
     nodes = Nodes(capacity, licences)
     starts, queue, running, arrived = [None] * len(jobs), [], [], 0
     changes = {at for start, stop, _ in windows for at in (start, stop)}
-    last = [
-        float("inf") if of is None else windows[of][1] - needs for of, needs in zip(own, estimate)
-    ]
-    now = -1
+    last, now = {j: windows[of][1] - estimate[j] for j, of in enumerate(own) if of is not None}, -1
     while arrived < len(jobs) or running or (queue and any(at > now for at in changes)):
-        moments = [entry[0] for entry in running] + [at for at in changes if at > now and queue]
-        moments += [last[job] for job in queue]
-        if arrived < len(jobs):
-            moments.append(submit[arrived])
-        gone = [job for job in queue if last[job] <= now]
+        moments = [entry[0] for entry in running] + submit[arrived : arrived + 1]
+        moments += [at for at in changes if at > now and queue]
+        moments += [last[job] for job in queue if job in last]
+        gone = [job for job in queue if last.get(job, now + 1) <= now]
         queue[:] = [job for job in queue if job not in gone]
         if not gone:  # else those behind them are tried again, now
             now = min(moments)
@@ -198,17 +165,15 @@ def easy(
     return starts
 
 
-def conservative(
-    capacity, licences, jobs, submit, runtime, estimate, *, tier, windows=(), own=None, cells=None
-):
+def conservative(capacity, licences, jobs, times, *, tier, windows=(), own=None, cells=None):
     """Conservative backfilling with reserved nodes, batched; parameters as for `easy`.
 
     At an end every waiting job is placed again in order, if it can start earlier.
     """
+    submit, runtime, estimate = times
     starts, lost = [None] * len(jobs), set()
     changes = {at for start, stop, _ in windows for at in (start, stop)}
-    planned: dict[int, tuple] = {}  # job: start, alternative, place
-    running, arrived = [], 0
+    planned, running, arrived = {}, [], 0  # planned: start, alternative, and place of each job
 
     def left(moment, without):
         nodes = Nodes(capacity, licences)
@@ -221,10 +186,9 @@ def conservative(
         return nodes
 
     def earliest(job, now):
-        ends = {end for _, end, *_ in running} | {
-            at + estimate[j] for j, (at, *_) in planned.items() if j != job
-        }
-        begins = {at for j, (at, *_) in planned.items() if j != job}
+        others = {j: at for j, (at, *_) in planned.items() if j != job}
+        begins, ends = {*others.values()}, {at + estimate[j] for j, at in others.items()}
+        ends |= {end for _, end, *_ in running}
         for at in sorted({now} | {end for end in ends | changes if end > now}):
             edges = {at} | {edge for edge in begins | ends if at < edge < at + estimate[job]}
             there = [left(edge, job) for edge in edges]
@@ -244,13 +208,10 @@ def conservative(
 
     now = -1
     while arrived < len(jobs) or running or planned:
-        moments = [entry[0] for entry in running] + [at for at in changes if at > now and planned]
-        if arrived < len(jobs):
-            moments.append(submit[arrived])
-        now = min(moments)
-        ended = [entry for entry in running if entry[0] == now]
-        running = [entry for entry in running if entry[0] != now]
-        if ended:
+        moments = [entry[0] for entry in running] + submit[arrived : arrived + 1]
+        now = min(moments + [at for at in changes if at > now and planned])
+        before, running = running, [entry for entry in running if entry[0] != now]
+        if running != before:
             for job in sorted({*planned, *lost}, key=lambda job: (-tier[job], job)):
                 found = earliest(job, now)
                 if found and (job in lost or found[0] < planned[job][0]):

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policies import workloads
 
-from optsched import registry, simulate
-from optsched.content import bundled
+from optsched import read_trace, registry, simulate
+from optsched.extend import ExecutionModel, Trace
 from optsched.machines._line_nodes import nodes_of
 from optsched.machines.nodes import Nodes
 from optsched.machines.torus import Torus
@@ -22,15 +23,10 @@ from optsched.policies._line import is_line
 from optsched.policies.easy import Easy
 from optsched.policies.priority import FixedOrder
 from optsched.simulator import compiled_decisions
-from optsched.simulator.execution import ExecutionModel
-from optsched.traces.cleaning import clean
-from optsched.traces.reading import read_trace
-from optsched.traces.trace import Trace
 
 PRIORITIES = ["sjf", "saf", "wfp3", "unicef", "f1", "f2", "f3", "f4"]
 COMPILED = ["fcfs", "easy", "easy-sjbf", "conservative", *PRIORITIES]
 COMPILED += [f"{name}, easy" for name in PRIORITIES]
-ORDERS = ["batched", "one-by-one"]
 
 ONE_OF_EACH = {"fcfs", "easy", "easy-sjbf", "conservative", "sjf", "wfp3"}
 ONE_OF_EACH |= {"sjf, easy", "wfp3, easy", "unicef, easy"}
@@ -40,12 +36,6 @@ RANDOMLY = [
     pytest.param(policy, marks=() if policy in ONE_OF_EACH else pytest.mark.long)
     for policy in COMPILED
 ]
-
-jobs = st.lists(
-    st.tuples(st.integers(0, 5), st.integers(1, 12), st.integers(0, 8), st.integers(1, 9)),
-    min_size=1,
-    max_size=40,
-)
 
 
 class HalfSpeed(ExecutionModel):
@@ -85,62 +75,30 @@ def assert_same(trace, machine, policy, order, **options):
     return fast
 
 
-def trace_of(workload, *, limits_hold=False):
-    gaps, runtime, slack, processors = (np.array(column) for column in zip(*workload))
-    return clean(
-        Trace(
-            job_id=np.arange(len(gaps)),
-            submit=np.cumsum(gaps),
-            runtime=runtime,
-            requested_time=slack + 1 if limits_hold else runtime + slack,
-            processors=processors,
-            limits_hold=limits_hold,
-        )
-    )
+jobs = workloads.jobs(9, slack=st.integers(-9, 8))
 
 
 @pytest.mark.parametrize("policy", RANDOMLY)
-@pytest.mark.parametrize("order", ORDERS)
-def test_kernel_and_python_decide_alike(policy, order):
-    @given(jobs)
-    @settings(max_examples=40, deadline=None)
-    def compare(workload):
-        assert_same(trace_of(workload), "nodes:8", policy, order)
-
-    compare()
-
-
-@pytest.mark.parametrize("policy", RANDOMLY)
-@pytest.mark.parametrize("order", ORDERS)
-def test_jobs_beyond_their_limit_are_killed_alike(policy, order):
-    @given(jobs)
-    @settings(max_examples=20, deadline=None)
-    def compare(workload):
-        trace = trace_of(workload, limits_hold=True)
-        run = assert_same(trace, "nodes:8", policy, order)
-        beyond = (trace.runtime > trace.requested_time) & (trace.processors <= 8)
-        assert run.summary["killed"] == beyond.sum()
-        assert np.array_equal((run.end - run.start)[beyond], trace.requested_time[beyond])
-
-    compare()
+@given(jobs, workloads.orders, st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_kernel_and_python_decide_alike(policy, jobs, order, limits_hold):
+    trace = workloads.trace_of(jobs, limits_hold=limits_hold)
+    run = assert_same(trace, "nodes:8", policy, order)
+    beyond = (trace.runtime > trace.requested_time) & (trace.processors <= 8)
+    assert run.summary["killed"] == beyond.sum()
+    assert np.array_equal((run.end - run.start)[beyond], trace.requested_time[beyond])
 
 
 @pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "sjf, easy", "wfp3, easy", "conservative"])
-@pytest.mark.parametrize("order", ORDERS)
-def test_jobs_that_run_beyond_their_estimated_end_are_treated_alike(policy, order):
-    @given(jobs)
-    @settings(max_examples=20, deadline=None)
-    def compare(workload):
-        by_kernel, in_python = policies_of(policy)
-        by_kernel.enforces_limits = in_python.enforces_limits = False
-        trace, given = trace_of(workload), {"event_order": order, "execution": HalfSpeed()}
-        fast, slow = (
-            simulate(trace, "nodes:8", one, journal=True, compiled_from=0, **given)
-            for one in (by_kernel, in_python)
-        )
-        assert fast.journal.digest() == slow.journal.digest()
-
-    compare()
+@given(jobs, workloads.orders)
+@settings(max_examples=100, deadline=None)
+def test_jobs_that_run_beyond_their_estimated_end_are_treated_alike(policy, jobs, order):
+    given = {"event_order": order, "execution": HalfSpeed(), "journal": True, "compiled_from": 0}
+    runs = []
+    for one in policies_of(policy):
+        one.enforces_limits = False
+        runs.append(simulate(workloads.trace_of(jobs), "nodes:8", one, **given))
+    assert runs[0].journal.digest() == runs[1].journal.digest()
 
 
 LONG = ["easy", "easy-sjbf", "sjf", "f4, easy", "wfp3, easy", "wfp3", "unicef, easy"]
@@ -151,15 +109,10 @@ LONG = ["easy", "easy-sjbf", "sjf", "f4, easy", "wfp3, easy", "wfp3", "unicef, e
 def test_a_long_queue_is_treated_alike(policy, step):
     random = np.random.default_rng(1)
     requested = random.integers(10, 5000, size=600) // step * step + 10  # many are equal, or few
-    trace = clean(
-        Trace(
-            job_id=np.arange(600),
-            submit=np.sort(random.integers(0, 2000, size=600)) // step * step,
-            runtime=np.maximum(1, requested * random.random(600)).astype(np.int64),
-            requested_time=requested,
-            processors=random.integers(1, 40, size=600),
-        )
-    )
+    submit = np.sort(random.integers(0, 2000, size=600)) // step * step
+    runtime = np.maximum(1, requested * random.random(600)).astype(np.int64)
+    sizes = random.integers(1, 40, size=600)
+    trace = Trace(np.arange(600), submit, runtime, requested, sizes)
     run = assert_same(trace, "nodes:64", policy, "batched")
     assert (run.start > 2000).sum() > 300
 
@@ -169,62 +122,26 @@ def test_more_jobs_pass_the_head_at_once_than_are_sorted_at_a_time(policy):
     # at 100 half of the nodes become free beside a job that the head has to wait for, and of 300
     # small jobs those that are first in order fill them
     random = np.random.default_rng(1)
-    small = 100 * random.integers(1, 9, size=300)
-    requested = np.concatenate(([100, 1000, 500], small))
-    trace = clean(
-        Trace(
-            job_id=np.arange(303),
-            submit=np.concatenate(([0, 1, 2], 3 + np.arange(300) // 4)),
-            runtime=requested,
-            requested_time=requested,
-            processors=np.concatenate(([256, 128, 256], np.ones(300))).astype(np.int64),
-        )
-    )
+    small = zip(3 + np.arange(300) // 4, 100 * random.integers(1, 9, size=300), np.ones(300, int))
+    submit, runtime, sizes = np.array([(0, 100, 256), (1, 1000, 128), (2, 500, 256), *small]).T
+    trace = Trace(np.arange(303), submit, runtime, runtime, sizes)
     run = assert_same(trace, "nodes:256", policy, "batched")
     assert np.unique(run.start, return_counts=True)[1].max() > 2 * _line.MOST
 
 
 @pytest.mark.parametrize(
-    ("log", "policy"),
-    [
-        ("SDSC-BLUE-2000-4.2-cln", "easy"),
-        ("ANL-Intrepid-2009-1200", "easy"),
-        ("RICC-2010-2", "conservative"),
-        ("RICC-2010-2", "wfp3, easy"),
-    ],
-)
-@pytest.mark.long
-def test_a_real_log_is_treated_alike(log, policy, shared):
-    trace = read_trace(shared(f"traces/{log}.swf.gz"))
-    assert_same(trace.jobs(1, min(len(trace), 5000)), None, policy, "batched")
-
-
-def test_the_head_starts_first_and_a_short_job_passes_it():
-    """By hand, on 4 processors.
-
-    Job 0 holds 3 of them from 0 to 10. Job 1 needs 4, so it has a reservation at 10. Job 2 (one
-    processor, 5 s) would end before; job 3 (one processor, 20 s) would delay it.
-    """
-    trace = Trace(*np.array([[0, 1, 2, 3], [0, 1, 2, 2], [10, 5, 5, 20], [10, 5, 5, 20]]),
-                  np.array([3, 4, 1, 1]))  # fmt: skip
-    runs = [simulate(trace, "nodes:4", name, compiled_from=0) for name in ("easy", "fcfs")]
-    assert [run.start.tolist() for run in runs] == [[0, 10, 2, 15], [0, 10, 15, 15]]
-    assert [*runs[0].resources] == ["0-2", "0-3", "3", "0"]
-
-
-@pytest.mark.parametrize(
     ("policy", "starts"), [("easy", [0, 0, 20, 30, 130]), ("sjf, easy", [0, 0, 24, 213, 13])]
 )
-def test_a_reservation_whose_time_has_passed(policy, starts):
+def test_a_reservation_whose_time_has_passed(policy, starts, make_trace):
     """By hand, on 8 processors: estimated ends at 10 and 12 pass, the jobs end at 20 and 24.
 
     Job 2 (6 processors) is blocked from 1 on, with nothing to spare at 10; job 3 waits behind it.
     At 13 both ends are overdue, so that 2 processors are to spare for job 4. EASY looks again only
     when a job has ended.
     """
-    requested = [10, 12, 5, 50, 100]
-    trace = Trace(*np.array([[0, 1, 2, 3, 4], [0, 0, 1, 2, 13], requested, requested]),
-                  np.array([4, 2, 6, 8, 2]))  # fmt: skip
+    trace = make_trace(
+        (0, 10, 10, 4), (0, 12, 12, 2), (1, 5, 5, 6), (2, 50, 50, 8), (13, 100, 100, 2)
+    )
     for one in policies_of(policy):
         one.enforces_limits = False
         run = simulate(trace, "nodes:8", one, execution=HalfSpeed(), compiled_from=0)
@@ -248,40 +165,29 @@ def test_the_room_for_runs_of_nodes_grows():
     assert [*found] == expected
 
 
-def test_scores_of_a_subclass_are_those_of_the_kernel(monkeypatch):
-    class Widest(FixedOrder):
+@pytest.mark.parametrize("of", ["processors", "submit"])
+def test_scores_of_a_subclass_are_those_of_the_kernel(of, monkeypatch):
+    class LargestFirst(FixedOrder):
         def scores(self, jobs):
-            return -jobs.processors
+            return -getattr(jobs, of)
 
-    class LastFirst(FixedOrder):
-        def scores(self, jobs):
-            return -jobs.submit
+    class InPython(LargestFirst):
+        def decide(self, system):
+            return FixedOrder.decide(self, system)
 
-    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
-    for kind in (Widest, LastFirst):
-
-        class InPython(kind):
-            def decide(self, system):
-                return super().decide(system)
-
-        in_python = simulate(trace, "nodes:128", InPython())
-        with monkeypatch.context() as patched:
-            patched.setattr(kind, "decide", None)  # the engine would call it
-            by_kernel = simulate(trace, "nodes:128", kind(), compiled_from=0)
-        assert by_kernel.start.tolist() == in_python.start.tolist()
+    trace = read_trace("sample-256").jobs(1, 500)
+    in_python = simulate(trace, "nodes:128", InPython())
+    monkeypatch.setattr(LargestFirst, "decide", None, raising=False)  # the engine would call it
+    by_kernel = simulate(trace, "nodes:128", LargestFirst(), compiled_from=0)
+    assert by_kernel.start.tolist() == in_python.start.tolist()
 
 
 def test_a_subclass_is_asked_for_its_own_rule():
-    class Lazy(Easy):
-        def decide(self, system):
-            return ()
-
     class LongestFirst(Easy):
         def in_order(self, jobs, system):
             return sorted(jobs, key=lambda job: -system.requested_time[job])
 
-    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 600)
-    assert simulate(trace, policy=Lazy(), compiled_from=0).summary["waiting"] == 600
+    trace = read_trace("sample-256").jobs(1, 600)
     own, easy = (
         simulate(trace, "nodes:128", one, compiled_from=0).start.tolist()
         for one in (LongestFirst(), Easy())
@@ -295,8 +201,8 @@ def test_kernels_are_for_machines_that_give_the_first_free_nodes():
             stop = self.slots.stops[-1]
             return self.claim(((stop - processors, stop),), processors)
 
-    found = [is_line(SimpleNamespace(machine=kind(8))) for kind in (Nodes, FromTheTop)]
-    assert [*found, is_line(SimpleNamespace(machine=Torus((2, 2, 2))))] == [True, False, True]
+    machines = Nodes(8), FromTheTop(8), Torus((2, 2, 2))
+    assert [is_line(SimpleNamespace(machine=one)) for one in machines] == [True, False, True]
 
 
 @pytest.mark.long

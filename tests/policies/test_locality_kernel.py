@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from policies.locality_textbook import TextbookLocality
 
 from optsched import read_trace, simulate
-from optsched.content import bundled
 from optsched.policies import _locality
 from optsched.policies.locality import Locality
 from optsched.solvers.data_placement.rules import LocalityAndEvictionAware
-from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
-SAMPLE = bundled("traces") / "samples" / "sample-8x20.rackham"
+SAMPLE = "sample-8x20"
 RULES = ("fcfs", "eft", "lea", "leo", "lem")
 
 jobs = st.tuples(
@@ -57,8 +55,8 @@ def assert_same(trace, machine, settings=None, **given):
     The textbook poses each problem, so that the kernel's answers are compared with the solver's.
     """
     settings = settings or {}
-    run = simulate(trace, machine, "locality", settings=settings, **given)
-    followed = simulate(trace, machine, "locality", settings=settings, journal=True, **given)
+    run = simulate(trace, machine, Locality(**settings), **given)
+    followed = simulate(trace, machine, Locality(**settings), journal=True, check=True, **given)
     textbook = simulate(trace, machine, TextbookLocality(**settings), **given)
     for other in (followed, textbook):
         assert run.jobs.to_csv() == other.jobs.to_csv()
@@ -68,19 +66,10 @@ def assert_same(trace, machine, settings=None, **given):
 
 
 def trace_of(workload, unit=1, **annotations):
-    gaps, runtime, more, cores, files = (np.array(column) for column in zip(*workload))
-    return clean(
-        Trace(
-            np.arange(len(gaps)),
-            np.cumsum(gaps) * unit,
-            1 + runtime * unit,
-            1 + np.maximum(runtime + more, 0) * unit,
-            cores,
-            annotations={"file": files, "file_size": np.maximum(400 * (1 + files), 0)}
-            | annotations,
-            limits_hold=True,
-        )
-    )
+    gaps, runtime, more, cores, files = map(np.array, zip(*workload))
+    times = np.cumsum(gaps) * unit, 1 + runtime * unit, 1 + np.maximum(runtime + more, 0) * unit
+    asked = {"file": files, "file_size": np.maximum(400 * (1 + files), 0)} | annotations
+    return Trace(np.arange(len(gaps)), *times, cores, annotations=asked, limits_hold=True)
 
 
 @limits(max_examples=75, deadline=None)
@@ -112,12 +101,9 @@ def test_a_run_begins_with_the_history_of_the_cluster(workload, rule, data):
     workload = [(gap, *job[1:]) for gap, job in zip(gaps, workload)]
     category = np.array([-2] * ran + [-1] + [0] * (count - ran - 1))
     numbers = st.lists(st.integers(0, 5), min_size=count, max_size=count)
-    history = {
-        "category": category,
-        "history_start": np.where(category == -2, data.draw(numbers), -1),
-        "history_node": np.where(category == -2, data.draw(numbers), -1),
-    }
-    assert_same(trace_of(workload, **history), "cluster:2x3", solver=rule)
+    before = (np.where(category == -2, data.draw(numbers), -1) for _ in range(2))
+    history = dict(zip(("history_start", "history_node"), before))
+    assert_same(trace_of(workload, category=category, **history), "cluster:2x3", solver=rule)
 
 
 @pytest.mark.long
@@ -155,19 +141,10 @@ def test_a_kernel_answers_for_the_published_rules_alone(other, is_called):
     assert (run.timing["solver_seconds"] > 0) is is_called
 
 
-def test_a_rule_with_options_of_its_own_is_the_same_in_the_kernel():
+@pytest.mark.parametrize("options", [{"weight": 3}, {"backfill": "holes"}])
+def test_a_rule_with_options_of_its_own_is_the_same_in_the_kernel(options):
     trace = read_trace(SAMPLE).jobs(1, 100)
-    for rule in (LocalityAndEvictionAware(weight=3), LocalityAndEvictionAware(backfill="holes")):
-        assert_same(trace, "cluster:8x20", solver=rule)
-
-
-def test_a_subclass_decides_for_itself():
-    class Lazy(Locality):
-        def decide(self, system):
-            return ()
-
-    run = simulate(read_trace(SAMPLE).jobs(1, 10), "cluster:8x20", Lazy())
-    assert run.summary["waiting"] == 10
+    assert_same(trace, "cluster:8x20", solver=LocalityAndEvictionAware(**options))
 
 
 def test_a_run_stops_at_an_infeasible_plan(monkeypatch):

@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 
 from optsched import simulate
-from optsched.errors import InputError
+from optsched.extend import InputError, System, Trace
 from optsched.machines.machine import read_machine
-from optsched.policies.multifactor import Multifactor, Weights, read_weights
-from optsched.simulator.system import System
+from optsched.policies.multifactor import Multifactor, read_weights
 from optsched.sites.site import Site
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 CONFIGURATION = """
 ClusterName=mine
@@ -36,15 +33,13 @@ def starts(tmp_path, make_trace):
         folder.mkdir()
         (folder / "slurm.conf").write_text(CONFIGURATION + settings + "\n")
         trace = make_trace(*((at, runtime, runtime, size) for at, runtime, size in rows))
-        owners = {
-            name: np.array(columns.pop(name)) for name in ("user", "group") if name in columns
-        }
-        asks = {name: of for name, of in columns.items() if isinstance(of, np.ndarray)}
-        texts = {
-            name: np.array(of, dtype=object) for name, of in columns.items() if name not in asks
-        }
-        trace = clean(trace.changed(texts=texts, annotations=asks, **owners, cleaning=None))
-        chosen = {"qos": priorities}
+        fields = {name: np.array(columns.pop(name)) for name in {"user", "group"} & {*columns}}
+        of_kind = {"texts": {}, "annotations": {}}
+        for name, column in columns.items():
+            texts = isinstance(column[0], str)
+            kind = of_kind["texts" if texts else "annotations"]
+            kind[name] = np.array(column, dtype=object if texts else np.int64)
+        trace, chosen = trace.changed(**of_kind, **fields), {"qos": priorities}
         found = simulate(trace, f"site:{folder}", "multifactor", settings=chosen, check=True)
         run.notes = found.notes
         return found.start.tolist()
@@ -52,16 +47,13 @@ def starts(tmp_path, make_trace):
     return run
 
 
-def test_without_weights_jobs_start_in_order_of_submission(starts):
-    assert starts("", (0, 5, 16), (1, 5, 16), (2, 5, 1), (3, 5, 16)) == [0, 5, 10, 15]
-
-
-def test_that_all_weights_are_0_is_noted(starts):
+def test_without_weights_jobs_start_in_order_of_submission_which_is_noted(starts):
     note = "multifactor: all weights are 0, so jobs are in order of submission"
-    starts("PriorityWeightAge=0", (0, 5, 16))
+    rows = (0, 5, 16), (1, 5, 16), (2, 5, 1), (3, 5, 16)
+    assert starts("PriorityWeightAge=0", *rows) == [0, 5, 10, 15]
     assert note in starts.notes
     for weight in ("PriorityWeightAge=1", "PriorityWeightTRES=CPU=1"):
-        starts(weight, (0, 5, 16))
+        starts(weight, *rows)
         assert note not in starts.notes
 
 
@@ -105,7 +97,7 @@ def test_size_relative_to_time(starts):
 def test_age_may_count_from_the_submission(starts):
     rows = ((0, 60, 16), (1, 5, 16), (20, 5, 16))
     age = "PriorityWeightAge=1000\nPriorityMaxAge=0:10:00"
-    begin = np.array([0, 40, 0])
+    begin = [0, 40, 0]
     assert starts(age, *rows, begin=begin) == [0, 65, 60]
     assert starts(age + "\nPriorityFlags=ACCRUE_ALWAYS", *rows, begin=begin) == [0, 60, 65]
 
@@ -113,7 +105,7 @@ def test_age_may_count_from_the_submission(starts):
 def test_resources_have_weights(starts):
     rows = ((0, 5, 16), (1, 5, 13), (1, 5, 14))
     assert starts("PriorityWeightTRES=CPU=1000", *rows) == [0, 10, 5]
-    memory = {"memory_per_core": np.array([-1, 200, 100])}
+    memory = {"memory_per_core": [-1, 200, 100]}
     weights = "PriorityWeightTRES=cpu=1000,Mem=4000"
     assert starts(weights, *rows, **memory) == [0, 5, 10]
     # for the larger job 1/16 of the weight, or the weight if that is not normalized
@@ -166,29 +158,22 @@ def test_usage_decays(starts):
     assert starts(weights + "0", *rows, **owners)[2:] == [20_300, 20_310]
 
 
-def test_the_weights_are_read(tmp_path):
-    site = Site("one", ("a",), ("cores", "memory", "gpu", "gpu:big"), np.array([[4, 9, 1, 1]]))
-    file = tmp_path / "slurm.conf"
-    file.write_text(
-        "PriorityWeightAge=1\nPriorityWeightFairshare=2\nPriorityWeightJobSize=3\n"
-        "PriorityWeightPartition=4\nPriorityWeightQOS=5\nPriorityMaxAge=1-0\n"
-        "PriorityDecayHalfLife=2-0\nPriorityFavorSmall=NO\n"
-        "PriorityWeightTRES=CPU=10,GRES/gpu=20.5,GRES/gpu:Big=1,Node=3\n"
-        "PriorityFlags=ACCRUE_ALWAYS,no_normal_part\n"
-    )
-    resources = {"cpu": 10, "gres/gpu": 20.5, "gres/gpu:big": 1, "node": 3}
-    flags = frozenset({"ACCRUE_ALWAYS", "NO_NORMAL_PART"})
-    expected = Weights(1, 2, 3, 4, 5, False, 86_400, 172_800, resources, flags)
-    assert read_weights(file, site) == expected
-    for text, message in (
+NODE = Site("one", ("a",), ("cores", "memory", "gpu", "gpu:big"), np.array([[4, 9, 1, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ("PriorityWeightAge=x", "line 1, priorityweightage: 'x'; expected a whole number"),
         ("PriorityMaxAge=0", "line 1, prioritymaxage: '0'; expected a time above 0"),
         ("PriorityMaxAge=soon", "line 1, prioritymaxage: 'soon'; expected a time"),
         ("PriorityWeightTRES=CPU=x", "line 1, priorityweighttres: 'CPU=x'; expected weights"),
-    ):
-        file.write_text(text + "\n")
-        with pytest.raises(InputError, match=re.escape(message)):
-            read_weights(file, site)
+    ],
+)
+def test_weights_that_cannot_be_read_are_told_by_line(text, message, tmp_path):
+    (tmp_path / "slurm.conf").write_text(text + "\n")
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_weights(tmp_path / "slurm.conf", NODE)
 
 
 def test_priorities_of_qos_that_cannot_be_read_are_told(starts):
@@ -205,17 +190,11 @@ def test_the_points_of_pending_jobs_are_those_of_slurm(version, shared):
     queue = json.loads(gzip.decompress((folder / "squeue.json.gz").read_bytes()))["jobs"]
     jobs = [job for job in queue if job["job_id"] in points]
     asked = [dict(re.findall(r"(\w+)=(\d+)", job["tres_req_str"])) for job in jobs]
-    one = np.ones(len(jobs), dtype=np.int64)
-    trace = Trace(
-        np.array([job["job_id"] for job in jobs]),
-        *(one, one, one),
-        np.array([int(each["cpu"]) for each in asked]),
-        annotations={"nodes": np.array([int(each["node"]) for each in asked])},
-        texts={
-            "partition_name": np.array([job["partition"] for job in jobs], dtype=object),
-            "qos": np.array([job["qos"] for job in jobs], dtype=object),
-        },
-    )
+    cores, nodes = (np.array([int(each[name]) for each in asked]) for name in ("cpu", "node"))
+    named = {"partition_name": "partition", "qos": "qos"}
+    texts = {name: np.array([job[of] for job in jobs], object) for name, of in named.items()}
+    numbers, one = np.array([job["job_id"] for job in jobs]), np.ones_like(cores)
+    trace = Trace(numbers, one, one, one, cores, annotations={"nodes": nodes}, texts=texts)
     system = System.before(trace, read_machine(f"site:{folder}"), lambda problem: None)
     policy = Multifactor(qos="high=1000,normal=0,low=0")
     policy.begin(system)

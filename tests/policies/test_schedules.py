@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
+from policies import site_textbook, textbook, workloads
 
 from optsched import registry, simulate
 from optsched.traces.cleaning import clean
@@ -15,30 +17,7 @@ from optsched.traces.trace import Trace
 
 PROCESSORS = 8
 
-workloads = st.lists(
-    st.tuples(
-        st.integers(0, 6),  # seconds since the job before
-        st.integers(1, 12),  # run time
-        st.integers(0, 8),  # by how much the request exceeds it
-        st.integers(1, PROCESSORS),
-    ),
-    min_size=1,
-    max_size=25,
-)
-
-
-def trace_of(workload):
-    gaps, runtime, slack, processors = (np.array(column) for column in zip(*workload))
-    return clean(
-        Trace(
-            job_id=np.arange(1, len(gaps) + 1),
-            submit=np.cumsum(gaps),
-            runtime=runtime,
-            requested_time=runtime + slack,
-            processors=processors,
-            wait=slack,
-        )
-    )
+some_jobs = workloads.jobs(PROCESSORS, most=25)
 
 
 def columns(trace):
@@ -46,32 +25,38 @@ def columns(trace):
     return [getattr(trace, name).tolist() for name in names]
 
 
-VARIANTS = [
-    ("fcfs", "batched", "fcfs", {}),
-    ("fcfs", "one-by-one", "fcfs", {}),
-    ("easy", "batched", "easy", {}),
-    ("easy", "one-by-one", "easy", {"one_by_one": True}),
-    ("easy-sjbf", "batched", "easy", {"shortest_first": True}),
-    ("easy-sjbf", "one-by-one", "easy", {"one_by_one": True, "shortest_first": True}),
-    ("conservative", "batched", "conservative", {}),
-]
+@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [("fcfs", {"backfills": False}), ("easy", {}), ("easy-sjbf", {"shortest_first": True})],
+)
+@given(some_jobs)
+@settings(max_examples=120, deadline=None)
+def test_schedules_equal_the_textbook(policy, order, options, jobs):
+    trace = workloads.trace_of(jobs)
+    run = simulate(trace, f"nodes:{PROCESSORS}", policy, event_order=order, check=True)
+    one_by_one = order == "one-by-one"
+    wanted = textbook.easy(columns(trace), PROCESSORS, one_by_one=one_by_one, **options)
+    assert run.start.tolist() == wanted
 
 
-@pytest.mark.parametrize(("policy", "order", "statement", "options"), VARIANTS)
-def test_schedules_equal_the_textbook(policy, order, statement, options, textbook):
-    @given(workloads)
-    @settings(max_examples=60, deadline=None)
-    def compare(workload):
-        trace = trace_of(workload)
-        run = simulate(trace, f"nodes:{PROCESSORS}", policy, event_order=order, check=True)
-        wanted = getattr(textbook, statement)(*columns(trace), PROCESSORS, **options)
-        assert run.start.tolist() == wanted
-
-    compare()
+@given(some_jobs)
+@settings(max_examples=120, deadline=None)
+def test_reservations_equal_the_textbook(jobs):
+    """A line is a site of one node."""
+    trace = workloads.trace_of(jobs)
+    *times, sizes = columns(trace)
+    plain = {"most_per_node": PROCESSORS, "demand": [1], "nodes": {0}, "exclusive": False}
+    asked = [[SimpleNamespace(chunks=size, licences=[], **plain)] for size in sizes]
+    wanted = site_textbook.conservative([[PROCESSORS]], [], asked, times, tier=[0] * len(trace))
+    run = simulate(trace, f"nodes:{PROCESSORS}", "conservative", check=True)
+    assert run.start.tolist() == wanted
 
 
 @pytest.mark.parametrize("policy", sorted(registry.policies))
-def test_invariants_hold_under_every_policy(policy):
+@given(some_jobs, workloads.orders)
+@settings(max_examples=50, deadline=None)
+def test_invariants_hold_under_every_policy(policy, jobs, order):
     kind, *_ = sorted(registry.policies[policy].machines)  # a line of nodes where a site is too
     machines = {
         "torus": "torus:2x2x2",
@@ -79,26 +64,17 @@ def test_invariants_hold_under_every_policy(policy):
         "smp": f"smp:2x{PROCESSORS // 2}",
         "site": "site:sample-site",
     }
+    nothing = np.zeros(len(jobs), np.int64)
+    asked = {"priority": np.arange(len(jobs)) % 5}
+    asked |= {"cluster": {"file": nothing - 1, "file_size": nothing}}.get(kind, {})
+    asked |= {"smp": {"bandwidth": nothing}}.get(kind, {})
+    trace = workloads.trace_of(jobs, annotations=asked, wait=nothing + 3)
     machine = machines.get(kind, f"{kind}:{PROCESSORS}")
-
-    @given(workloads, st.sampled_from(["batched", "one-by-one"]))
-    @settings(max_examples=25, deadline=None)
-    def check(workload, order):
-        trace = trace_of(workload)
-        trace = trace.annotated(priority=trace.wait)
-        if kind == "cluster":
-            nothing = np.zeros(len(trace), np.int64)
-            trace = trace.annotated(file=nothing - 1, file_size=nothing)
-        if kind == "smp":
-            trace = trace.annotated(bandwidth=np.zeros(len(trace), np.int64))
-        run = simulate(trace, machine, policy, event_order=order, check=True)
-        summary = run.summary
-        accounted = ("finished", "killed", "rejected", "waiting")
-        assert sum(summary[state] for state in accounted) == summary["jobs"] == len(trace)
-        assert (run.start >= trace.submit).all()
-        assert run.schedule.run_time == pytest.approx(trace.runtime, rel=1e-12)
-
-    check()
+    run = simulate(trace, machine, policy, event_order=order, check=True)
+    states = [run.summary[state] for state in ("finished", "killed", "rejected", "waiting")]
+    assert sum(states) == run.summary["jobs"] == len(trace)
+    assert (run.start >= trace.submit).all()
+    assert run.schedule.run_time == pytest.approx(trace.runtime, rel=1e-12)
 
 
 ORACLES = [
@@ -114,25 +90,17 @@ ORACLES = [
 def test_schedules_equal_those_of_another_simulator(window, machine, policy, shared):
     given_jobs = pd.read_csv(shared(f"oracles/{window}.input.csv.gz"))
     wanted = pd.read_csv(shared(f"oracles/{window}.pyss-{policy}.csv.gz")).set_index("job")
-    trace = clean(
-        Trace(
-            job_id=given_jobs.job.to_numpy(),
-            submit=given_jobs.submit.to_numpy(),
-            runtime=given_jobs.runtime.to_numpy(),
-            requested_time=given_jobs.estimate.to_numpy(),
-            processors=given_jobs.processors.to_numpy(),
-        )
-    )
+    named = ("job", "submit", "runtime", "estimate", "processors")
+    trace = clean(Trace(*(given_jobs[name].to_numpy() for name in named)))
     run = simulate(trace, f"nodes:{machine}", policy, event_order="one-by-one")
     assert int((run.start != wanted.start.loc[trace.job_id].to_numpy()).sum()) == 0
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy"])
-def test_the_reader_and_the_schedule_equal_the_oracle_from_the_log_itself(policy, shared):
+def test_the_reader_and_the_schedule_equal_the_oracle_from_the_log_itself(shared):
     log = "SDSC-SP2-1998-4.2-cln"
-    wanted = pd.read_csv(shared(f"oracles/{log}.5000.pyss-{policy}.csv.gz")).set_index("job")
+    wanted = pd.read_csv(shared(f"oracles/{log}.5000.pyss-easy.csv.gz")).set_index("job")
     path = shared(f"traces/{log}.swf.gz")
-    run = simulate(path, policy=policy, jobs=(1, 5000), event_order="one-by-one")
+    run = simulate(path, policy="easy", jobs=(1, 5000), event_order="one-by-one")
     assert sorted(run.trace.job_id) == sorted(wanted.index)
     assert int((run.start != wanted.start.loc[run.trace.job_id].to_numpy()).sum()) == 0
 

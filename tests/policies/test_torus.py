@@ -9,34 +9,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policies import workloads
 
 from optsched import load_snapshot, simulate
 from optsched.errors import InputError
 from optsched.policies._torus import Reason, Scan
 from optsched.policies.torus import TorusBoxes
 from optsched.solvers.migration.position_search import PositionSearch
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 
-def run(trace, machine="torus:4x1x1:hilbert:wrap=none", execution=None, **options):
+def run(trace, machine="torus:4x1x1:hilbert:wrap=none", given=(), **options):
     options = {"interval": 0, "large": 2, "detect": "exact"} | options
-    return simulate(
-        trace, machine, "torus", settings=options, execution=execution, check=True, journal=True
-    )
+    return simulate(trace, machine, "torus", settings=options, check=True, **dict(given))
 
 
 def boxes(found):
     return found.jobs["box"].tolist()
-
-
-@pytest.fixture
-def in_the_middle(make_trace):
-    """Return a trace: job 2 ends and leaves job 1 in the middle of four routers; job 3 needs three.
-
-    Jobs 1 and 2 are beside each other, so where job 1 is left alone depends on nobody.
-    """
-    return make_trace((0, 10, 10, 1), (0, 100, 100, 1), (0, 100, 100, 1), (20, 50, 50, 3))
 
 
 @pytest.fixture
@@ -50,21 +38,14 @@ def apart(make_trace):
 def test_a_large_job_is_let_in_by_migration(apart):
     moved = run(apart, large=1)
     assert moved.start.tolist() == [0, 0, 0, 0, 20]
-    assert len(moved.migrations) == 1
     assert moved.migrations["job_id"].tolist() == [2]  # cheaper than job 4? both cost 20
     assert moved.end.tolist()[1] == 100 + 300.064  # the restart of a job of one node
-    waits = run(apart, large=1, migrate=False)
-    assert waits.start.tolist() == [0, 0, 0, 0, 100]
-    assert not len(waits.migrations)
-
-
-def test_a_job_that_is_not_large_waits(apart):
-    assert run(apart, large=2).start.tolist() == [0, 0, 0, 0, 100]
-
-
-def test_free_migration_costs_nothing(apart):
-    moved = run(apart, large=1, restart=0, per_node=0)
-    assert moved.end.tolist() == [10, 100, 10, 200, 70]
+    free = run(apart, large=1, restart=0, per_node=0)
+    assert free.end.tolist() == [10, 100, 10, 200, 70]
+    for options in ({"large": 1, "migrate": False}, {"large": 2}):
+        waits = run(apart, **options)
+        assert waits.start.tolist() == [0, 0, 0, 0, 100]
+        assert not len(waits.migrations)
 
 
 def test_jobs_behind_the_head_end_by_its_shadow_time(make_trace):
@@ -107,17 +88,15 @@ def test_migration_for_a_later_job_leaves_the_promise_to_the_head(make_trace):
         assert not len(found.migrations)
 
 
-def test_backfilling_stops_at_the_next_large_job(make_trace):
+@pytest.mark.parametrize(
+    ("options", "last"), [({"pause": True}, 150), ({}, 3), ({"depth": 2}, 150)]
+)
+def test_backfilling_stops_at_the_next_large_job_and_at_the_end_of_the_window(
+    options, last, make_trace
+):
     trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 50, 50, 3), (3, 10, 10, 1))
-    off = {"migrate": False, "large": 2}
-    assert run(trace, pause=True, **off).start.tolist() == [0, 100, 150, 150]
-    assert run(trace, pause=False, **off).start.tolist() == [0, 100, 150, 3]
-
-
-def test_the_window_ends_the_search_for_jobs(make_trace):
-    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 50, 50, 3), (3, 10, 10, 1))
-    found = run(trace, pause=False, depth=2, migrate=False)
-    assert found.start.tolist() == [0, 100, 150, 150]
+    found = run(trace, **{"pause": False, "migrate": False} | options)
+    assert found.start.tolist() == [0, 100, 150, last]
 
 
 LINE = "torus:1x1x22:wrap=none"
@@ -230,30 +209,28 @@ def test_with_a_worth_other_jobs_get_a_box_in_the_plan_that_prepares_a_large_one
     held = [(30, 6), (1000, 6), (38, 8), (1000, 1), (5, 1), (1000, 1), (5, 1)]
     rows = [(0, end, end, size) for end, size in held]
     queue = [(6, 100, 100, 6), (6, 100, 100, 2), (6, 50, 50, 7)]
-    options = {"interval": 10, "large": 6, "detect": "exact", "prepare": "ahead"}
-    found = {
-        (solver, worth): simulate(
-            make_trace(*rows, *queue),
-            "torus:1x1x24:wrap=none",
-            "torus",
-            settings=options | {"restart": 0, "per_node": 0, "worth": worth},
-            solver={"reconfiguration": solver},
-            check=True,
-            capture=tmp_path if (solver, worth) == ("highs", 3) else None,
-        )
-        for solver in ("migrate-then-place", "migration-based", "highs")
-        for worth in (2, 3)
-    }
+    options = {"interval": 10, "large": 6, "prepare": "ahead", "restart": 0, "per_node": 0}
     # a move costs 10 node-seconds, and the two nodes, of the first job, count twice
-    for (solver, worth), run in found.items():
-        joint = worth == 3 and solver != "migrate-then-place"
-        assert run.start.tolist()[7:] == [30, 10 if joint else 40, 40]
-        names = ["prepared", "prepared_starts", "prepared_beside", "migrations_ahead"]
-        assert [run.summary[name] for name in names] == [1, joint, joint, joint]
-    problems = [load_snapshot(file) for file in sorted(tmp_path.iterdir())]
-    [problem] = [problem for problem in problems if problem.name == "reconfiguration"]
+    for solver in ("migrate-then-place", "migration-based", "highs"):
+        for worth in (2, 3):
+            given = {"solver": {"reconfiguration": solver}}
+            given |= {"capture": tmp_path} if (solver, worth) == ("highs", 3) else {}
+            trace = make_trace(*rows, *queue)
+            found = run(trace, "torus:1x1x24:wrap=none", given, worth=worth, **options)
+            joint = worth == 3 and solver != "migrate-then-place"
+            assert found.start.tolist()[7:] == [30, 10 if joint else 40, 40]
+            names = ["prepared", "prepared_starts", "prepared_beside", "migrations_ahead"]
+            assert [found.summary[name] for name in names] == [1, joint, joint, joint]
+    problem = joint_problem(tmp_path)
     assert (problem.waiting, problem.profits, problem.required) == ((7, 2), (7, 4), (0,))
     assert [str(box) for box in problem.ending] == ["1x1x8@0,0,0"]
+
+
+def joint_problem(folder):
+    """Return the only problem of reconfiguration that was captured."""
+    problems = [load_snapshot(file) for file in sorted(folder.iterdir())]
+    [problem] = [problem for problem in problems if problem.name == "reconfiguration"]
+    return problem
 
 
 def test_no_job_beside_the_prepared_box_stands_in_the_way_of_the_queue_head(make_trace):
@@ -276,20 +253,16 @@ def test_a_plan_with_too_many_moves_is_refused(coming):
 
 @pytest.mark.parametrize("place", ["bins", "boxes"])
 def test_a_job_without_a_box_is_rejected(make_trace, place):
-    trace = make_trace((0, 10, 10, 4), (0, 10, 10, 3))
-    found = run(trace, "torus:5x1x1:wrap=none:holes=1x1x1@3,0,0", place=place)
-    assert found.summary["rejected"] == 1
-    assert np.isnan(found.start[0])
-    ring = run(trace, "torus:5x1x1:holes=1x1x1@3,0,0", place=place)
+    """Of five routers in a line or in a ring, in which layers see no wrap-around."""
+    trace, hole = make_trace((0, 10, 10, 4), (0, 10, 10, 3)), "holes=1x1x1@3,0,0"
+    line = run(trace, f"torus:5x1x1:wrap=none:{hole}", place=place)
+    assert line.summary["rejected"] == 1
+    assert np.isnan(line.start[0])
+    ring = run(trace, f"torus:5x1x1:{hole}", place=place)
     assert ring.summary["rejected"] == 0
     assert boxes(ring)[0] == "4x1x1@4,0,0"
-
-
-def test_layers_see_no_wrap_around(make_trace):
-    trace = make_trace((0, 10, 10, 4))
-    machine = "torus:5x1x1:holes=1x1x1@3,0,0"
-    assert run(trace, machine, detect="layered").summary["rejected"] == 1
-    assert run(trace, machine, detect="exact").summary["rejected"] == 0
+    layered = run(trace, f"torus:5x1x1:{hole}", detect="layered")
+    assert layered.summary["rejected"] == 1
 
 
 @pytest.mark.parametrize(
@@ -300,6 +273,8 @@ def test_layers_see_no_wrap_around(make_trace):
         ({"interval": -1}, "interval -1; expected seconds from 0"),
         ({"moves": -1}, "moves -1; expected a whole number from 0, or None"),
         ({"preparations": 0}, "preparations 0; expected a whole number from 1, or None"),
+        ({"worth": -1}, "from 0 to 10,000,000, or None"),
+        ({"worth": 10**7 + 1}, "from 0 to 10,000,000, or None"),
     ],
 )
 def test_settings_out_of_range_are_refused(options, message):
@@ -316,14 +291,7 @@ def test_it_runs_on_a_torus_that_is_named(make_trace):
 
 
 def test_what_it_posed_is_captured_and_answered_again(apart, tmp_path):
-    found = simulate(
-        apart,
-        "torus:4x1x1:hilbert:wrap=none",
-        "torus",
-        settings={"interval": 0, "large": 1, "detect": "exact"},
-        solver="migration=position-search",
-        capture=tmp_path,
-    )
+    found = run(apart, large=1, given={"solver": "migration=position-search", "capture": tmp_path})
     assert found.config["solver"] == "partition-mkp=migration-based,migration=position-search"
     kinds = [load_snapshot(file).name for file in sorted(tmp_path.iterdir())]
     assert set(kinds) == {"partition-mkp", "migration"}
@@ -333,26 +301,23 @@ def test_what_it_posed_is_captured_and_answered_again(apart, tmp_path):
 def jointly(make_trace, side, queue, solver="migrate-then-place", capture=None, **options):
     """Run jobs on a line of which every other router, from the first on, is free at 5 s."""
     held = [(0, end, end, 1) for end in itertools.islice(itertools.cycle((5, 1000)), side)]
-    free = {"restart": 0, "per_node": 0}
-    return simulate(
-        make_trace(*held, *queue),
-        f"torus:1x1x{sum(nodes for at, *_, nodes in (*held, *queue) if at == 0)}:wrap=none",
-        "torus",
-        settings={"interval": 0, "large": 2, "detect": "exact", "worth": 100} | free | options,
-        solver={"reconfiguration": solver},
-        check=True,
-        capture=capture,
-    )
+    nodes = sum(size for at, *_, size in (*held, *queue) if at == 0)
+    options = {"restart": 0, "per_node": 0, "worth": 100} | options
+    given = {"solver": {"reconfiguration": solver}, "capture": capture}
+    return run(make_trace(*held, *queue), f"torus:1x1x{nodes}:wrap=none", given, **options)
 
 
-def test_with_a_worth_jobs_are_moved_for_others_than_the_large_job(make_trace):
+def test_with_a_worth_jobs_are_moved_for_others_than_the_large_job(make_trace, tmp_path):
     queue = [(10, 50, 50, 3), (10, 50, 50, 2)]
     in_turn = jointly(make_trace, 9, queue)
     assert in_turn.start.tolist()[9:] == [10, 60]
     assert len(in_turn.migrations) == 1
-    both = jointly(make_trace, 9, queue, "migration-based")
+    both = jointly(make_trace, 9, queue, "migration-based", tmp_path)
     assert both.start.tolist()[9:] == [10, 10]
     assert len(both.migrations) == 2
+    problem = joint_problem(tmp_path)
+    assert (problem.waiting, problem.required, problem.worth) == ((3, 2), (0,), 100)
+    assert problem.costs == (10,) * 4
     # a move costs 10 node-seconds, and the job has two nodes, as the first one counted twice
     dear = jointly(make_trace, 9, queue, "migration-based", worth=2)
     assert dear.start.tolist()[9:] == [10, 60]
@@ -371,33 +336,12 @@ def test_beside_a_blocked_head_jobs_start_that_may_be_backfilled(
     assert found.start.tolist()[11:] == [0, 500, 11, start]
 
 
-def test_the_joint_problem_is_captured(make_trace, tmp_path):
-    jointly(make_trace, 9, [(10, 50, 50, 3), (10, 50, 50, 2)], capture=tmp_path)
-    problems = [load_snapshot(file) for file in sorted(tmp_path.iterdir())]
-    [problem] = [problem for problem in problems if problem.name == "reconfiguration"]
-    assert (problem.waiting, problem.required, problem.worth) == ((3, 2), (0,), 100)
-    assert problem.costs == (10,) * 4
-
-
-@pytest.mark.parametrize("worth", [-1, 10**7 + 1])
-def test_a_worth_beyond_what_is_exact_is_refused(worth):
-    with pytest.raises(InputError, match="from 0 to 10,000,000, or None"):
-        TorusBoxes(worth=worth)
-
-
 def test_thinking_that_takes_time_is_paid_by_starts_and_migrations(apart):
     class Slow(PositionSearch):
         seconds_per_solve = 2.5
 
-    found = simulate(
-        apart,
-        "torus:4x1x1:hilbert:wrap=none",
-        "torus",
-        settings={"interval": 0, "large": 1, "detect": "exact", "restart": 0, "per_node": 0},
-        solver={"migration": Slow()},
-        charge_decisions=True,
-        check=True,
-    )
+    given = {"solver": {"migration": Slow()}, "charge_decisions": True}
+    found = run(apart, large=1, restart=0, per_node=0, given=given)
     thought = found.start[4] - 20
     assert 2.5 < thought < 2.6
     assert found.migrations["delay"].tolist() == [pytest.approx(thought)]
@@ -424,46 +368,20 @@ CHOICES = {
 }
 
 
-@st.composite
-def workloads(draw):
-    jobs = draw(st.integers(1, 14))
-    rows = [
-        (
-            draw(st.integers(0, 60)),
-            draw(st.integers(1, 50)),
-            draw(st.integers(0, 30)),
-            draw(st.integers(1, 24)),
-        )
-        for _ in range(jobs)
-    ]
-    submit, runtime, more, processors = (np.array(column) for column in zip(*sorted(rows)))
-    return clean(
-        Trace(
-            job_id=np.arange(1, jobs + 1),
-            submit=submit,
-            runtime=runtime,
-            requested_time=runtime + more,
-            processors=processors,
-            name="drawn",
-        )
-    )
+some_jobs = st.tuples(st.integers(0, 12), *(st.integers(1, most) for most in (50, 30, 24)))
 
 
 @settings(max_examples=60)
 @given(
-    trace=workloads(),
+    jobs=st.lists(some_jobs, min_size=1, max_size=14),
     options=st.fixed_dictionaries({name: st.sampled_from(of) for name, of in CHOICES.items()}),
     solver=st.sampled_from(["migrate-then-place", "migration-based"]),
     machine=st.sampled_from(
-        [
-            "torus:3x2x2x2",
-            "torus:4x3x2:wrap=xz:holes=1x1x1@1,1,1",
-            "torus:4x5x2:wrap=xy:convex=true",
-        ]
+        ["3x2x2x2", "4x3x2:wrap=xz:holes=1x1x1@1,1,1", "4x5x2:wrap=xy:convex=true"]
     ),
 )
-def test_every_job_runs_and_the_head_is_never_put_off(trace, options, solver, machine):
-    promised = {}
+def test_every_job_runs_and_the_head_is_never_put_off(jobs, options, solver, machine):
+    trace, promised = workloads.trace_of(jobs), {}
 
     class Watched(TorusBoxes):
         def decide(self, system):
@@ -487,14 +405,8 @@ def test_every_job_runs_and_the_head_is_never_put_off(trace, options, solver, ma
                 assert len(large) <= options["preparations"]
 
     posed = options["migrate"] and options["worth"] is not None
-    found = simulate(
-        trace,
-        machine,
-        Watched(large=8, **options),
-        check=True,
-        execution="migration",
-        solver={"reconfiguration": solver} if posed else None,
-    )
+    given = {"solver": {"reconfiguration": solver} if posed else None, "execution": "migration"}
+    found = simulate(trace, f"torus:{machine}", Watched(large=8, **options), check=True, **given)
     assert found.summary["finished"] + found.summary["rejected"] == len(trace)
     for job, shadow in promised.items():
         assert found.start[job] <= shadow + options["interval"]
@@ -505,11 +417,10 @@ def test_every_job_runs_and_the_head_is_never_put_off(trace, options, solver, ma
         assert s["migrations"] == s["migrations_at_start"] + s["migrations_ahead"]
 
 
-@pytest.mark.parametrize(("place", "detect"), [("bins", "exact"), ("boxes", "exact")])
-def test_convex_boxes_take_half_a_ring_or_all_of_it(make_trace, place, detect):
+@pytest.mark.parametrize("place", ["bins", "boxes"])
+def test_convex_boxes_take_half_a_ring_or_all_of_it(make_trace, place):
     """On a ring of six, four routers need all six; by default they need four of them."""
-    trace = make_trace((0, 10, 10, 4), (1, 10, 10, 2))
-    options = {"place": place, "detect": detect, "migrate": False}
+    trace, options = make_trace((0, 10, 10, 4), (1, 10, 10, 2)), {"place": place, "migrate": False}
     usual = run(trace, "torus:6x1x1", **options)
     assert usual.start.tolist() == [0, 1]
     assert boxes(usual) == ["4x1x1@0,0,0", "2x1x1@4,0,0"]
@@ -518,14 +429,11 @@ def test_convex_boxes_take_half_a_ring_or_all_of_it(make_trace, place, detect):
     assert boxes(convex)[0] == "6x1x1@0,0,0"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_where_boxes_do_not_matter_it_is_fcfs(make_trace, seed):
-    rng = np.random.default_rng(seed)
-    rows = [
-        (int(at), int(run), int(run), 1)
-        for at, run in zip(rng.integers(0, 200, 80).cumsum() // 8, rng.integers(1, 90, 80))
-    ]
-    trace = make_trace(*rows)
-    for place, detect in itertools.product(["bins", "boxes"], ["layered", "exact"]):
-        found = run(trace, "torus:3x2x2", place=place, detect=detect, backfill="none")
-        assert (found.start == simulate(trace, "nodes:12", "fcfs").start).all()
+@pytest.mark.parametrize("place", ["bins", "boxes"])
+@pytest.mark.parametrize("detect", ["layered", "exact"])
+@given(workloads.jobs(1, most=60))
+@settings(max_examples=20, deadline=None)
+def test_where_boxes_do_not_matter_it_is_fcfs(place, detect, jobs):
+    trace = workloads.trace_of(jobs)
+    found = run(trace, "torus:2x1x1", place=place, detect=detect, backfill="none")
+    assert (found.start == simulate(trace, "nodes:2", "fcfs").start).all()

@@ -1,6 +1,7 @@
+"""Jobs in windows on contiguous nodes, and reservations of contiguous nodes."""
+
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from optsched import simulate
@@ -21,43 +22,18 @@ def test_the_papers_example_is_scheduled_as_the_paper_says(make_trace):
     assert (posed["size"], posed.objective, posed.status) == ("5x3", 15, "optimal")
 
 
-def test_jobs_hold_contiguous_nodes_only(make_trace):
-    generator = np.random.default_rng(5)
-    rows = [
-        (int(t), int(r), int(r), int(p))
-        for t, r, p in zip(
-            np.cumsum(generator.integers(0, 40, 200)),
-            generator.integers(1, 500, 200),
-            generator.integers(1, 16, 200),
-        )
-    ]
-    run = simulate(make_trace(*rows), "nodes:16", "window", check=True)
-    assert all(" " not in held for held in run.resources)
-    assert run.summary["finished"] == 200
+@pytest.mark.parametrize(
+    ("machine", "interval", "starts"),
+    [("nodes:8", 30, [0, 0, 30, 30, 60]), ("nodes:4", 0, [0, 0, 0, 0, 100])],
+)
+def test_the_next_window_is_decided_on_at_the_next_tick_or_at_once(
+    machine, interval, starts, make_trace
+):
+    settings, trace = {"window": 2, "interval": interval}, make_trace(*[(0, 100, 100, 1)] * 5)
+    assert simulate(trace, machine, "window", settings=settings).start.tolist() == starts
 
 
-def test_the_next_window_is_decided_on_at_the_next_tick(make_trace):
-    trace = make_trace(*[(0, 100, 100, 1)] * 5)
-    run = simulate(trace, "nodes:8", "window", settings={"window": 2}, check=True)
-    assert run.start.tolist() == [0, 0, 30, 30, 60]
-
-
-def test_without_ticks_window_follows_window_at_once(make_trace):
-    trace = make_trace(*[(0, 100, 100, 1)] * 5)
-    settings = {"window": 2, "interval": 0}
-    run = simulate(trace, "nodes:4", "window", settings=settings, check=True)
-    assert run.start.tolist() == [0, 0, 0, 0, 100]
-
-
-def test_a_job_that_no_slot_can_hold_is_kept_back(make_trace):
-    trace = make_trace((0, 100, 100, 3), (0, 100, 100, 3), (0, 40, 40, 3), (60, 10, 10, 5))
-    run = simulate(trace, "nodes:9", "window", check=True)
-    # at 60 there are three nodes free at the end; the large job waits for the first six, at 120
-    assert run.start.tolist() == [0, 0, 0, 120]
-    assert run.resources[3] == "0-4"
-
-
-@pytest.mark.parametrize("solver", ["greedy", "best-first", "cp-sat", "highs", "cbc"])
+@pytest.mark.parametrize("solver", ["greedy", "cp-sat", "highs"])
 def test_any_solver_can_stand_behind_it(solver, make_trace):
     rows = [(30 * k, 100 + 7 * k, 100 + 7 * k, 1 + (5 * k) % 7) for k in range(20)]
     run = simulate(make_trace(*rows), "nodes:10", "window", solver=solver, check=True)
@@ -66,12 +42,39 @@ def test_any_solver_can_stand_behind_it(solver, make_trace):
     assert run.config["solver"] == solver
 
 
-def test_settings_are_checked():
-    for settings, message in (
+def test_backfilling_goes_into_slots_and_does_not_delay_the_head(make_trace):
+    trace = make_trace(
+        (0, 100, 100, 4),
+        (0, 300, 300, 3),
+        (30, 100, 100, 8),  # the head: a slot of four at 100, the whole line at 300
+        (30, 200, 200, 2),  # ends by 300
+        (30, 400, 400, 1),  # does not, but keeps off
+    )
+    settings = {"window": 1, "backfill": "easy", "interval": 0}
+    run = simulate(trace, "nodes:10", "window", settings=settings, check=True)
+    assert run.start.tolist() == [0, 0, 300, 30, 30]
+    without = simulate(trace, "nodes:10", "window", settings=settings | {"backfill": "none"})
+    assert without.start.tolist() == [0, 0, 300, 300, 400]
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_a_head_that_no_slot_holds_may_be_scattered(make_trace, backfill):
+    trace = make_trace((0, 50, 50, 2), (0, 200, 200, 2), (0, 50, 50, 2), (60, 100, 100, 4))
+    for scatter, start, nodes in (("never", 200, "0-3"), ("head", 60, "0-1 4-5")):
+        settings = {"backfill": backfill, "interval": 0, "scatter": scatter}
+        run = simulate(trace, "nodes:6", "window", settings=settings, check=True)
+        assert (run.start[3], run.resources[3]) == (start, nodes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
         ({"window": 0}, "expected a whole number from 1"),
         ({"window": "five"}, "expected a whole number"),
         ({"interval": -1}, "expected seconds from 0"),
         ({"windw": 5}, "did you mean window"),
-    ):
-        with pytest.raises(InputError, match=message):
-            simulate("unread.swf", "nodes:4", "window", settings=settings)
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(InputError, match=message):
+        simulate("unread.swf", "nodes:4", "window", settings=settings)

@@ -10,26 +10,18 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policies import workloads
 from policies.window_textbook import TextbookWindow
 
-from optsched import simulate
-from optsched.content import bundled
+from optsched import read_trace, simulate
 from optsched.executions.contiguity import Contiguity
+from optsched.extend import Answers, Budget
 from optsched.models.window_mkp import WindowMKP
 from optsched.policies import _window
 from optsched.policies.window import Window
-from optsched.simulator.policy import Answers
-from optsched.solvers.result import Budget
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
-from optsched.traces.cleaning import clean
-from optsched.traces.reading import read_trace
-from optsched.traces.trace import Trace
 
-jobs = st.lists(
-    st.tuples(st.integers(0, 5), st.integers(0, 12), st.integers(-6, 8), st.integers(1, 9)),
-    min_size=1,
-    max_size=40,
-)
+jobs = workloads.jobs(9, slack=st.integers(-6, 8))  # the widest are rejected
 window_settings = st.fixed_dictionaries(
     {
         "window": st.sampled_from([1, 2, 5, 20]),
@@ -40,36 +32,11 @@ window_settings = st.fixed_dictionaries(
 )
 
 
-class Patient(Window):
-    """Jobs may overrun their requested times."""
-
-    enforces_limits = False
-
-
-class PatientTextbook(TextbookWindow):
-    """Jobs may overrun their requested times."""
-
-    enforces_limits = False
-
-
 @dataclass
 class Exchange(Window):
     """The kernel leaves all problems open."""
 
     models: ClassVar = {"window-mkp": Answers("branch-and-bound", "greedy-exchange")}
-
-
-def trace_of(workload, unit=1):
-    gaps, runtime, slack, processors = (np.array(column) for column in zip(*workload))
-    return clean(
-        Trace(
-            job_id=np.arange(len(gaps)),
-            submit=np.cumsum(gaps) * unit,
-            runtime=1 + runtime * unit,
-            requested_time=1 + np.maximum(runtime + slack, 0) * unit,
-            processors=processors,
-        )
-    )
 
 
 def assert_same(one, other):
@@ -94,20 +61,23 @@ def assert_same(one, other):
     jobs,
     window_settings,
     st.sampled_from(["nodes:8", "torus:2x2x2:row-major"]),
-    st.sampled_from([1, 0.7]),
-    st.sampled_from(["batched", "one-by-one"]),
+    workloads.units,
+    workloads.orders,
     st.booleans(),
 )
 @settings(max_examples=75, deadline=None)
 def test_the_kernel_decides_as_the_textbook_does(
-    solver, other, workload, chosen, machine, unit, order, patient
+    solver, other, jobs, chosen, machine, unit, order, patient
 ):
-    trace = trace_of(workload, unit)  # jobs of nine nodes are rejected
+    trace = workloads.trace_of(jobs, unit, limits_hold=patient)
     given = {"solver": solver, "event_order": order, "compiled_from": 0, **other}
-    kernel, textbook = (Patient, PatientTextbook) if patient else (Window, TextbookWindow)
-    alone = simulate(trace, machine, kernel(**chosen), **given)
-    assert_same(alone, simulate(trace, machine, kernel(**chosen), check=True, **given))
-    assert_same(alone, simulate(trace, machine, textbook(**chosen), **given))
+    kernel, textbook = Window(**chosen), TextbookWindow(**chosen)
+    kernel.enforces_limits = textbook.enforces_limits = not patient  # or jobs may overrun them
+    alone = simulate(trace, machine, kernel, **given)
+    assert_same(alone, simulate(trace, machine, kernel, check=True, **given))
+    assert_same(alone, simulate(trace, machine, textbook, **given))
+    if chosen["scatter"] == "never" and machine == "nodes:8":
+        assert all(" " not in held for held in alone.resources)
 
 
 @given(
@@ -115,33 +85,27 @@ def test_the_kernel_decides_as_the_textbook_does(
     window_settings,
     st.sampled_from(["line", "torus"]),
     st.sampled_from(["scattered", "contiguous"]),
-    st.sampled_from(["batched", "one-by-one"]),
+    workloads.orders,
 )
 @settings(max_examples=50, deadline=None)
-def test_speeds_are_those_of_runs_that_are_followed(workload, chosen, adjacency, stated, order):
-    trace, machine = trace_of(workload), "torus:2x2x2:row-major"
-    runs = [
-        simulate(
-            trace,
-            machine,
-            policy(**chosen),
-            execution=Contiguity(beta=0.7, adjacency=adjacency, stated=stated),
-            event_order=order,
-            compiled_from=0,
-        )
-        for policy in (Window, TextbookWindow)
-    ]
-    assert_same(*runs)
+def test_speeds_are_those_of_runs_that_are_followed(jobs, chosen, adjacency, stated, order):
+    trace, machine = workloads.trace_of(jobs), "torus:2x2x2:row-major"
+    given = {"event_order": order, "compiled_from": 0}
+    given |= {"execution": Contiguity(beta=0.7, adjacency=adjacency, stated=stated)}
+    assert_same(
+        *(simulate(trace, machine, one(**chosen), **given) for one in (Window, TextbookWindow))
+    )
 
 
 def test_problems_that_the_plain_search_leaves_open_are_searched_for(monkeypatch):
-    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
+    trace = read_trace("sample-256").jobs(1, 500)
     monkeypatch.setattr("optsched.policies.window.quick_nodes", lambda *given: 2)
-    given = {"solver": "branch-and-bound", "compiled_from": 0}
-    chosen = {"window": 20}
-    run = simulate(trace, "nodes:256", Window(**chosen), **given)
+    run, textbook = (
+        simulate(trace, "nodes:256", one(window=20), solver="branch-and-bound", compiled_from=0)
+        for one in (Window, TextbookWindow)
+    )
     assert run.timing["solver_seconds"] > 0
-    assert_same(run, simulate(trace, "nodes:256", TextbookWindow(**chosen), **given))
+    assert_same(run, textbook)
 
 
 class OwnSearch(BranchAndBound):
@@ -159,19 +123,10 @@ class OwnSearch(BranchAndBound):
     ],
 )
 def test_in_other_runs_the_solver_answers_all_problems(policy, other):
-    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 50)
+    trace = read_trace("sample-256").jobs(1, 50)
     run = simulate(trace, "nodes:256", policy(), compiled_from=0, **other)
     assert run.timing["solver_seconds"] > 0
     assert simulate(trace, "nodes:256", "window").timing["solver_seconds"] == 0
-
-
-def test_a_subclass_that_decides_does_not_use_the_kernel_of_its_parent():
-    class Lazy(Window):
-        def decide(self, system):
-            return ()
-
-    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 10)
-    assert simulate(trace, "nodes:256", Lazy()).summary["waiting"] == 10
 
 
 sizes = st.lists(st.integers(0, 5), min_size=1, max_size=5)

@@ -5,19 +5,14 @@ Its only purpose is to be compared with the kernel of `optsched.policies.window`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import numpy as np
 
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.policies.window import Window
-from optsched.simulator.policy import Action, Start
-from optsched.simulator.system import System
-
-Nodes = set[int]
+from optsched.simulator.policy import Start
 
 
-def free_nodes(system: System, by: float | None = None) -> Nodes:
+def free_nodes(system, by=None):
     """Return the free nodes, with those of the jobs that are estimated to end by a time."""
     held = [
         run
@@ -28,22 +23,22 @@ def free_nodes(system: System, by: float | None = None) -> Nodes:
     return set(range(system.machine.size)).difference(*(range(*run) for run in held))
 
 
-def slots_of(free: Nodes) -> list[tuple[int, int]]:
+def slots_of(free):
     """Return the maximal runs of nodes, in order."""
     starts = sorted(node for node in free if node - 1 not in free)
     stops = sorted(node + 1 for node in free if node + 1 not in free)
     return list(zip(starts, stops))
 
 
-def length(slot: tuple[int, int]) -> int:
+def length(slot):
     return slot[1] - slot[0]
 
 
-def largest(free: Nodes) -> int:
+def largest(free):
     return max(map(length, slots_of(free)), default=0)
 
 
-def smallest_slot(free: Nodes, size: int) -> tuple[int, int] | None:
+def smallest_slot(free, size):
     """Return the first of the smallest slots of at least `size` nodes."""
     return min((slot for slot in slots_of(free) if length(slot) >= size), key=length, default=None)
 
@@ -51,7 +46,7 @@ def smallest_slot(free: Nodes, size: int) -> tuple[int, int] | None:
 class TextbookWindow(Window):
     """What the policy does, in the engine."""
 
-    def decide(self, system: System) -> Iterable[Action]:
+    def decide(self, system):
         """Start jobs window by window, or those of one, and others behind a blocked head."""
         if self.scatter == "head":
             yield from self.scatter_heads(system)
@@ -65,7 +60,7 @@ class TextbookWindow(Window):
         if self.backfill == "easy" and system.queue:
             yield from self.backfill_jobs(system)
 
-    def scatter_heads(self, system: System) -> Iterator[Action]:
+    def scatter_heads(self, system):
         """Start queue heads that no slot can hold, on nodes of the largest slots."""
         while system.queue:
             head, free = system.queue[0], free_nodes(system)
@@ -76,7 +71,7 @@ class TextbookWindow(Window):
             nodes = [node for slot in slots for node in range(*slot)][:size]
             yield Start(head, tuple(slots_of(set(nodes))))
 
-    def decide_window(self, system: System) -> Iterator[Action]:
+    def decide_window(self, system):
         """Pose the window and the slots as a knapsack problem."""
         free, size = free_nodes(system), system.processors
         jobs = [job for job in system.queue[: self.window] if size[job] <= largest(free)]
@@ -97,7 +92,7 @@ class TextbookWindow(Window):
                 first[slot] += size[job]
                 yield Start(job, ((first[slot] - size[job], first[slot]),))
 
-    def backfill_jobs(self, system: System) -> Iterator[Action]:
+    def backfill_jobs(self, system):
         """Start jobs behind the blocked queue head that do not delay it, in the smallest slots."""
         head, *others = system.queue
         if system.processors[head] <= largest(free_nodes(system)):
@@ -116,11 +111,7 @@ class TextbookWindow(Window):
                 extra -= size
             yield Start(job, ((slot[0], slot[0] + size),))
 
-    def ends(self, system: System) -> list[float]:
-        """Return the times from now at which running jobs release nodes by their estimates."""
-        return sorted({max(end, system.now) for end, _ in system.running.by_estimated_end})
-
-    def reserve_slot(self, system: System, head: int) -> tuple[float, Nodes, float]:
+    def reserve_slot(self, system, head):
         """Reserve nodes at the end of the smallest slot that overlaps fewer free nodes."""
         size = system.processors[head]
         # of jobs that have overrun, those that should have ended first are expected to end first
@@ -133,9 +124,9 @@ class TextbookWindow(Window):
                 return max(end, system.now), kept, np.inf
         raise ValueError("a job larger than the machine")
 
-    def reserve_anywhere(self, system: System, head: int) -> tuple[float, Nodes, float]:
+    def reserve_anywhere(self, system, head):
         """Reserve by number, as EASY does; return the time and the nodes that are left over."""
-        for end in self.ends(system):
+        for end in sorted({max(end, system.now) for end, _ in system.running.by_estimated_end}):
             free = len(free_nodes(system, by=end))
             if free >= system.processors[head]:
                 return end, set(), free - system.processors[head]

@@ -10,27 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from policies import workloads
 
 from optsched import simulate
-from optsched.errors import InputError
-from optsched.simulator._core import (
-    CHANGED,
-    DONE,
-    ENDED,
-    N_ENDED,
-    N_SUBMITTED,
-    NOW,
-    START,
-    STARTED,
-    WRONG,
-    set_speed,
-    tell,
-)
-from optsched.simulator.compiled_decisions import CompiledDecisions
-from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Policy, Start
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
+from optsched.extend import CompiledDecisions, ExecutionModel, InputError, Policy, Start
+from optsched.simulator import _core
 
 
 class InOrder(CompiledDecisions):
@@ -41,13 +25,13 @@ class InOrder(CompiledDecisions):
 
     def decide(self):
         news, processors = self.given.news, self.given.trace.processors
-        self.free += int(processors[news.ended[: news.counts[N_ENDED]]].sum())
-        self.queue.extend(news.submitted[: news.counts[N_SUBMITTED]].tolist())
+        self.free += int(processors[news.ended[: news.counts[_core.N_ENDED]]].sum())
+        self.queue.extend(news.submitted[: news.counts[_core.N_SUBMITTED]].tolist())
         while self.queue and processors[self.queue[0]] <= self.free:
             job = self.queue.popleft()
             self.free -= int(processors[job])
-            tell(news, START, job, 0.0)
-        return DONE
+            _core.tell(news, _core.START, job, 0.0)
+        return _core.DONE
 
     def place(self, job, value):
         return None  # the machine chooses
@@ -99,67 +83,41 @@ class HalfSpeed(ExecutionModel):
 class CompiledHalfSpeed(HalfSpeed):
     def compiled(self, run, decisions):
         def set_speeds(event):
-            job = int(run.core.tally[CHANGED])
-            if event == STARTED:
+            job = int(run.core.tally[_core.CHANGED])
+            if event == _core.STARTED:
                 run.core.works_since[job] += self.delay(job, None, None)
             else:
-                assert event == ENDED
-                assert run.core.end[job] == run.core.clock[NOW]
-            for other, speed in self.rule(job, event == STARTED):
+                assert event == _core.ENDED
+                assert run.core.end[job] == run.core.clock[_core.NOW]
+            for other, speed in self.rule(job, event == _core.STARTED):
                 if other == job:
                     run.core.speed[job] = speed  # its end is predicted next
                 else:
-                    set_speed(run.core, run.way, other, speed)
+                    _core.set_speed(run.core, run.way, other, speed)
 
         return set_speeds
 
 
-jobs = st.lists(
-    st.tuples(st.sampled_from([0, 0, 1, 3, 10]), st.integers(2, 40), st.integers(-9, 9))
-    .flatmap(lambda job: st.tuples(*map(st.just, job), st.integers(1, 9))),
-    min_size=1,
-    max_size=30,
-)  # fmt: skip
-
-
-def trace_of(rows, unit=1):
-    gaps, runtime, slack, processors = (np.array(column) for column in zip(*rows))
-    return clean(
-        Trace(
-            job_id=np.arange(len(rows)),
-            submit=np.cumsum(gaps) * unit,
-            runtime=runtime * unit,
-            requested_time=np.maximum(1, (runtime + slack) * unit),
-            processors=processors,
-        )
-    )
-
-
 @given(
-    jobs,
-    st.sampled_from([1, 0.7]),
+    workloads.jobs(9, most=30, slack=st.integers(-9, 9)),
+    workloads.units,
     st.sampled_from([0.0, 5.0, 7.5]),
-    st.sampled_from(["batched", "one-by-one"]),
+    workloads.orders,
     st.sampled_from([None, HalfSpeed, CompiledHalfSpeed]),
 )
 def test_who_carries_the_actions_out_changes_nothing(rows, unit, interval, order, model):
-    trace, given = trace_of(rows, unit), {"event_order": order}
+    trace = workloads.trace_of(rows, unit)
 
     def run(policy, **other):
-        execution = {} if model is None else {"execution": model()}
-        return simulate(trace, "nodes:8", policy(interval=interval), **given, **execution, **other)
+        given = {"event_order": order} | ({"execution": model()} if model else {})
+        return simulate(trace, "nodes:8", policy(interval=interval), **given, **other)
 
     alone, followed, plain = run(Compiled), run(Compiled, journal=True, check=True), run(Plain)
     for other in (followed, plain):
-        for name in ("start", "end"):
-            found, expected = (getattr(one, name).tolist() for one in (alone, other))
-            assert found == pytest.approx(expected, nan_ok=True, abs=0, rel=0)
-        assert alone.schedule.state.tolist() == other.schedule.state.tolist()
-        assert alone.schedule.decisions == other.schedule.decisions
-        assert alone.schedule.reasons == other.schedule.reasons
-        assert alone.schedule.run_time.tolist() == pytest.approx(
-            other.schedule.run_time.tolist(), nan_ok=True, abs=0, rel=0
-        )
+        one, two = alone.schedule, other.schedule
+        for name in ("start", "end", "run_time", "state"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        assert (one.decisions, one.reasons) == (two.decisions, two.reasons)
 
 
 @pytest.mark.parametrize(("model", "calls"), [(HalfSpeed, 3), (CompiledHalfSpeed, 0)])
@@ -167,19 +125,15 @@ def test_the_kernel_of_an_execution_model_is_used_where_nothing_needs_the_system
     model, calls, make_trace
 ):
     trace = make_trace((0, 10, 30, 2), (0, 10, 30, 4), (5, 10, 30, 2))
-    execution = model()
-    run = simulate(trace, "nodes:8", Compiled(), execution=execution)
-    # the wide job runs from 3 to 13: the first has done 6.5 s of work until then
-    assert run.end.tolist() == [16.5, 13, 19]
-    assert execution.calls == calls
-    execution = model()
-    assert simulate(trace, "nodes:8", Compiled(), execution=execution, check=True).end.tolist() == [
-        *run.end.tolist()
-    ]
-    assert execution.calls == 3
+    for check, expected in ((False, calls), (True, 3)):
+        execution = model()
+        run = simulate(trace, "nodes:8", Compiled(), execution=execution, check=check)
+        # the wide job runs from 3 to 13: the first has done 6.5 s of work until then
+        assert run.end.tolist() == [16.5, 13, 19]
+        assert execution.calls == expected
 
 
-def test_decisions_of_a_class_that_is_no_policy_come_before_the_kernel(make_trace):
+def test_decisions_of_a_subclass_or_of_another_class_come_before_the_kernel(make_trace):
     class Never:
         def decide(self, system):
             return ()
@@ -187,20 +141,21 @@ def test_decisions_of_a_class_that_is_no_policy_come_before_the_kernel(make_trac
     class Mixed(Never, Compiled):
         pass
 
-    run = simulate(make_trace((0, 1, 1, 1)), "nodes:1", Mixed())
-    assert run.summary["waiting"] == 1
+    class Own(Compiled):
+        decide = Never.decide
+
+    for policy in (Mixed(), Own()):
+        run = simulate(make_trace((0, 1, 1, 1)), "nodes:1", policy)
+        assert run.summary["waiting"] == 1
 
 
-def test_a_kernel_that_hears_of_held_jobs_hears_of_them_when_they_are_let_go():
-    trace = Trace(
-        *(np.array(column) for column in ([1, 2, 3], [0, 1, 2], [9, 5, 5], [9, 5, 5], [1, 1, 1])),
-        texts={"dependency": np.array(["", "afterok:1", ""], dtype=object)},
-    )
-
+def test_a_kernel_that_hears_of_held_jobs_hears_of_them_when_they_are_let_go(make_trace):
     class OnSite(Compiled):
         machines: ClassVar = frozenset({"site"})
 
-    run = simulate(clean(trace), "site:sample-site", OnSite())
+    trace = make_trace((0, 9, 9, 1), (1, 5, 5, 1), (2, 5, 5, 1))
+    trace = trace.changed(texts={"dependency": np.array(["", "afterok:1", ""], dtype=object)})
+    run = simulate(trace, "site:sample-site", OnSite())
     assert run.start.tolist() == [0, 9, 2]
 
 
@@ -208,7 +163,7 @@ def test_a_decision_that_does_not_hold_ends_the_run(make_trace):
     class Wrong(Compiled):
         def compiled(self, run):
             decisions = InOrder(run)
-            decisions.decide = lambda: WRONG
+            decisions.decide = lambda: _core.WRONG
             return decisions
 
     for journal in (False, True):

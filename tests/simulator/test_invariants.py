@@ -8,15 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from optsched.extend import Start, State
 from optsched.machines.nodes import Nodes
 from optsched.machines.site import SiteMachine
 from optsched.policies import easy, priority
 from optsched.policies.easy import Easy
 from optsched.policies.fcfs import FCFS
 from optsched.policies.priority import SJF
-from optsched.schedule import State
 from optsched.simulator.engine import Engine
-from optsched.simulator.policy import Start
 from optsched.simulator.problem_solver import NoProblems
 from optsched.simulator.simulate import InvariantChecker, InvariantError
 from optsched.sites.site import Site
@@ -39,10 +38,13 @@ class Ticking(Promising):
     interval = 30.0
 
 
+# the first job runs until 100; the others wait for it
+WAITING = (0, 100, 100, 3), (1, 50, 50, 4), (2, 20, 20, 1)
+
+
 @pytest.fixture
 def engine(make_trace):
-    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 20, 20, 1))
-    return Engine(trace, Nodes(4), FCFS(), NoProblems())
+    return Engine(make_trace(*WAITING), Nodes(4), FCFS(), NoProblems())
 
 
 def stop_at(engine, moment):
@@ -62,12 +64,6 @@ def stop_at(engine, moment):
     return InvariantChecker()
 
 
-def test_a_sound_state_passes(engine):
-    checker = stop_at(engine, 2)
-    checker.check(engine)
-    assert checker.checks == 1
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -78,10 +74,13 @@ def test_a_sound_state_passes(engine):
         (lambda e: e.system.queue.reverse(), "out of order"),
         (lambda e: e.system.running.remove(0), "not those that hold"),
         (lambda e: e.core.work_left.__setitem__(0, -5.0), "of work left"),
+        (lambda e: setattr(e.system, "now", 1), "backwards"),
     ],
 )
-def test_a_damaged_state_is_told(engine, damage, message):
+def test_a_sound_state_passes_and_a_damaged_one_is_told(engine, damage, message):
     checker = stop_at(engine, 2)
+    checker.check(engine)
+    assert checker.checks == 1
     damage(engine)
     with pytest.raises(InvariantError, match=message):
         checker.check(engine)
@@ -91,10 +90,6 @@ def promising(trace, policy, promises):
     """Return an engine, checked, under a policy that makes promises."""
     policy.promises = promises
     return Engine(trace, Nodes(4), policy, NoProblems(), observe=InvariantChecker().check)
-
-
-# the first job runs until 100; the others wait for it
-WAITING = (0, 100, 100, 3), (1, 50, 50, 4), (2, 20, 20, 1)
 
 
 def test_a_promise_holds_until_the_job_starts(make_trace):
@@ -118,12 +113,7 @@ def test_a_broken_promise_is_told(promises, message, make_trace):
 def test_a_promise_can_be_withdrawn(make_trace):
     engine = promising(make_trace(*WAITING), Promising(), {2: 100})
     checked = engine.observe
-
-    def withdraw(engine):
-        checked(engine)
-        engine.policy.promises = {}
-
-    engine.observe = withdraw
+    engine.observe = lambda engine: (checked(engine), engine.policy.promises.clear())
     engine.run()
 
 
@@ -151,47 +141,29 @@ WIDE_HEAD = (0, 10, 10, 3), (1, 20, 20, 4), (2, 50, 50, 1)
 """The last job would delay the second one, which can start at 10."""
 
 
-class EasyInPython(Easy):
-    compiled = None
+@pytest.mark.parametrize(("policy", "chosen"), [(Easy, {}), (SJF, {"backfill": "easy"})])
+@pytest.mark.parametrize("on_a_site", [False, True])
+def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(
+    on_a_site, policy, chosen, make_trace, monkeypatch
+):
+    class Misled(policy):
+        def compiled(self, run):
+            if not on_a_site:
+                return None
+            decisions = super().compiled(run)
+            decisions.tables.waiting.candidates.requested[2] = 1.0
+            return decisions
 
-
-class SJFInPython(SJF):
-    compiled = None
-
-
-@pytest.mark.parametrize("policy", [EasyInPython(), SJFInPython(backfill="easy")])
-def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(policy, make_trace, monkeypatch):
     def start_all(system, jobs, reservation):
         yield from (Start(job) for job in jobs if system.machine.fits(system.demands[job]))
 
     for module in (easy, priority):
         monkeypatch.setattr(module, "backfill", start_all)
-    observe = InvariantChecker().check
+    site = Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]]))
+    machine, trace = SiteMachine(site) if on_a_site else Nodes(4), make_trace(*WIDE_HEAD)
+    given = machine, Misled(**chosen), NoProblems()
     with pytest.raises(InvariantError, match=r"at 10.* row 1 waits, .* to start by 10"):
-        Engine(make_trace(*WIDE_HEAD), Nodes(4), policy, NoProblems(), observe=observe).run()
-
-
-@pytest.mark.parametrize("policy", [Easy, SJF])
-def test_a_backfilled_job_that_delays_a_head_of_a_site_breaks_a_promise(policy, make_trace):
-    class Misled(policy):
-        def compiled(self, run):
-            decisions = super().compiled(run)
-            decisions.tables.waiting.candidates.requested[2] = 1.0
-            return decisions
-
-    chosen = Misled(backfill="easy") if policy is SJF else Misled()
-    machine = SiteMachine(Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]])))
-    observe = InvariantChecker().check
-    with pytest.raises(InvariantError, match=r"at 10.* row 1 waits, .* to start by 10"):
-        Engine(make_trace(*WIDE_HEAD), machine, chosen, NoProblems(), observe=observe).run()
-
-
-def test_time_does_not_run_backwards(engine):
-    checker = stop_at(engine, 2)
-    checker.check(engine)
-    engine.system.now = 1
-    with pytest.raises(InvariantError, match="backwards"):
-        checker.check(engine)
+        Engine(trace, *given, observe=InvariantChecker().check).run()
 
 
 def test_the_end_accounts_for_every_job(engine):

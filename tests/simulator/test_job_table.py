@@ -8,11 +8,9 @@ import sys
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.content import bundled
 from optsched.machines.texts import Texts
 from optsched.simulator.job_table import (
     Optional,
@@ -59,15 +57,6 @@ def test_times_are_integers_only_if_all_are_whole():
     assert whole(np.array([1.5, np.nan])).dtype == float
 
 
-@given(STRINGS, st.integers(-ROWS, ROWS - 1))
-def test_texts_are_the_sequence_of_their_parts(strings, index):
-    found = Texts.of(strings)
-    assert list(found) == np.asarray(found).tolist() == strings
-    assert (found[index], found[1:3]) == (strings[index], strings[1:3])
-    with pytest.raises(IndexError):
-        found[ROWS]
-
-
 def test_an_empty_table_has_its_columns():
     frame = pd.DataFrame(columns=["a", "b"], dtype=object)
     table = pa.Table.from_pandas(frame, preserve_index=False)
@@ -75,8 +64,7 @@ def test_an_empty_table_has_its_columns():
 
 
 def test_a_run_without_pictures_and_problems_does_without_pandas(tmp_path):
-    sample = bundled("traces") / "samples" / "sample-256.swf"
-    command = ["simulate", str(sample), "--no-plots", "-o", str(tmp_path / "run")]
+    command = ["simulate", "sample-256", "--no-plots", "-o", str(tmp_path / "run")]
     code = (
         f"import sys; from optsched.cli import run; code = run({command})\n"
         "assert (code, {'pandas', 'matplotlib', 'scipy.linalg'} & set(sys.modules)) == (0, set())"

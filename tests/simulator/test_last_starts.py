@@ -12,18 +12,12 @@ from optsched.sites.parts import Reservation
 from optsched.sites.site import Site
 from optsched.traces.trace import Header, Trace
 
-SITE = Site(
-    "plain",
-    tuple(f"n{node}" for node in range(1, 5)),
-    ("cores", "memory"),
-    np.tile([8, 1000], (4, 1)),
-)
+NAMES = ("n1", "n2", "n3", "n4")
+SITE = Site("plain", NAMES, ("cores", "memory"), np.tile([8, 1000], (4, 1)))
 OWN = "it cannot end within its reservation"
 OTHER = "its nodes are reserved without end before it could end"
-POLICIES = [
-    *(("fcfs", {}), ("priority", {}), ("priority", {"backfill": "easy"}), ("multifactor", {})),
-    *(("easy", {}), ("conservative", {}), ("placement", {"interval": 0.0}), ("as-logged", {})),
-]
+POLICIES = [(name, {}) for name in ("fcfs", "priority", "easy", "conservative", "as-logged")]
+POLICIES += [("priority", {"backfill": "easy"}), ("placement", {"interval": 0.0})]
 
 
 def trace_of(rows, reservation=""):
@@ -50,7 +44,7 @@ def test_a_job_whose_nodes_are_reserved_without_end_stops_no_others(policy, sett
     # until 500 the second could start, if the first job ended early; the last one never could
     assert np.isnan(run.start).tolist() == [False, True, False, False, True]
     assert run.start[[0, 3]].tolist() == [0, 2000]
-    blocks = policy in ("fcfs", "priority", "multifactor") and not settings
+    blocks = policy in ("fcfs", "priority") and not settings
     assert run.start[2] == (500 if blocks else 2)
     assert run.summary["rejected_because"] == {OTHER: 2}
     assert run.jobs["reason"].tolist() == ["", OTHER, "", "", OTHER]
@@ -74,16 +68,9 @@ def test_a_job_can_start_at_the_last_moment(order):
 
 def test_reservations_add_up_until_a_job_does_not_fit():
     first, second = Reservation("x", ("n1", "n2"), start=100), Reservation("y", ("n3",), start=200)
-    trace = trace_of([(0, 300, 16), (0, 300, 8)])
-    machine = SiteMachine(replace(SITE, reservations=(first, second)))
-    machine.demands(
-        {name: getattr(trace, name) for name in ("processors", "requested_time")}
-        | {"unix_time": trace.submit}
-    )
-    assert machine.last_starts([0, 0], [300, 300]) == {0: (-100, OTHER)}
-    run = run_on([first, second], trace)
+    run = run_on([first, second], trace_of([(0, 300, 16), (0, 300, 8)]))
     assert run.start[1] == 0
-    assert math.isnan(run.start[0])
+    assert run.jobs["reason"].tolist() == [OTHER, ""]
 
 
 def test_a_held_job_is_rejected_if_its_time_is_over_when_it_is_let_go():
@@ -92,12 +79,6 @@ def test_a_held_job_is_rejected_if_its_time_is_over_when_it_is_let_go():
     trace = trace.changed(texts=dict(trace.texts) | texts)
     run = run_on([Reservation("x", ("n1",), 0, 1000)], trace)
     assert run.jobs["reason"].tolist() == ["", OWN, "a job that it depends on has ended otherwise"]
-
-
-def test_without_reservations_jobs_can_start_at_any_time():
-    machine = SiteMachine(SITE)
-    machine.demands({"processors": np.array([99, 1]), "requested_time": np.array([9, 9])})
-    assert machine.last_starts([0, 0], [9, 9]) == {}
 
 
 @pytest.mark.parametrize(

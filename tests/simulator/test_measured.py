@@ -6,32 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from policies import workloads
 
 from optsched import save, simulate
-from optsched.errors import InputError
+from optsched.extend import InputError
 from optsched.report.saved import read_run
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 
 def trace_of(rows, **annotations):
-    gaps, runtime, processors = np.array(rows).T
-    return clean(
-        Trace(
-            *(np.arange(1, len(rows) + 1), np.cumsum(gaps), runtime, 2 * runtime, processors),
-            annotations={name: np.array(column) for name, column in annotations.items()},
-        )
-    )
+    notes = {name: np.array(column) for name, column in annotations.items()}
+    jobs = [(gap, runtime, runtime, processors) for gap, runtime, processors in rows]
+    return workloads.trace_of(jobs, annotations=notes)
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 20), st.integers(1, 60), st.integers(1, 9)),
-        min_size=2,
-        max_size=30,
-    ),
-    st.data(),
-)
+jobs = st.tuples(st.integers(0, 20), st.integers(1, 60), st.integers(1, 9))
+
+
+@given(st.lists(jobs, min_size=2, max_size=30), st.data())
 def test_figures_are_those_of_the_measured_jobs(rows, data):
     trace = trace_of(rows)
     first = data.draw(st.integers(1, len(rows)))
@@ -47,9 +38,8 @@ def test_figures_are_those_of_the_measured_jobs(rows, data):
     assert found["rejected"] == (jobs["final_state"] == "REJECTED").sum()
     if len(ran):
         assert found["mean_wait"] == pytest.approx(ran["waiting_time"].mean())
-        assert found["p95_bounded_slowdown"] == pytest.approx(
-            ran["bounded_slowdown"].quantile(0.95)
-        )
+        slowdown = ran["bounded_slowdown"].quantile(0.95)
+        assert found["p95_bounded_slowdown"] == pytest.approx(slowdown)
         span = ran["finish_time"].max() - jobs["submission_time"].min()
         assert found["makespan"] == span
         assert found["contiguous_share"] == (ran["runs"] == 1).mean()
@@ -59,16 +49,10 @@ def test_figures_are_those_of_the_measured_jobs(rows, data):
         assert found["utilization"] is None
         return
     started = run.jobs[run.jobs["success"] == 1]
-    held = [
-        (start <= at < finish) * processors
-        for start, finish, processors in zip(
-            started["starting_time"],
-            started["finish_time"],
-            started["requested_number_of_resources"],
-        )
-        for at in range(int(begin), int(end))
-    ]
-    assert found["utilization"] == pytest.approx(sum(held) / (8 * (end - begin)))
+    within = started[["starting_time", "finish_time"]].clip(begin, end)
+    held = within["finish_time"] - within["starting_time"]
+    used = (held * started["requested_number_of_resources"]).sum()
+    assert found["utilization"] == pytest.approx(used / (8 * (end - begin)))
 
 
 def test_figures_of_execution_models_are_of_the_measured_jobs():

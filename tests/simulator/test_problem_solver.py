@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from typing import ClassVar
 
 import pandas as pd
 import pytest
 
 from optsched import registry, simulate
-from optsched.content import bundled
-from optsched.errors import InputError
+from optsched.extend import Answers, Budget, InputError, Policy, Result, Solver, Status
 from optsched.metrics.jobs import summarise_problems
 from optsched.models import GangPacking
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
-from optsched.simulator.policy import Answers, Policy
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.finding import find_solver
-from optsched.solvers.result import Budget, Result, Status
-from optsched.solvers.solver import Solver
 
 
 @pytest.fixture
 def busy_trace(make_trace):
-    rows = [(20 * k, 300 + 7 * k, 400 + 7 * k, 1 + (5 * k) % 7) for k in range(30)]
-    return make_trace(*rows)
+    return make_trace(*((20 * k, 300 + 7 * k, 400 + 7 * k, 1 + (5 * k) % 7) for k in range(30)))
 
 
 @pytest.fixture
-def register():
+def register(monkeypatch):
     """Register a solver for one test."""
-    names = []
 
     def file_under(name, answer):
         class Fake(Solver):
@@ -40,12 +35,10 @@ def register():
             def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
                 return answer(problem)
 
+        monkeypatch.setattr(registry.solvers, "_classes", dict(registry.solvers._classes))
         registry.solvers.register(name)(Fake)
-        names.append(name)
 
-    yield file_under
-    for name in names:
-        del registry.solvers._classes[name]
+    return file_under
 
 
 def overfull(problem):
@@ -53,44 +46,28 @@ def overfull(problem):
     return Result("liar", Status.OPTIMAL, everything, int(problem.profits.sum()))
 
 
-def misvalued(problem):
-    return Result("liar", Status.OPTIMAL, (-1,) * len(problem.weights), 10**6, 10**6)
-
-
-def gives_up(problem):
-    return Result("liar", Status.NO_SOLUTION)
-
-
-def breaks(problem):
-    return Result("liar", Status.ERROR, message="out of memory")
-
-
 def explodes(problem):
     raise ValueError("liar ran into a wall")
-
-
-def claims_without_a_solution(problem):
-    return Result("liar", Status.OPTIMAL)
 
 
 def starts_nothing(problem):
     return Result("liar", Status.FEASIBLE, (-1,) * len(problem.weights), 0)
 
 
-ANSWERS = [
-    overfull,
-    misvalued,
-    gives_up,
-    breaks,
-    explodes,
-    claims_without_a_solution,
-    starts_nothing,
-]
+ANSWERS = {
+    "overfull": overfull,
+    "misvalued": lambda problem: replace(starts_nothing(problem), objective=10**6),
+    "gives up": lambda _: Result("liar", Status.NO_SOLUTION),
+    "breaks": lambda _: Result("liar", Status.ERROR, message="out of memory"),
+    "explodes": explodes,
+    "claims without a solution": lambda _: Result("liar", Status.OPTIMAL),
+    "starts nothing": starts_nothing,
+}
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_the_fallback_decides_and_it_is_counted(answer, busy_trace, register):
-    register("liar", answer)
+    register("liar", ANSWERS[answer])
     run = simulate(busy_trace, "nodes:10", "window", solver="liar", check=True)
     greedy = simulate(busy_trace, "nodes:10", "window", solver="greedy", check=True)
     assert run.summary["finished"] == len(busy_trace)
@@ -98,9 +75,9 @@ def test_the_fallback_decides_and_it_is_counted(answer, busy_trace, register):
     assert 0 < run.fallbacks <= run.summary["problems"]
     assert run.fallbacks == run.decisions.fallback.sum()
     assert "liar" in run.mishaps[0]
-    if answer is not overfull:
+    if answer != "overfull":
         assert (run.start == greedy.start).all()
-    if answer not in (overfull, starts_nothing):
+    if answer not in ("overfull", "starts nothing"):
         assert run.fallbacks == run.summary["problems"]
 
 
@@ -126,16 +103,8 @@ def test_a_solver_that_is_its_own_fallback_is_not_compared_with_itself(busy_trac
 
 
 def test_of_two_models_only_the_one_with_a_heuristic_beside_it_is_compared():
-    decisions = pd.DataFrame(
-        {
-            "model": ["a", "a", "b", "b"],
-            "status": ["optimal"] * 2 + ["feasible"] * 2,
-            "objective": [4, 4, 1, 1],
-            "heuristic": [4, 3, None, None],
-            "price": [0.0] * 4,
-            "choice": [""] * 4,
-        }
-    )
+    columns = {"model": [*"aabb"], "objective": [4, 4, 1, 1], "heuristic": [4, 3, None, None]}
+    decisions = pd.DataFrame(columns | {"status": "optimal", "price": 0.0, "choice": ""})
     found = summarise_problems(decisions, {"a"})
     assert (found["heuristic_matched"], found["heuristic_gap"]) == (0.5, 0.25)
     assert "contested" not in found  # neither model says
@@ -192,7 +161,6 @@ def test_the_solvers_own_answer_is_taken_where_ties_are_its_own(make_trace):
             make_trace(*rows), "nodes:9", "window", solver="depth-first", ties=ties, **options
         )
         assert run.config["ties"] == ties
-        assert f"--ties {ties}" in (run.config["repeat"] or f"--ties {ties}")
         held[ties] = run.resources[3:]
     assert held == {"heuristic": ["4-5", "0-2"], "solver": ["0-1", "4-6"]}
 
@@ -208,13 +176,6 @@ def test_any_of_the_equally_good_answers_is_drawn_by_the_seed(busy_trace):
     for run in runs:
         assert (run.decisions["objective"] == run.decisions["bound"]).all()
         assert run.summary["fallbacks"] == 0
-
-
-def test_ties_are_checked(busy_trace):
-    with pytest.raises(InputError, match="ties: 'mine'; expected heuristic, solver or random"):
-        simulate(busy_trace, "nodes:10", "window", ties="mine")
-    with pytest.raises(InputError, match="model 'gang-packing' cannot list"):
-        simulate(busy_trace, "matrix:10", "gang", ties="random")
 
 
 @pytest.mark.parametrize(
@@ -250,29 +211,23 @@ def test_folders_to_capture_to_are_there_and_empty(busy_trace, tmp_path):
         ({"capture_every": 2.5}, "capture every: 2.5; expected a whole number from 1"),
         ({"capture_every": 2}, "capture every: no folder to capture to"),
         ({"event_order": "x"}, "event order: 'x'; expected batched or one-by-one"),
-        (
-            {"settings": {"interval": "inf"}},
-            "interval of policy 'window': 'inf'; expected a number",
-        ),
+        ({"ties": "mine"}, "ties: 'mine'; expected heuristic, solver or random"),
+        ({"machine": "matrix:9", "policy": "gang", "ties": "random"}, "'gang-packing' cannot list"),
+        ({"settings": {"interval": "inf"}}, "'window': 'inf'; expected a number"),
         ({"settings": {"interval": 1e-300}}, "interval of policy 'window': 1e-300; expected 0 or"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, message, busy_trace):
     with pytest.raises(InputError, match=message):
-        simulate(busy_trace, "nodes:10", "window", **options)
+        simulate(busy_trace, **{"machine": "nodes:10", "policy": "window"} | options)
 
 
 @pytest.mark.parametrize(
     ("models", "message"),
     [
-        (
-            ("window-mkp",),
-            r"models of policy 'Poser': \('window-mkp',\); expected a model and its ",
-        ),
-        ({"window-mkp"}, r"models of policy 'Poser': {'window-mkp'}; expected a model and its"),
-        ({"window-mkp": "highs"}, "models of policy 'Poser': 'highs'; expected a model and its"),
-        ({"window-mkp": ("highs", "greedy")}, r"'Poser': \('highs', 'greedy'\); expected a model"),
-        ({7: Answers("highs", "greedy")}, "models of policy 'Poser': 7; expected a model and its"),
+        (("window-mkp",), r"\('window-mkp',\); expected a model and its "),
+        ({"window-mkp": "highs"}, "'highs'; expected a model and its"),
+        ({7: Answers("highs", "greedy")}, "7; expected a model and its"),
         ({"window": Answers("highs", "greedy")}, "unknown model 'window' of policy 'Poser'; did"),
         (
             {"window-mkp": Answers("highs", "greedy", options="fast")},
@@ -297,82 +252,57 @@ def test_a_policy_poses_problems_of_its_models(busy_trace):
         def decide(self, system):
             system.pose(self.problem)
 
-    for Poser.problem, what in (
-        (3, "int"),
-        (GangPacking(4, 2, [0b0011], [0], [1, 2]), "gang-packing"),
-    ):
+    packing = GangPacking(4, 2, [0b0011], [0], [1, 2])
+    for Poser.problem, what in ((3, "int"), (packing, "gang-packing")):
         expected = f"cannot pose '{what}'; the models of the policy are window-mkp"
         with pytest.raises(InputError, match=expected):
             simulate(busy_trace, "nodes:10", Poser())
 
 
-def test_charged_decisions_delay_the_starts(busy_trace, register):
-    def slow(problem):
-        return Result("slow", Status.OPTIMAL, (-1,) * len(problem.weights), 0, work=7e6)
-
+def test_charged_decisions_delay_the_starts_and_leave_no_rounding_behind(busy_trace):
     strict = {"solver": "branch-and-bound", "settings": {"backfill": "none"}}
     free = simulate(busy_trace, "nodes:10", "window", **strict)
     charged = simulate(busy_trace, "nodes:10", "window", charge_decisions=True, **strict)
     assert (charged.start >= free.start).all()
     assert (charged.start[:3] > free.start[:3]).all()
     assert (charged.start[:3] < free.start[:3] + 1).all()
-
-
-def test_charges_leave_no_rounding_behind(busy_trace):
-    run = simulate(busy_trace, "nodes:10", "window", charge_decisions=True)
-    assert (run.jobs.execution_time == run.jobs.run_time).all()
-    first = run.decisions.iloc[0]
-    assert run.start[0] == first.time + first.price
-    assert (run.jobs.waiting_time + run.jobs.submission_time == run.jobs.starting_time).all()
+    assert (charged.jobs.execution_time == charged.jobs.run_time).all()
+    first = charged.decisions.iloc[0]
+    assert charged.start[0] == first.time + first.price
+    jobs = charged.jobs
+    assert (jobs.waiting_time + jobs.submission_time == jobs.starting_time).all()
 
 
 def test_captured_snapshots_say_where_they_come_from(busy_trace, tmp_path):
-    folder = tmp_path / "captured"
-    folder.mkdir()
-    run = simulate(busy_trace, "nodes:10", "window", capture=folder, capture_every=3)
-    files = sorted(folder.iterdir())
+    run = simulate(busy_trace, "nodes:10", "window", capture=tmp_path, capture_every=3)
+    files = sorted(tmp_path.iterdir())
     assert [file.name for file in files] == [name for name in run.decisions.captured if name]
     assert len(files) == -(-run.summary["problems"] // 3)
     row = run.decisions[run.decisions.captured == files[-1].name].iloc[0]
-    snapshot = read_snapshot(files[-1])
     assert files[-1].name == f"decision-{row.decision:07d}.json"
-    assert snapshot.origin["decision"] == row.decision
-    assert snapshot.problem.name == row.model
-    assert snapshot.origin["time"] == row.time
-    assert snapshot.origin["objective"] == row.objective
-    assert snapshot.problem.size == row["size"]
+    snapshot = read_snapshot(files[-1])
+    assert (snapshot.problem.name, snapshot.problem.size) == (row.model, row["size"])
+    for name in ("decision", "time", "objective"):
+        assert snapshot.origin[name] == row[name]
     written = json.loads(files[-1].read_text())
     assert set(written["jobs"]) <= set(busy_trace.job_id.tolist())
-
-
-def test_the_record_of_a_capture_is_no_snapshot(busy_trace, tmp_path):
-    folder = tmp_path / "captured"
-    folder.mkdir()
-    simulate(busy_trace, "nodes:10", "window", capture=folder, capture_every=10)
-    (folder / "capture.json").write_text("{}")
-    files = sorted(folder.iterdir())
-    assert [len(snapshot_files(file)) for file in files] == [0, *[1] * (len(files) - 1)]
+    (tmp_path / "capture.json").write_text("{}")  # the record of a capture is no snapshot
+    assert not snapshot_files(tmp_path / "capture.json")
+    assert all(len(snapshot_files(file)) == 1 for file in files)
 
 
 def test_a_tiny_budget_is_honest(busy_trace):
     run = simulate(busy_trace, "nodes:10", "window", solver="cp-sat", budget=Budget(work=1e-9))
     assert run.summary["finished"] == len(busy_trace)
-    assert run.fallbacks + run.summary["unproven"] >= run.fallbacks
     assert run.fallbacks == run.decisions.fallback.sum()
 
 
-def test_a_solver_is_recorded_with_its_options(busy_trace):
-    run = simulate(busy_trace, "nodes:8", "window", solver=CpSat(relative_gap=0.05))
-    assert run.config["solver"] == "cp-sat"
-    assert run.config["solvers"]["window-mkp"]["options"] == {"relative_gap": 0.05}
-    assert run.summary["problems"] > 0
-
-
 def test_a_command_repeats_a_run_unless_the_solver_was_built_with_options():
-    log = bundled("traces") / "samples" / "sample-256.swf"
     named, plain, built = (
-        simulate(log, policy="window", solver=solver, jobs=(1, 20)).config["repeat"]
+        simulate("sample-256", policy="window", solver=solver, jobs=(1, 20)).config
         for solver in ("cp-sat", CpSat(), CpSat(relative_gap=0.05))
     )
-    assert "--solver cp-sat" in named
-    assert (plain, built) == (named, None)
+    assert "--solver cp-sat" in named["repeat"]
+    assert (plain["repeat"], built["repeat"]) == (named["repeat"], None)
+    assert built["solver"] == "cp-sat"
+    assert built["solvers"]["window-mkp"]["options"] == {"relative_gap": 0.05}

@@ -1,15 +1,16 @@
-"""The table of jobs and the summary: what the machine measures of the places of the jobs."""
+"""What a run tells: the places of the jobs, what it refuses, and what is not timed."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from optsched import Run, save, simulate
-from optsched.simulator.policy import Policy
+from optsched.extend import InputError, Policy
 
 
 @pytest.fixture
@@ -24,11 +25,6 @@ def rows():
 def measures(run: Run, names: list[str]) -> list[list[float | None]]:
     columns = [run.jobs[name].astype(float) for name in names]
     return [[None if np.isnan(value) else value for value in column] for column in columns]
-
-
-def test_jobs_of_just_so_many_processors_are_large(make_trace, rows):
-    run = simulate(make_trace(*rows), "nodes:8", "fcfs", large_from=3)
-    assert run.summary["large_jobs"] == 2  # the first and the third
 
 
 def test_a_line_of_nodes_tells_how_contiguous_the_jobs_are(make_trace, rows):
@@ -57,25 +53,20 @@ def test_a_torus_tells_how_far_the_nodes_of_a_job_are_apart(make_trace, rows):
     assert run.summary["mean_dispersal"] == pytest.approx(np.mean(dispersal[:3]))
 
 
-@dataclass
-class Never(Policy):
-    def decide(self, system):
-        return ()
-
-
 @pytest.mark.parametrize("machine", ["nodes:8", "torus:2x2x2"])
 def test_where_no_job_ran_nothing_is_measured(machine, make_trace, rows, tmp_path):
+    class Never(Policy):
+        def decide(self, system):
+            return ()
+
     run = simulate(make_trace(*rows), machine, Never())
     assert run.jobs.runs.isna().all()
     save(run, tmp_path / "run", plots=False)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert summary["contiguous_share"] is None
-    assert summary["mean_runs"] is None
+    assert (summary["contiguous_share"], summary["mean_runs"]) == (None, None)
     columns, *lines = (tmp_path / "run" / "jobs.csv").read_text().splitlines()
-    assert run.jobs.columns[-1] == "reason"
-    expected = len(run.jobs.columns) - list(run.jobs.columns).index("runs")
-    assert columns.split(",")[-expected] == "runs"
-    assert all(line.split(",")[-expected:-1] == [""] * (expected - 1) for line in lines)
+    measured = slice(columns.split(",").index("runs"), -1)  # the last is the reason
+    assert all(not any(line.split(",")[measured]) for line in lines)
 
 
 def test_a_run_on_a_torus_repeats_to_the_byte(make_trace, rows, tmp_path):
@@ -83,3 +74,42 @@ def test_a_run_on_a_torus_repeats_to_the_byte(make_trace, rows, tmp_path):
         save(simulate(make_trace(*rows), "torus:2x2x2", "fcfs"), tmp_path / name, plots=False)
     for file in ("jobs.csv", "jobs.parquet", "summary.json", "run.json"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_times_that_would_be_rounded_are_refused(make_trace):
+    """Each of them is exact, their sum is not."""
+    trace = make_trace((2**53 - 10, 9, 9, 1), (2**53 - 10, 9, 9, 1))
+    with pytest.raises(InputError, match=r"add up to more than 2\^53 s"):
+        simulate(trace, "nodes:1", "fcfs")
+
+
+def test_kernels_are_compiled_before_the_clock_starts():
+    """In a process of its own: no other test has compiled them there."""
+    code = """
+import numpy as np
+from optsched.policies import _line
+from optsched.simulator.engine import Engine
+from optsched.simulator.simulate import simulate
+from optsched.traces.trace import Trace
+process = Engine.run
+
+def watched(engine):
+    before = list(_line.loop.compiled.signatures)
+    process(engine)
+    assert before == list(_line.loop.compiled.signatures) != []
+
+Engine.run = watched
+trace = Trace(*[np.arange(1, 50)] * 5)
+run = simulate(trace, "nodes:50", "easy", compiled_from=0)
+assert run.timing["prepare_seconds"] > 0
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_part_of_a_trace_claims_none_of_its_dropped_jobs(make_trace):
+    """A job without run time is dropped; whether it lies within the part nobody can tell."""
+    trace = make_trace((0, 5, 5, 1), (1, 0, 5, 1), (2, 5, 5, 1))
+    assert simulate(trace, "nodes:1").summary["dropped"] == 1
+    part = simulate(trace, "nodes:1", jobs=(1, 1)).summary
+    assert (part["jobs"], part["dropped"], part["cleaning"]["dropped"]) == (1, None, 1)

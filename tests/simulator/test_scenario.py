@@ -1,31 +1,33 @@
-"""A run is stated once: all that states one is a view of the fields of a scenario."""
+"""A run is stated once, in short or in full, and all that states one is a view of its fields."""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import fields
 
+import numpy as np
 import pytest
 
-import optsched
+from optsched import compare, simulate, solve
 from optsched.cli.simulate_command import command
 from optsched.documentation import parameters
-from optsched.errors import InputError
-from optsched.extend import Policy, Start
-from optsched.simulator.scenario import OPTIONS, Scenario, from_words
+from optsched.extend import Budget, InputError, Policy, Start
+from optsched.models import WindowMKP
+from optsched.simulator.scenario import OPTIONS, Scenario, workload_sha256
 from optsched.simulator.simulate import LIMITS
-from optsched.solvers.result import Budget
 from optsched.sweeps.sweep_file import KEYS
 
+SAMPLE = "sample-256"
+WINDOW = WindowMKP([3, 2], [4])
 NAMES = [field.name for field in fields(Scenario)]
 
 
 def test_simulate_takes_the_fields_and_says_what_they_are():
-    signature = inspect.signature(optsched.simulate)
+    signature = inspect.signature(simulate)
     own = [value for name, value in signature.parameters.items() if name not in LIMITS]
     assert signature.replace(parameters=own, return_annotation=None) == inspect.signature(Scenario)
     assert list(signature.parameters) == [*NAMES, *LIMITS]
-    assert [*parameters(optsched.simulate)] == [*parameters(Scenario)] == NAMES
+    assert [*parameters(simulate)] == [*parameters(Scenario)] == NAMES
 
 
 def test_the_command_line_takes_all_options_and_a_sweep_file_those_that_change_a_run():
@@ -38,24 +40,10 @@ def test_the_command_line_takes_all_options_and_a_sweep_file_those_that_change_a
 
 def test_a_scenario_is_checked_when_it_is_stated(make_trace):
     trace = make_trace((0, 10, 10, 1))
-    assert Scenario(trace, jobs="1:5").span == Scenario(trace, jobs=(1, 5)).span == (1, 5)
-    assert Scenario(trace, jobs="5").span == (1, 5)
-    with pytest.raises(InputError, match="jobs: '5:x'; expected FROM:TO"):
-        Scenario(trace, jobs="5:x")
-    with pytest.raises(InputError, match="large from: 0; expected a whole number from 1"):
-        Scenario(trace, large_from=0)
-    for name, value in {"execution": 3, "check": "no", "journal": 1, "compiled_from": "x"}.items():
-        with pytest.raises(InputError, match=f"{name}: {value!r}; expected"):
+    wrong = {"large_from": 0, "execution": 3, "check": "no", "journal": 1, "compiled_from": "x"}
+    for name, value in wrong.items():
+        with pytest.raises(InputError, match=f"{name.replace('_', '.')}: {value!r}; expected"):
             Scenario(trace, **{name: value})
-
-
-def test_words_become_arguments():
-    assert from_words({"seed": None, "policy": "easy"}) == {"policy": "easy"}
-    assert from_words({"work_limit": 5.0}) == {"budget": Budget(None, 5.0)}
-    assert OPTIONS["event_order"].words("batched") == ["--event-order", "batched"]
-    assert OPTIONS["settings"].words({"a": 1, "b": 2}) == ["--set", "a=1", "--set", "b=2"]
-    assert OPTIONS["journal"].words(True) == ["--journal"]
-    assert OPTIONS["journal"].words(False) == OPTIONS["seed"].words(None) == []
 
 
 def test_a_policy_sees_whose_a_job_is(make_trace):
@@ -68,12 +56,75 @@ def test_a_policy_sees_whose_a_job_is(make_trace):
 
     seen = []
     trace = make_trace((0, 10, 10, 1), (5, 10, 10, 1))
-    optsched.simulate(trace, "nodes:4", Watching())
-    assert seen == [(None,) * 4] * 2
-    seen.clear()
-    optsched.simulate(
-        trace.changed(**{name: [k, -1] for k, name in enumerate(("user", "group", "queue"))}),
-        "nodes:4",
-        Watching(),
-    )
-    assert seen == [(0, 1, 2, None), (None,) * 4]
+    simulate(trace, "nodes:4", Watching())
+    known = {name: [k, -1] for k, name in enumerate(("user", "group", "queue"))}
+    simulate(trace.changed(**known), "nodes:4", Watching())
+    assert seen == [(None,) * 4, (None,) * 4, (0, 1, 2, None), (None,) * 4]
+
+
+def test_annotations_are_part_of_what_is_simulated(make_trace):
+    plain = make_trace((0, 10, 10, 1), (5, 10, 10, 2))
+    one, other = (plain.annotated(file=np.array(files)) for files in ([1, 1], [1, 2]))
+    renamed = plain.annotated(size=np.array([1, 1]))
+    both = one.annotated(size=np.array([3, 4]))
+    again = plain.annotated(size=np.array([3, 4]), file=np.array([1, 1]))
+    assert len({workload_sha256(trace) for trace in (plain, one, other, renamed, both)}) == 5
+    assert workload_sha256(both) == workload_sha256(again)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "span"),
+    [
+        *((100, (1, 100)), ("100", (1, 100)), (":100", (1, 100)), ("2901:", (2901, None))),
+        *(((2901, None), (2901, None)), ("5:9", (5, 9)), ((5, 9), (5, 9)), (":", (1, None))),
+    ],
+)
+def test_jobs_may_have_open_ends(jobs, span):
+    assert Scenario(SAMPLE, jobs=jobs).span == span
+
+
+@pytest.mark.parametrize("jobs", ["", "x", "1:x", "1:2:3", 1.5, (1, 2, 3), ("a", 2)])
+def test_other_jobs_are_refused(jobs):
+    with pytest.raises(InputError, match=r"jobs: .*expected"):
+        Scenario(SAMPLE, jobs=jobs)
+
+
+def test_a_run_records_the_jobs_and_the_machine_in_full():
+    run = simulate(SAMPLE, machine=256, jobs="2901:")
+    assert (run.config["machine"], run.config["jobs"]) == ("nodes:256", [2901, 3000])
+    assert "--jobs 2901:3000" in run.config["repeat"]
+    assert len(run.trace) == 100
+
+
+def test_a_number_is_a_budget_of_seconds():
+    assert Scenario(SAMPLE, budget=5).budget == Budget(seconds=5)
+    assert solve(WINDOW, "depth-first", budget=5).objective == 3
+    [solver] = compare([WINDOW], ["greedy"], budget=5).config["solvers"]
+    assert solver["budget"]["seconds"] == 5
+    for wrong in ("5", True, -1):
+        with pytest.raises(InputError):
+            solve(WINDOW, budget=wrong)
+
+
+@pytest.mark.parametrize(("option", "limit"), [("time_limit", "seconds"), ("work_limit", "work")])
+def test_limits_of_the_command_line_take_the_place_of_a_budget(option, limit):
+    given, budget = {option: 5}, Budget(**{limit: 5})
+    assert solve(WINDOW, "depth-first", **given).objective == 3
+    [solver] = compare([WINDOW], ["greedy"], **given).config["solvers"]
+    assert Budget(**solver["budget"]) == budget
+    run = simulate(SAMPLE, policy="window", jobs=50, **given)
+    same = simulate(SAMPLE, policy="window", jobs=50, budget=budget)
+    assert run.config["repeat"] == same.config["repeat"]
+    assert f"--{option.replace('_', '-')} 5" in run.config["repeat"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"time_limit": -1}, {"time_limit": "5"}, {"work_limit": 0}, {"time_limit": 5, "budget": 5}],
+)
+@pytest.mark.parametrize(
+    ("function", "given"), [(solve, WINDOW), (compare, [WINDOW]), (simulate, SAMPLE)]
+)
+def test_wrong_limits_are_refused(function, given, wrong):
+    with pytest.raises(InputError, match="expected"):
+        function(given, **wrong)

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched import simulate
 from optsched.column_sets import lowest
+from optsched.extend import ExecutionModel, Move, Policy, Share, Start
 from optsched.machines.matrix import Slice
-from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Action, Move, Policy, Share, Start
-from optsched.simulator.system import System
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
+from optsched.traces.trace import Header
 
 
-@dataclass
 class ProcessorSharing(Policy):
     """Every job starts at once, in a row of its own, and all have the same share."""
 
-    machines: ClassVar[frozenset[str]] = frozenset({"matrix"})
-    enforces_limits: ClassVar[bool] = False
+    machines = frozenset({"matrix"})
+    enforces_limits = False
 
-    def decide(self, system: System) -> Iterable[Action]:
+    def decide(self, system):
         for job in system.queue[:]:
-            row = next(
-                r
-                for r in range(len(system.held) + 1)
-                if r >= len(system.machine.rows) or not system.machine.rows[r]
-            )
+            rows = system.machine.rows
+            row = rows.index(0) if 0 in rows else len(rows)
             yield Start(job, Slice(row, lowest(2**system.machine.size - 1, system.processors[job])))
         for job in system.held:
             yield Share(job, 1 / len(system.held))
@@ -45,15 +34,10 @@ def exact_ends(jobs):
     """Return when each of (submit, runtime) ends under processor sharing, in exact fractions."""
     left = {job: Fraction(runtime) for job, (_, runtime) in enumerate(jobs)}
     now, present, ends = Fraction(0), [], {}
-    coming = sorted(range(len(jobs)), key=lambda job: (jobs[job][0], job))
+    coming = list(range(len(jobs)))
     while coming or present:
-        arrival = jobs[coming[0]][0] if coming else None
-        if present:
-            first_end = now + min(left[job] for job in present) * len(present)
-        if not present or (arrival is not None and arrival < first_end):
-            after = Fraction(arrival)
-        else:
-            after = first_end
+        moments = [now + left[job] * len(present) for job in present]
+        after = min(moments + [Fraction(jobs[job][0]) for job in coming[:1]])
         for job in present:
             left[job] -= (after - now) / len(present)
         now = after
@@ -65,25 +49,12 @@ def exact_ends(jobs):
     return [ends[job] for job in range(len(jobs))]
 
 
-def trace_of(jobs):
-    submit, runtime = (np.array(column) for column in zip(*jobs))
-    ones = np.ones(len(jobs), dtype=np.int64)
-    return clean(
-        Trace(
-            job_id=np.arange(1, len(jobs) + 1),
-            submit=submit,
-            runtime=runtime,
-            requested_time=runtime,
-            processors=ones,
-        )
-    )
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 50)), min_size=1, max_size=12).map(sorted)
 )
-def test_processor_sharing_is_integrated_exactly(jobs):
-    run = simulate(trace_of(jobs), "matrix:1", ProcessorSharing(), check=True)
+def test_processor_sharing_is_integrated_exactly(make_trace, jobs):
+    trace = make_trace(*((submit, runtime, runtime, 1) for submit, runtime in jobs))
+    run = simulate(trace, "matrix:1", ProcessorSharing(), check=True)
     assert run.end.tolist() == pytest.approx([float(end) for end in exact_ends(jobs)], rel=1e-12)
     assert run.schedule.run_time == pytest.approx(run.trace.runtime, rel=1e-9)
     assert run.summary["utilization"] == pytest.approx(
@@ -93,9 +64,8 @@ def test_processor_sharing_is_integrated_exactly(jobs):
 
 def test_pauses_are_told_apart_from_run_time(make_trace):
     # both run at half share from 10 on; the first has 10 s left then, the second 20 s
-    run = simulate(
-        make_trace((0, 20, 20, 1), (10, 20, 20, 1)), "matrix:1", ProcessorSharing(), journal=True
-    )
+    trace = make_trace((0, 20, 20, 1), (10, 20, 20, 1))
+    run = simulate(trace, "matrix:1", ProcessorSharing(), journal=True)
     assert run.end.tolist() == [30, 40]
     assert run.jobs.paused_time.tolist() == [10, 10]
     assert run.summary["mean_pause"] == 10
@@ -113,21 +83,19 @@ class Half(ExecutionModel):
 
 
 def test_share_and_speed_multiply_and_only_the_share_is_a_pause(make_trace):
-    run = simulate(
-        make_trace((0, 10, 10, 1), (0, 10, 10, 1)), "matrix:1", ProcessorSharing(), execution=Half()
-    )
+    trace = make_trace((0, 10, 10, 1), (0, 10, 10, 1))
+    run = simulate(trace, "matrix:1", ProcessorSharing(), execution=Half())
     assert run.end.tolist() == [40, 40]
     assert run.schedule.paused.tolist() == [20, 20]
     assert run.summary["killed"] == 0  # the policy enforces no limits
 
 
-@dataclass
 class Swap(Policy):
     """Starts two jobs that overlap in two rows, and lets them change places when a third comes."""
 
-    machines: ClassVar[frozenset[str]] = frozenset({"matrix"})
+    machines = frozenset({"matrix"})
 
-    def decide(self, system: System) -> Iterable[Action]:
+    def decide(self, system):
         if system.now == 0:
             return [Start(0, Slice(0, 0b011)), Start(1, Slice(1, 0b110))]
         if system.now == 5:
@@ -145,9 +113,8 @@ def test_jobs_that_change_places_do_so_all_at_once(make_trace):
 
 @pytest.mark.parametrize("share", [-0.5, 1.5, float("nan")])
 def test_a_share_is_from_0_to_1(share, make_trace):
-    @dataclass
     class SharesWrongly(ProcessorSharing):
-        def decide(self, system: System) -> Iterable[Action]:
+        def decide(self, system):
             return [Start(0, Slice(0, 1)), Share(0, share)]
 
     with pytest.raises(ValueError, match="expected from 0 to 1"):
@@ -155,14 +122,5 @@ def test_a_share_is_from_0_to_1(share, make_trace):
 
 
 def test_the_machine_is_of_the_kind_that_the_policy_runs_on(make_trace):
-    from optsched.traces.trace import Header
-
-    trace = make_trace((0, 10, 10, 1))
-    stated = Trace(
-        **{
-            name: getattr(trace, name)
-            for name in ("job_id", "submit", "runtime", "requested_time", "processors")
-        },
-        header=Header((("MaxProcs", "7"),)),
-    )
-    assert simulate(stated, policy=ProcessorSharing()).machine.spec == "matrix:7"
+    trace = make_trace((0, 10, 10, 1)).changed(header=Header((("MaxProcs", "7"),)))
+    assert simulate(trace, policy=ProcessorSharing()).machine.spec == "matrix:7"
