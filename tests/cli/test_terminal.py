@@ -51,15 +51,6 @@ def on_terminal(monkeypatch, capsys):
     return on_terminal
 
 
-def whole_words(text, columns, known):
-    """Check that lines fit, and that every word of a table is one of the known words."""
-    broken = [word for word in text.split() if word not in known]
-    assert not broken
-    for line in text.splitlines():
-        is_one_word = len(line.split()) <= 2  # a long word beside its label
-        assert len(line.rstrip()) <= columns or is_one_word, line
-
-
 @WIDTHS
 @pytest.mark.parametrize("what", _LISTS)
 def test_lists_break_no_word(what, columns, on_terminal, capsys):
@@ -67,7 +58,9 @@ def test_lists_break_no_word(what, columns, on_terminal, capsys):
     full = json.loads(capsys.readouterr().out)[what]
     cells = [terminal.figure(value) for row in full for pair in row.items() for value in pair]
     out, err = on_terminal(columns, "list", what)
-    whole_words(out, columns, set(" ".join(cells).split()))
+    assert {*out.split()} <= {*" ".join(cells).split()}
+    long = [line for line in out.splitlines() if len(line.rstrip()) > columns]
+    assert [line for line in long if len(line.split()) > 2] == []  # a long word beside its label
     for row in full:
         assert str(next(iter(row.values())) or "-") in out
     if "left out" not in err:
@@ -146,29 +139,40 @@ def test_a_summary_is_short_and_has_units():
 def hard(tmp_path):
     """Return the words that solve a hard problem for a minute."""
     save_snapshot(HARD, tmp_path / "hard.json")
-    words = ["-m", "optsched", "solve", str(tmp_path / "hard.json"), "--solver", "depth-first"]
+    words = ["solve", str(tmp_path / "hard.json"), "--solver", "depth-first"]
     return [*words, "--time-limit", "60", "-o", str(tmp_path / "answer.json")]
 
 
+def on_screen(*words, columns=80):
+    """Start a command on a terminal."""
+    command = ["-m", "optsched", *words]
+    return pexpect.spawn(
+        sys.executable, command, dimensions=(40, columns), timeout=60, encoding="utf-8"
+    )
+
+
+def ends_well(screen):
+    screen.expect(pexpect.EOF)
+    screen.close()
+    assert screen.exitstatus == 0, screen.before
+
+
 def test_solve_on_a_terminal_shows_its_search_and_ends_with_ctrl_c(hard, tmp_path):
-    screen = pexpect.spawn(sys.executable, hard, dimensions=(40, 80), timeout=60, encoding="utf-8")
+    screen = on_screen(*hard)
     screen.expect("seconds.*objective.*bound.*gap")
     screen.expect(r"\d%")
     screen.sendintr()
     screen.expect("status +feasible, interrupted")
     screen.expect("interrupted: the best solution so far")
-    screen.expect(pexpect.EOF)
-    screen.close()
-    assert screen.exitstatus == 0
+    ends_well(screen)
     answer = json.loads((tmp_path / "answer.json").read_text())
     assert (answer["status"], answer["limit"]) == ("feasible", "interrupted")
     assert answer["verified"]
 
 
 def test_solve_in_a_pipe_shows_nothing_and_ends_with_ctrl_c(hard):
-    search = subprocess.Popen(
-        [sys.executable, *hard], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "optsched", *hard]
+    search = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     children = f"/proc/{search.pid}/task/{search.pid}/children"
     while not open(children).read().split():  # noqa: SIM115 (read at once)
         time.sleep(0.05)
@@ -178,6 +182,29 @@ def test_solve_in_a_pipe_shows_nothing_and_ends_with_ctrl_c(hard):
     assert err == "optsched: interrupted: the best solution so far\n"
     assert "feasible, interrupted" in out
     assert search.returncode == 0
+
+
+def test_a_simulation_shows_its_progress_on_a_terminal(tmp_path):
+    words = ("--policy", "conservative", "--no-plots", "-o", str(tmp_path / "run"))
+    screen = on_screen("simulate", "sample-256", *words)
+    screen.expect("simulating")
+    screen.expect("bounded slowdown")
+    ends_well(screen)
+
+
+def test_a_sweep_shows_a_live_table_on_a_terminal(tmp_path):
+    (tmp_path / "sweep.toml").write_text(
+        'trace = "sample-256"\njobs = ["1:10", "1:11", "1:12"]\npolicy = ["fcfs", "easy", "sjf"]\n'
+    )
+    words = ("sweep", tmp_path / "sweep.toml", "--workers", "1", "-o", tmp_path / "out")
+    screen = on_screen(*map(str, words), columns=150)
+    shown = ""
+    for text in ("0/9 runs", "results .*out/results.parquet"):
+        screen.expect(text)
+        shown += screen.before
+    for word in ("1 running", "left", "wait", "varying values", "sjf"):
+        assert word in shown
+    ends_well(screen)
 
 
 class Screen:
