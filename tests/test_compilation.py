@@ -37,36 +37,30 @@ compilation.show(lambda *counts: shown.append(counts))
 began, counted = time.perf_counter(), compilation.clock()
 outer(1), other(1), outer(1)
 passed, counted = time.perf_counter() - began, compilation.clock() - counted
+print((shown, counted < passed))
 """
 
 
-def run(tmp_path, check: str) -> str:
-    """Execute the kernels in a process of its own, with a cache of its own."""
-    (tmp_path / "kernels.py").write_text(KERNELS + check)
+def run(tmp_path, *words: str) -> tuple[str, str]:
+    """Run Python in a process of its own with a cache of its own; return stdout and stderr."""
     done = subprocess.run(
-        [sys.executable, "kernels.py"],
-        cwd=tmp_path,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [sys.executable, *words],
+        cwd=tmp_path, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout, done.stderr
 
 
-def test_kernels_are_counted_from_the_first_on_with_all_that_they_call(tmp_path):
-    counts = "print(shown)"
-    shown = eval(run(tmp_path, counts))
+def test_kernels_are_counted_with_all_that_they_call_while_the_clock_stands_still(tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    shown, is_less = eval(run(tmp_path, "kernels.py")[0])
     assert shown[0] == (0, 3)
     assert shown.count((3, 3)) == 1
     assert shown[-2:] == [(3, 4), (4, 4)]
     assert sorted(shown) == shown
-    assert eval(run(tmp_path, counts)) == []  # all are on disk
-
-
-def test_the_clock_stands_still_while_kernels_are_compiled(tmp_path):
-    assert run(tmp_path, "assert counted < passed; print('less')") == "less\n"
+    assert is_less
+    assert eval(run(tmp_path, "kernels.py")[0])[0] == []  # all are on disk
 
 
 def test_the_clock_stands_still_within_a_compilation(monkeypatch):
@@ -88,30 +82,17 @@ def test_the_clock_stands_still_within_a_compilation(monkeypatch):
         assert compilation.clock() >= held
 
 
-def commands(tmp_path, *commands: str) -> list[str]:
-    """Run commands one after the other, with one cache; return what each says on stderr."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    said = []
-    for command in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", "optsched", *command.split()],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        said.append(done.stderr)
-    return said
-
-
 @pytest.mark.long
 def test_compilation_is_announced_by_the_first_command_that_compiles(tmp_path):
-    said = commands(
-        tmp_path, "list traces", "list solvers", "-q trace info sample-256",
-        "trace info sample-256", "solve yang-2014-example --solver greedy",
-        "solve yang-2014-example",
-    )  # fmt: skip
+    def says_so(words: str) -> bool:
+        return line in run(tmp_path, "-m", "optsched", *words.split())[1]
+
     line = "optsched: compiling kernels, once on this machine; first commands take up to a minute"
-    assert [line in text for text in said] == [False] * 4 + [True, False]
+    quiet = ("list traces", "list solvers", "-q trace info sample-256", "trace info sample-256")
+    assert not any(map(says_so, quiet))
+    assert says_so("solve yang-2014-example --solver greedy")
+    assert not says_so("solve yang-2014-example")
     (mark,) = (tmp_path / "cache").rglob("announced-*")
     mark.rename(mark.with_name("announced-by-an-older-version"))
-    assert line in commands(tmp_path, "solve node-placement/two-leaves --solver best-fit")[0]
+    assert says_so("solve node-placement/two-leaves --solver best-fit")
     assert [one.name for one in (tmp_path / "cache").rglob("announced-*")] == [mark.name]

@@ -82,8 +82,7 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     at_hand = ("models", "solvers", "studies", "traces", "workloads")
     for folder in () if page.name == "README.md" else at_hand:  # README works without the clone
         (tmp_path / folder).symlink_to(ROOT / folder)
-    kinds = ("policies", "solvers", "models", "executions", "workloads", "pictures", "metrics")
-    before = {kind: set(getattr(registry, kind)) for kind in kinds}
+    before = {kind: {*kind} for kind in registry.all_kinds()}
     module = types.ModuleType("page")
     module.__file__ = str(tmp_path / "page.py")
     monkeypatch.setitem(sys.modules, "page", module)
@@ -96,8 +95,7 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
                 write_block(language, text)
                 continue
             for line in text.replace("\\\n", " ").splitlines():
-                words = shlex.split(line, comments=True)
-                if words:
+                if words := shlex.split(line, comments=True):
                     assert words[0] == "optsched", line
                     assert optsched(words[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
         said, names = page.read_text(), NAMES | module.__dict__
@@ -107,17 +105,22 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
         left = {path.name for path in tmp_path.iterdir() if not path.is_symlink()}
         assert sorted(left - {line.strip("/") for line in IGNORED}) == []
     finally:
-        for kind, classes in before.items():
-            registered = getattr(registry, kind)._classes
-            for name in set(registered) - classes:
-                del registered[name]
+        for kind, names in before.items():
+            for name in {*kind._classes} - names:
+                del kind._classes[name]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_marked_numbers_stand_in_the_files_that_they_are_from(page):
+def test_numbers_links_and_code_of_a_page_are_in_order(page):
+    """Marked numbers stand in their files, links lead somewhere, and code fits its column."""
     text = page.read_text()
     assert not_in_files(text) == []
     assert page in RUN or expressions(text) == []
+    links = [link for link in LINK.findall(BLOCK.sub("", text)) if "://" not in link]
+    own = [link for link in links if not link.startswith(DRAWN)]
+    assert [link for link in own if not (page.parent / link).exists()] == []
+    code = [block for kind, block in BLOCK.findall(text) if kind in ("sh", "python")]
+    assert [line for block in code for line in block.splitlines() if len(line) > COLUMNS] == []
 
 
 MISTAKES = {
@@ -150,15 +153,14 @@ def test_the_tables_of_a_page_are_what_the_declarations_say(page):
 
 
 def test_tables_are_written_from_the_declarations(tmp_path):
-    folder = tmp_path / "docs"
-    folder.mkdir()
     for page, tables in TABLES.items():
-        (folder / page).parent.mkdir(exist_ok=True)
+        (tmp_path / page).parent.mkdir(exist_ok=True)
         old = [f"<!-- {name}: make pages -->\nold\n<!-- end of {name} -->\n" for name in tables]
-        (folder / page).write_text("".join(old))
-    write_pages(folder)
+        (tmp_path / page).write_text("".join(old))
+    write_pages(tmp_path)
     for page in TABLES:
-        assert with_tables(page, text := (folder / page).read_text()) == text
+        text = (tmp_path / page).read_text()
+        assert with_tables(page, text) == text
         assert text.count("\n|") > 5
 
 
@@ -172,22 +174,6 @@ def test_the_limits_on_the_page_of_solvers_are_those_of_the_package():
         assert stated == {cls.name: f"{getattr(cls, limit):,}" for cls in generic}
     [tolerance] = re.findall(r"a tolerance of (\S+), below", text)
     assert float(tolerance) == TOLERANCE
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page):
-    dead = [
-        link
-        for link in LINK.findall(BLOCK.sub("", page.read_text()))
-        if "://" not in link and not link.startswith(DRAWN) and not (page.parent / link).exists()
-    ]
-    assert dead == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_lines_of_code_fit_the_column_of_the_site(page):
-    code = [text for kind, text in BLOCK.findall(page.read_text()) if kind in ("sh", "python")]
-    assert [line for text in code for line in text.splitlines() if len(line) > COLUMNS] == []
 
 
 @pytest.mark.parametrize("folder", ["commands", "decisions", "formats", "how-to", "results"])

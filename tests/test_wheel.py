@@ -30,22 +30,18 @@ def wheel(tmp_path_factory) -> Path:
 def test_the_wheel_carries_the_content(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for file in (
-        "optsched/py.typed",
-        "optsched/report/templates/page.html.j2",
-        "optsched/report/templates/page.css",
-        "optsched/report/templates/page.js",
-        "optsched/_data/models/window-mkp/README.md",
-        "optsched/_data/models/window-mkp/yang-2014-example.json",
-        "optsched/_data/sites/campus.toml",
-        "optsched/_data/sites/sample-site.toml",
-        "optsched/_data/sites/sample-slurm/squeue.json.gz",
-        "optsched/_data/studies/yang-2014/study.py",
-        "optsched/_data/studies/guim-2009/published.toml",
-        "optsched/_data/traces/catalogue.toml",
-        "optsched/_data/traces/samples/sample-256.swf",
-        "optsched/_data/workloads/franke-1999.toml",
+        "py.typed",
+        *(f"report/templates/page.{kind}" for kind in ("html.j2", "css", "js")),
+        "_data/models/window-mkp/README.md",
+        "_data/models/window-mkp/yang-2014-example.json",
+        *(f"_data/sites/{name}" for name in ("campus.toml", "sample-site.toml")),
+        "_data/sites/sample-slurm/squeue.json.gz",
+        "_data/studies/yang-2014/study.py",
+        "_data/studies/guim-2009/published.toml",
+        *(f"_data/traces/{name}" for name in ("catalogue.toml", "samples/sample-256.swf")),
+        "_data/workloads/franke-1999.toml",
     ):
-        assert file in names
+        assert f"optsched/{file}" in names
     assert any(name.startswith("optsched/_data/solvers/") for name in names)
     assert not any(name.startswith(("tests/", "benchmarks/", "docs/")) for name in names)
 
@@ -73,12 +69,8 @@ def run(python: Path, code: str, folder: Path) -> list[str]:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [python, "-c", code],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
