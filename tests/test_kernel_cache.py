@@ -179,25 +179,20 @@ def test_the_seal_covers_each_file_with_kernels_and_what_they_take_from_others()
 def used_by_kernels(path: Path) -> set[str]:
     """Return the modules of optsched from which a file takes names that its kernels use."""
     nodes = [*ast.walk(ast.parse(path.read_text()))]
-    homes = {
-        alias.asname or alias.name: node.module
-        for node in nodes
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("optsched.")
-        for alias in node.names
-    }
-    bodies = [
-        part
+    kernels = [
+        node
         for node in nodes
         if isinstance(node, ast.FunctionDef)
         and any("kernel" in ast.unparse(each) for each in node.decorator_list)
-        for part in node.body
     ]
-    names = {name.id for part in bodies for name in ast.walk(part) if isinstance(name, ast.Name)}
+    parts = [each for kernel in kernels for part in kernel.body for each in ast.walk(part)]
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
     return {
-        # a name of a package is that of a module
-        f"{home}.{name}" if _is_package(home) else home
-        for name, home in homes.items()
-        if name in names
+        f"{node.module}.{alias.name}" if _is_package(node.module) else node.module
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("optsched.")
+        for alias in node.names
+        if (alias.asname or alias.name) in names
     }
 
 

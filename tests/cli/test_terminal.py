@@ -198,37 +198,21 @@ def test_a_sweep_shows_a_live_table_on_a_terminal(tmp_path):
     )
     words = ("sweep", tmp_path / "sweep.toml", "--workers", "1", "-o", tmp_path / "out")
     screen = on_screen(*map(str, words), columns=150)
-    shown = ""
-    for text in ("0/9 runs", "results .*out/results.parquet"):
-        screen.expect(text)
-        shown += screen.before
+    screen.expect("0/9 runs")
+    screen.expect("results .*out/results.parquet")
     for word in ("1 running", "left", "wait", "varying values", "sjf"):
-        assert word in shown
+        assert word in screen.before
     ends_well(screen)
-
-
-class Screen:
-    """A stream that is a terminal."""
-
-    def __init__(self, is_terminal):
-        self.text, self.isatty = "", lambda: is_terminal
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
 
 
 REPORTS = [Incumbent(0.5, 1000, None), Incumbent(1.0, 31594, 31600), Incumbent(2.0, 31594, 31595)]
 
 
-def test_a_search_elsewhere_is_told_in_lines(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Screen(is_terminal=False))
+def test_a_search_elsewhere_is_told_in_lines(capsys):
     with live_display.shown() as add:
         for report in REPORTS:
             add(report)
-    assert sys.stderr.text.splitlines() == [
+    assert capsys.readouterr().err.splitlines() == [
         "0.50 s  objective 1,000  bound -  gap -",
         "1.00 s  objective 31,594  bound 31,600  gap 0.01899%",
         "2.00 s  objective 31,594  bound 31,595  gap 0.003165%",
@@ -255,20 +239,16 @@ def test_a_notebook_shows_a_table_that_is_updated(monkeypatch):
     assert "<td>31,594</td><td>31,595</td><td>0.003165%</td>" in last
 
 
-def test_quiet_leaves_warnings_only_and_verbose_says_what_is_read(capsys, tmp_path, caplog):
-    words = ["simulate", "traces/samples/sample-256.swf", "--machine", "16", "--jobs", "100"]
-    words += ["--no-plots", "-o", str(tmp_path / "run")]
-    assert run([*words, "-q"]) == 0
-    quiet = capsys.readouterr().err.splitlines()
+def test_quiet_leaves_warnings_only_and_verbose_says_what_is_read(optsched, tmp_path, caplog):
+    words = "simulate sample-256 --machine 16 --jobs 100 --no-plots -o run"
+    quiet = optsched(words, "-q", cwd=tmp_path).err.splitlines()
     assert quiet[0] == "optsched: 27 jobs rejected"
     assert len(quiet) == 2
-    assert run([*words, "--policy", "fcfs"]) == 0
-    assert "replaced the run of easy in" in capsys.readouterr().err
+    assert "replaced the run of easy in" in optsched(words, "--policy fcfs", cwd=tmp_path).err
     caplog.clear()
-    assert run(["-v", *words]) == 0
-    assert "read traces/samples/sample-256.swf: 3,000 jobs" in caplog.messages
-    assert run(["-v", "-q", *words]) == 1
-    assert "--verbose: excludes --quiet" in capsys.readouterr().err
+    optsched("-v", words, cwd=tmp_path)
+    assert any(re.fullmatch("read .*sample-256.*: 3,000 jobs", one) for one in caplog.messages)
+    assert "--verbose: excludes --quiet" in optsched("-v -q", words, cwd=tmp_path, code=1).err
 
 
 @WIDTHS

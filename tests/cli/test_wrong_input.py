@@ -14,22 +14,17 @@ BAD_INPUT = """
 solve absent.json | absent.json: no such file
 solve . | is a folder
 solve a.json --solver cpsat | did you mean cp-sat
-solve a.json --solver xpress | of window-mkp problems; known: best-first
 solve a.json --time-limit 0 | expected a number above 0
 solve a.json -o no/answer.json | cannot be written
 solve a.json --picture a.pdf | expected the suffix .svg or .png
-solve a.json --picture no/a.svg | cannot be written
 solve yang-2014 | no name in `optsched list snapshots`; did you mean yang-2014-example?
 solve models/window-mkp/weighted-20x8.json | no such file; did you mean weighted-20x8
 solve worked-example | the name of several; expected data-placement/worked-example or
 solve window-mkp | a model; expected one of its snapshots: window-mkp/sample-busy, ...
-snapshot check absent.json | no such file
 snapshot check [red].json | optsched: [red].json:
 compare [red].json -o out | optsched: [red].json:
-report [red].json | optsched: [red].json:
 report fcfs none | none: not a folder; expected that of a run (run.json) or a comparison
 report fcfs other | other: not a folder that optsched wrote; expected that of a run (run.json)
-report parts | over all of them: optsched compare parts --over jobs -o DIR
 compare window-mpk -o out | no such file, and no name in `optsched list snapshots`; did
 compare fcfs s50 -o out | s50: is of the jobs 1 to 50 of the trace; expected the jobs 1 to 60
 compare fcfs -o out | one run to compare; expected 2 to 35
@@ -42,14 +37,11 @@ compare fcfs easy --days 2:1 -o out | --days: '2:1'; expected FROM:TO in days, 1
 compare fcfs easy --days 90:91 -o out | --days: 90:91; expected a part of 21.8 hours
 compare fcfs easy --over jobs -o out | --over: is for a sweep, not for runs
 compare fcfs easy --seed 1 -o out | --seed: is for solvers on snapshots, not for runs
-compare fcfs easy --solvers cbc -o out | --solvers: is for solvers on snapshots, not for runs
 compare a.json --over jobs -o out | --over: is for runs, not for solvers on snapshots
-compare a.json --days 1:2 -o out | --days: is for runs, not for solvers on snapshots
 compare parts -o out | over all of them: optsched compare parts --over jobs -o DIR
 compare parts --over job -o out | --over: 'job' does not vary; keys that do: policy, jobs
 compare parts --over jobs --baseline sjf -o out | --baseline: 'sjf'; expected one of easy; fcfs
 compare parts --over jobs --days 1:2 -o out | --days: is for runs of the same jobs, not for
-compare parts --over jobs --seed 1 -o out | --seed: is for solvers on snapshots, not for runs
 compare parts --baseline easy -o out | --baseline: expected --over KEY, too; otherwise it is the
 simulate sample-265 -o out | sample-265: no such file, and no name in ... did you mean
 simulate traces/samples/sample-256.swf -o out | no such file; did you mean sample-256
@@ -67,7 +59,6 @@ simulate name\udcff.swf -o out | name is not UTF-8
 simulate log.swf -o run\udcff | name is not UTF-8
 simulate log.swf -o a.json/run | cannot be written
 simulate log.swf --machine nodes:0 -o out | expected a whole number from 1
-simulate log.swf --machine nodes:99999999999999999999 -o out | machine of 99999999999999999999
 simulate log.swf --machine torus -o out | is not a machine; expected cluster: ... nodes:NUMBER
 simulate log.swf --machine ./s -o out | did you mean site:
 simulate log.swf --machine site:campsu -o out | did you mean campus?
@@ -81,60 +72,42 @@ simulate log.swf --policy window --capture-every 2 -o out | no folder to capture
 simulate log.swf --policy window --capture out/inside -o out | --capture
 simulate log.swf --policy window --capture . -o out | --capture
 simulate log.swf --jobs x:5 -o out | --jobs ... FROM:TO
-simulate log.swf --jobs 1:1_0 -o out | --jobs: '1:1_0'; expected FROM:TO
 simulate log.swf --jobs 10:5 -o out | FROM <= TO
 simulate log.swf --jobs 1:999999 -o out | 3000
-simulate log.swf --policy window --set interval=1e30 -o out | interval of policy 'window':
 simulate log.swf --policy window --set interval=1e12 -o out | to 1,000,000,000
-simulate log.swf --policy window --set window=1_0 -o out | '1_0'; expected a whole number
-simulate log.swf --policy gang --execution paging --set job_memory=1e30 -o out | 2^53
-simulate log.swf --policy gang --execution paging --set job_memory=1e10 -o out | 1,000,000
 simulate log.swf --policy easy,esay -o out | unknown policy 'esay'; did you mean easy or saf?
 simulate log.swf --policy easy,fcfs,easy -o out | --policy: 'easy' is given twice; expected
 simulate log.swf --policy easy, -o out | --policy: 'easy,'; expected names with single commas
 simulate log.swf --policy easy,window --set windw=3 -o out | 'windw' of easy and window; did you
-simulate log.swf --policy easy,window --set window=x -o out | window of policy 'window': 'x';
-simulate log.swf --policy easy,window --solver greedi -o out | unknown solver 'greedi'; did you
 simulate log.swf --policy easy,fcfs --seed 2 -o out | poses problems, so they have no use for
 simulate log.swf --policy easy,window --capture c -o out | --capture: is for one policy, not for
 simulate log.swf --policy easy,fcfs --check -o out | --check: is for one policy, not for
-simulate log.swf --policy easy,fcfs --demands-sha256 0 -o out | --demands-sha256: is for one
 simulate log.swf --policy easy,fcfs -o fcfs | fcfs: is a folder with other things in it (no
 sweep absent.toml -o out | absent.toml: No such file or directory
 sweep wrong.toml -o out | wrong.toml: polcy: unknown key 'polcy'; did you mean policy?
 sweep sweep.toml --shard 3/2 -o out | --shard: '3/2'; expected I/N, from 1/N to N/N
-sweep sweep.toml --shard 0/2 -o out | --shard: '0/2'; expected I/N
 sweep sweep.toml --shard 1/1_0 -o out | --shard: '1/1_0'; expected I/N
 sweep sweep.toml --engine dask -o out | address: missing; expected that of a Dask scheduler
 sweep sweep.toml --workers 0 -o out | workers: 0; expected a whole number from 1
-trace info s | s: is a folder; expected a trace
 trace info wrong.rackham | wrong.rackham, line 1, cores: 'none'; expected a whole number from 1
 trace info demanding.swf | demanding.swf.demands.csv, line 3, bandwidth: '-5'
 trace convert log.swf -o a.rackham | `optsched trace annotate files TRACE` infers them
 trace scale log.swf --to 0 -o a.swf | to: 0; expected a whole number from 1
 trace scale log.swf --to 64 --unit 65 -o a.swf | unit: 65; expected a whole number from 1 to 64
 trace scale log.swf --to 64 --load 0 -o a.swf | load: 0.0; expected a factor from
-trace scale log.swf --to 64 -o a.txt | a.txt: unknown suffix; expected .json, .csv, .parquet
 trace fit log.swf --boundaries 8,x | boundaries: '8,x'; expected whole numbers with commas
 trace fit log.swf --boundaries 8,16 | jobs are larger; expected a last boundary of at least
 trace fit log.swf -o spec.txt | spec.txt: expected a name that ends in .toml
 trace generate frank-1999 --jobs 5 -o a.swf | unknown workload 'frank-1999'; did you mean
 trace generate franke-1999 --jobs 0 -o a.swf | jobs: 0; expected a whole number from 1
-trace generate franke-1999 --jobs 5 --seed -1 -o a.swf | seed: -1; expected a whole number
 trace generate franke-1999 --jobs 5 --service-factor 0 -o a.swf | service factor: 0.0; expected
-trace generate franke-1999 --jobs 5 -o a.txt | a.txt: unknown suffix; expected .json, .csv
 trace annotate files log.swf -o a.swf | a.swf: unknown suffix; expected .rackham or .rackham.gz
 trace annotate files log.swf --cores 0 -o a.rackham | --cores: 0; expected a whole number from
-trace annotate files log.swf --window -1 -o a.rackham | --window: -1; expected a whole number from
 trace annotate files log.swf --evaluate 3:2 -o a.rackham | --evaluate: '3:2'; expected the days
-trace annotate files log.swf --evaluate ٣:٤ -o a.rackham | --evaluate: '٣:٤'; expected the days
 trace annotate files log.swf --evaluate 90:90 -o a.rackham | --evaluate: no job is submitted
 trace annotate files log.swf --evaluate 1:99999999999999999999 -o a.rackham | of at most
 trace annotate bandwidth log.swf --mix 80:10:11 -o a.swf | --mix: '80:10:11'; expected HIGH, MED,
-trace annotate bandwidth log.swf --mix a:b:c -o a.swf | --mix: 'a:b:c'; expected HIGH, MED, LOW
-trace annotate bandwidth log.swf --mix LOW --seed -1 -o a.swf | --seed: -1; expected a whole
 trace annotate bandwidth log.swf --mix LOW --levels 5 -o a.swf | --levels: '5'; expected
-trace annotate bandwidth log.swf --mix LOW --levels low=1,low=2 -o a.swf | --levels:
 trace annotate bandwidth log.swf --mix LOW --levels foo=3 -o a.swf | 'foo'; expected high, medium,
 trace annotate bandwidth log.swf --mix LOW --levels high=100 -o a.swf | expected high >= medium >=
 trace annotate bandwidth log.swf --mix LOW --levels high=12345678901234567 -o a.swf | a whole
@@ -146,7 +119,6 @@ slurm plan --from sample-slurm --time-limit 0 | --time-limit: 0.0 is not a time 
 slurm plan --from sample-slurm --solver cpsat | did you mean cp-sat
 slurm plan --from sample-slurm --reserve -1 | --reserve: -1; expected a number from 0 to 100
 slurm apply --from sample-slurm --yes | --yes: cannot be combined with --from
-slurm reset --from a.json | is a file; expected a folder
 slurm reset --from sample-slurm --yes | --yes: cannot be combined with --from
 slurm snapshot --from sample-slurm -o s.txt | s.txt: unknown suffix; expected .json or .json.gz
 slurm snapshot --from sample-slurm --keep k -o s.json | --keep
@@ -154,24 +126,18 @@ slurm watch --every 0 | --every: 0; expected
 slurm watch --cycles 0 | --cycles: 0; expected
 slurm forecast --from absent | absent: is not there; expected a folder
 slurm forecast --from sample-slurm --draws -1 | --draws: -1; expected a number from 0 to 10,000
-slurm forecast --from sample-slurm 777777 | job: '777777' is not in the queue
 slurm forecast --from sample-slurm --what-if 'paint it' | what if: 'paint it'; expected drain
-slurm report --from absent -o x.html | absent: is not there; expected a folder
 slurm report --from sample-slurm -o state.pdf | state.pdf: unknown suffix; expected .html
-slurm site --from absent -o x.toml | absent: is not there; expected a folder
 slurm site --from sample-slurm -o site.json | site.json: unknown suffix; expected .toml
 slurm explain abc --from sample-slurm | job: 'abc' is not the number of a job; expected
 slurm explain 777777 --from sample-slurm | job: '777777' is not in the queue; expected the
 slurm explain 290 --from sample-slurm --by noon | --by: 'noon'; expected a time such as
-slurm explain 290 --from sample-slurm --by 2020-01-01T12:00:00+00:00 | --by: 2020-01-01T
 slurm explain 290 --from sample-slurm --by 17 | expected a time from 20
 slurm explain 290 --from sample-slurm --by 999999999999 | --by: '999999999999'; expected a time
 slurm explain 290 --from sample-slurm --by 17 --within 3 | --within: expected without --by
-slurm explain 290 --from sample-slurm --within -3 | --within: -3; expected a number of seconds
 slurm explain 290 --from sample-slurm --within 9e9 | --within: 9e+09; expected a number of
 slurm explain 290 --from sample-slurm --actions hold,hold | --actions: hold,hold; expected every
 slurm explain 290 --from sample-slurm --actions hold,requue | 'requue'; did you mean requeue
-slurm explain 290 --from sample-slurm --time-limit -1 | --time-limit: -1.0 is not a time limit;
 slurm explain 290 --from sample-slurm --solver hihgs | 'hihgs' of hold problems; did you mean
 """
 
@@ -182,12 +148,10 @@ solve a.json --sovler cbc | --sovler
 solve a.json b.json --solver greedy | optsched: solve expects one snapshot; compare takes
 solev a.json | solve
 snapshot check | SNAPSHOTS
-snapshot export X | optsched: snapshot export needs -o FILE, the file to write
 compare -o folder | SNAPSHOTS
 compare X | optsched: compare needs -o DIR, the folder to write
 simulate X | optsched: simulate needs -o DIR, the folder to write
 simulate sample-256 easy -o x | 'easy' is one word too many; see `optsched simulate --help`
-sweep X | optsched: sweep needs -o DIR, the folder to write
 report | report
 list solver | solvers
 trace look | Unknown command
