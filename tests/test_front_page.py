@@ -1,4 +1,4 @@
-"""The front page and `make demo`: their commands run, and print the figures beside them."""
+"""`make demo` prints the figures beside it, and the front page has those of the benchmarks."""
 
 from __future__ import annotations
 
@@ -10,34 +10,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from prose import figures, missing
+from prose import missing
 
 from optsched.cli import run
 from optsched.content import bundled
 
 ROOT = Path(__file__).resolve().parents[1]
-DOORS = re.compile(r"\n\n([^\n`!|][^`]*(?:`[^`\n]+`[^`]*)*)\n\n```sh\n(optsched [^\n]+)\n```")
-"""A paragraph, and the command below it."""
 
 
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch):
     """Start one worker and not two: importing takes longer than the runs."""
     monkeypatch.setattr("optsched.compilation.cores", lambda: 1)
-
-
-def test_the_commands_of_the_front_page_print_its_figures(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    printed = {}
-    for page in ("README.md", "docs/index.md"):
-        doors = DOORS.findall((ROOT / page).read_text())
-        assert len(doors) == 3
-        for said, command in doors:
-            if command not in printed:
-                assert run(shlex.split(command)[1:]) == 0
-                printed[command] = capsys.readouterr().out
-            assert figures(said)
-            assert missing(said, printed[command]) == []
 
 
 def test_the_pictures_of_the_front_page_are_what_their_commands_say(tmp_path):
