@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import importlib
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -31,13 +33,14 @@ def rows_of(path):
 
 
 @pytest.fixture
-def measure(tmp_path):
+def measure(tmp_path, shared):
     """Return a function: run a benchmark that prints what it keeps, and return its rows."""
 
-    def measure(words, *arguments, name=None):
-        script, *options = words.split()
+    def measure(words, name=None):
+        words = re.sub(r"shared/(\S+)", lambda found: str(shared(found[1])), words)
+        script, *options = shlex.split(words)
+        told = run(f"{script}.py", *options, "-o", tmp_path)
         name = name or script.replace("_", "-")
-        told = run(f"{script}.py", *options, *arguments, "-o", tmp_path)
         assert told == (tmp_path / f"{name}.txt").read_text()
         return rows_of(tmp_path / f"{name}.csv")
 
@@ -53,21 +56,23 @@ def test_policies_of_the_engines_benchmark_can_decide_as_it_says(monkeypatch):
 
 
 @pytest.mark.long
-def test_the_engine_is_measured_by_policy(measure, tmp_path):
-    policies = "easy,easy (compiled)"
-    rows = measure("engine --repeats 2 --engine-jobs 500 --policies", policies)
-    assert [row["policy"] for row in rows] == ["easy", "easy (compiled)"]
-    assert [float(row["jobs"]) for row in rows] == [500, 3000]
-    assert all(float(row["jobs_per_s"]) > 0 for row in rows)
-    cells = [row["cell"] for row in rows_of(tmp_path / "engine.times.csv")]
-    assert {cells.count(cell) for cell in cells} == {2}
-
-
-@pytest.mark.long
-def test_commands_are_measured_as_processes(measure):
-    rows = measure("commands --repeats 1 --jobs 2000 --only generated")
-    assert [row["command"] for row in rows] == ["simulate generated jobs, EASY"]
-    assert all(float(row["cpu_s"]) > 0 and float(row["peak_MB"]) > 10 for row in rows)
+@pytest.mark.parametrize(
+    ("words", "column", "count"),
+    [
+        ("engine --repeats 2 --engine-jobs 500 --policies 'easy,easy (compiled)'", "policy", 2),
+        ("commands --repeats 1 --jobs 2000 --only generated", "command", 1),
+        ("gang --jobs 200 --workloads 2", "strategy", 8),
+        ("detection --side 6 --busy 0.3,0.9 --tori 2 --repeats 1", "busy", 2),
+        ("torus_decisions --jobs 300 --load 2 --snapshots 2 --seconds 1", "model", 3),
+        ("shared_leaves --families clos --seeds 1 --seconds 1 --traces shared/traces", "case", 3),
+        ("data_placement_decisions --most 6 --queues 2 --seconds 1", "load_weight", 2),
+        ("locality --jobs 300 --week-rules fcfs,lea --week-backfills none --traces .", "rule", 2),
+        ("site --jobs 300 --loads 0.5,1 --policies 'easy,easy (compiled)'", "workload", 4),
+        ("sharing_decisions --jobs 100 --problems 2", "goal", 4),
+    ],
+)
+def test_a_benchmark_keeps_what_it_prints_of_all_that_it_measures(words, column, count, measure):
+    assert len({row[column] for row in measure(words)}) == count
 
 
 @pytest.mark.long
@@ -76,6 +81,15 @@ def test_solvers_are_measured_by_size(measure):
     rows = measure(words, name="windows")
     assert {row["solver"] for row in rows} == {"branch-and-bound", "greedy"}
     assert all(row["status"] == "optimal" for row in rows if row["solver"] != "greedy")
+
+
+@pytest.mark.long
+def test_slurm_commands_are_measured_on_a_larger_cluster(measure, tmp_path):
+    words = "slurm_size --nodes 128 --pending 20 --repeats 1"
+    rows = measure(f"{words} --capture shared/slurm/fixtures/24.11.5")
+    assert "128 nodes, 68 running and 20 pending jobs" in (tmp_path / "slurm-size.txt").read_text()
+    commands = {row["command"].partition(" ")[0] for row in rows}
+    assert commands == {"plan", "explain", "forecast", "report"}
 
 
 MTM = Path(__file__).parents[1] / ".venv-mtm" / "bin" / "python"
@@ -104,46 +118,13 @@ def test_instances_are_checked_against_known_values(options, tmp_path, shared):
     assert all(row["mtm_value"] == row["known_lower"] for row in by_mtm)
 
 
-@pytest.mark.long
-def test_gang_scheduling_is_measured_by_strategy(measure):
-    rows = measure("gang --jobs 200 --workloads 2")
-    gang = {f"gang, MPL {mpl}, {by}" for mpl in (2, 3, 5) for by in ("first-fit", "row-search")}
-    assert {row["strategy"] for row in rows} == {"fcfs", "conservative"} | gang
-    assert all(int(row["runs"]) == 2 and float(row["jobs_per_s"]) > 0 for row in rows)
-
-
-@pytest.mark.long
-def test_slurm_commands_are_measured_on_a_larger_cluster(measure, shared, tmp_path):
-    words = "slurm_size --nodes 128 --pending 20 --repeats 1 --capture"
-    rows = measure(words, shared("slurm/fixtures/24.11.5"))
-    assert "128 nodes, 68 running and 20 pending jobs" in (tmp_path / "slurm-size.txt").read_text()
-    commands = {row["command"].partition(" ")[0] for row in rows}
-    assert commands == {"plan", "explain", "forecast", "report"}
-    assert all(float(row["seconds"]) > 0 for row in rows)
-
-
-@pytest.mark.long
-def test_detection_is_measured_by_occupancy(measure):
-    rows = measure("detection --side 6 --busy 0.3,0.9 --tori 2 --repeats 1")
-    assert [float(row["busy"]) for row in rows] == [0.3, 0.9]
-    assert all(0 < float(row["layered_share"]) <= 1 for row in rows)
-    assert all(float(row["bins"]) <= float(row["layered_bins"]) for row in rows)
-
-
-@pytest.mark.long
-def test_decisions_on_a_torus_are_compared_by_model(measure):
-    rows = measure("torus_decisions --jobs 300 --load 2 --snapshots 2 --seconds 1")
-    assert {row["model"] for row in rows} <= {"partition-mkp", "box-placement", "migration"}
-    assert all(int(row["found"]) <= int(row["solvable"]) <= int(row["snapshots"]) for row in rows)
-
-
 CLOS = [26, 35, 22, 90, 93, 84, 73, 82, 70, 42, 49, 50, 89, 87, 88, 134, 126, 138]
 """Fewest switches of the cases on the Lingjun cluster, as another program proved them."""
 
 
 @pytest.mark.long
-def test_whole_nodes_are_proven_on_a_real_clos(measure, shared):
-    rows = measure("switch_groups --families clos --seconds 60 --traces", shared("traces"))
+def test_whole_nodes_are_proven_on_a_real_clos(measure):
+    rows = measure("switch_groups --families clos --seconds 60 --traces shared/traces")
     assert [int(row["own_switches"]) for row in rows] == CLOS
     assert {row["status"] for row in rows} == {"optimal"}
     assert all(row["rule_weight"] == row["own_weight"] == row["jobs"] for row in rows)
@@ -151,21 +132,12 @@ def test_whole_nodes_are_proven_on_a_real_clos(measure, shared):
 
 
 @pytest.mark.long
-def test_pods_are_packed_on_a_real_cluster(measure, shared):
-    words = "node_placement --families busy --nodes 40,150 --seeds 1 --seconds 20 --traces"
-    _, large = rows = measure(words, shared("traces"))
+def test_pods_are_packed_on_a_real_cluster(measure):
+    words = "node_placement --families busy --nodes 40,150 --seeds 1 --seconds 20"
+    _, large = rows = measure(f"{words} --traces shared/traces")
     assert large["value"] == "254.28"
     assert float(large["gap"]) < 0.005
     assert all(float(row["largest"]) < float(row["value"]) <= float(row["bound"]) for row in rows)
-
-
-@pytest.mark.long
-def test_jobs_that_share_nodes_span_few_leaves_of_a_real_clos(measure, shared):
-    words = "shared_leaves --families clos --seeds 1 --seconds 1 --traces"
-    rows = measure(words, shared("traces"))
-    assert len(rows) == 3
-    assert all(int(row["rule weight"]) <= int(row["own weight"]) for row in rows)
-    assert all(0 < int(row["own least"]) <= int(row["own switches"]) for row in rows)
 
 
 @pytest.mark.long
@@ -179,41 +151,6 @@ def test_joint_decisions_are_compared_with_two_in_turn(tmp_path):
     assert all(int(row["common"]) <= int(row["found"]) <= 2 for row in rows)
     for row in rows_of(tmp_path / "reconfiguration-joint.csv"):
         assert int(row["bound"]) <= int(row["joint"]) <= int(row["migration-based"])
-
-
-@pytest.mark.long
-def test_rules_of_data_placement_are_compared_with_the_optimum(measure):
-    rows = measure("data_placement_decisions --most 6 --queues 2 --seconds 1")
-    assert {row["load_weight"] for row in rows} == {"1", "500"}
-    assert all(int(row["optimal"]) <= int(row["best"]) <= int(row["queues"]) == 4 for row in rows)
-    assert all(float(row["excess"]) >= 0 and float(row["worst"]) >= 1 for row in rows)
-
-
-@pytest.mark.long
-def test_planning_with_files_is_measured_by_rule(measure, tmp_path):
-    words = "locality --jobs 300 --week-rules fcfs,lea --week-backfills none,conservative --traces"
-    rows = measure(words, tmp_path)
-    assert [row["rule"] for row in rows] == ["fcfs", "lea"] * 2
-    assert all(int(row["jobs"]) == 300 and int(row["plans"]) > 0 for row in rows)
-
-
-@pytest.mark.long
-def test_a_site_is_measured_by_policy(measure):
-    policies = "easy,easy (compiled)"
-    rows = measure("site --jobs 300 --loads 0.5,1 --policies", policies)
-    assert [row["policy"] for row in rows] == policies.split(",") * 4
-    assert len({row["workload"] for row in rows}) == 4
-    assert rows[0]["mean_wait"] == rows[1]["mean_wait"]
-
-
-@pytest.mark.long
-def test_rules_of_shared_nodes_are_compared_with_the_optimum(measure):
-    rows = measure("sharing_decisions --jobs 100 --problems 2")
-    assert {row["goal"] for row in rows} == {"start", "penalty", "response", "everybody"}
-    assert all(int(row["optimal"]) <= int(row["problems"]) for row in rows)
-    assert all(row["excess"] == "" or float(row["excess"]) >= 0 for row in rows)
-    exact = [row for row in rows if row["solver"] in ("bottleneck-search", "cp-sat", "highs")]
-    assert all(row["proven"] == row["problems"] == row["optimal"] for row in exact)
 
 
 @pytest.mark.long

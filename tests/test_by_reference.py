@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
@@ -40,11 +39,6 @@ def add_all(outer: Outer) -> tuple[Times, Times]:
     for at in range(len(outer.sums)):
         add(outer, at)
     return outer.sums.copy(), outer.inner.added
-
-
-@kernel
-def other_name(outer: Outer) -> Times:
-    return outer.missing  # type: ignore[attr-defined, no-any-return]
 
 
 def outer() -> Outer:
@@ -122,13 +116,6 @@ def test_other_classes_of_the_same_fields_are_other_types():
     assert add_all(values)[0].tolist() == [12, 24]
     plain = NamedTuple("Plain", [(name, object) for name in Outer._fields])(*values)
     assert add_all(plain)[0].tolist() == [24, 48]
-
-
-def test_a_missing_field_is_an_error_of_numba():
-    from numba.core.errors import TypingError
-
-    with pytest.raises(TypingError, match="missing"):
-        other_name(outer())
 
 
 def test_classes_of_one_name_with_like_fields_are_told_apart():

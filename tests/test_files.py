@@ -26,13 +26,18 @@ def test_writing_the_same_data_gives_the_same_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gz", "b.gz"]
 
 
-def test_a_failed_write_leaves_nothing(tmp_path):
+def test_a_failed_write_leaves_nothing_and_what_is_missing_is_told(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(InputError, match="taken"):
         write_bytes(tmp_path / "taken", b"text")
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
     with pytest.raises(InputError, match="No such file"):
         write_bytes(tmp_path / "missing" / "a", b"text")
+    for read in (read_bytes, read_head):
+        with pytest.raises(InputError, match="No such file"):
+            read(tmp_path / "missing")
+        with pytest.raises(InputError, match="directory"):
+            read(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 @pytest.mark.parametrize(
@@ -54,25 +59,13 @@ def test_damaged_gzip_files_are_told(tmp_path, damage, message):
     assert str(path) in str(caught.value)
 
 
-def test_missing_files_and_folders_are_told(tmp_path):
-    for read in (read_bytes, read_head):
-        with pytest.raises(InputError, match="No such file"):
-            read(tmp_path / "missing")
-        with pytest.raises(InputError, match="directory"):
-            read(tmp_path)
-
-
-def test_a_pipe_is_not_looked_into(tmp_path):
-    """Whoever reads the whole after the head would miss the head."""
-    os.mkfifo(tmp_path / "pipe")
+def test_neither_a_pipe_is_looked_into_nor_a_device_read(tmp_path):
+    """Whoever reads the whole after the head would miss the head; a device may have no end."""
+    pipe, endless = tmp_path / "pipe", tmp_path / "zero"
+    os.mkfifo(pipe)
     for read in (read_head, sha256_of):
         with pytest.raises(InputError, match="is a pipe or a device; expected a file"):
-            read(tmp_path / "pipe")
-
-
-def test_a_device_is_not_read(tmp_path):
-    """It may have no end."""
-    endless = tmp_path / "zero"
+            read(pipe)
     try:
         os.mknod(endless, stat.S_IFCHR | 0o600, os.makedev(1, 5))
     except PermissionError:

@@ -20,15 +20,13 @@ from optsched.version import __version__
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("folder", ["models", "solvers", "traces", "workloads"])
-def test_content_folders_hold_no_code(folder):
-    assert bundled(folder).is_dir()
-    assert {*bundled(folder).rglob("*.py")} == set()
-
-
-def test_every_model_has_its_page_and_every_page_its_model():
+def test_content_folders_hold_no_code_and_what_their_names_say():
+    for folder in ("models", "solvers", "traces", "workloads"):
+        assert bundled(folder).is_dir()
+        assert {*bundled(folder).rglob("*.py")} == set()
     pages = {page.parent.name for page in bundled("models").glob("*/README.md")}
     assert pages == set(registry.models)
+    assert {load_profile(name).solver for name in profile_names()} <= set(registry.solvers)
 
 
 @pytest.mark.parametrize("name", list(registry.models))
@@ -49,11 +47,6 @@ def test_every_model_has_reference_snapshots_which_its_page_names(name):
         stated = "infeasible" if known.get("infeasible") else known["objective"]
         assert f" {stated}, proven |" in row
     assert any(proven)
-
-
-@pytest.mark.parametrize("name", profile_names())
-def test_every_profile_names_a_registered_solver(name):
-    assert load_profile(name).solver in registry.solvers
 
 
 def test_no_files_import_each_other_in_a_circle():

@@ -112,14 +112,6 @@ def test_a_download_is_refused_before_it_is_fetched(what, tmp_path, capsys):
     assert capsys.readouterr().err == told(what, tmp_path / entry.file, "a file")
 
 
-def test_demands_beside_a_trace_are_looked_at_too(make_trace, tmp_path):
-    os.mkfifo(tmp_path / "a.swf.demands.csv")
-    before = entries_of(tmp_path)
-    with pytest.raises(InputError, match=r"a\.swf\.demands\.csv: is a pipe; expected a file"):
-        write_trace(make_trace(*TWO_JOBS), tmp_path / "a.swf")
-    assert entries_of(tmp_path) == before
-
-
 TWO_JOBS = (0, 10, 20, 1), (5, 10, 20, 2)
 
 
@@ -204,16 +196,22 @@ def test_a_link_into_a_folder_that_is_not_there_is_told(tmp_path, capsys):
     assert capsys.readouterr().err == expected
 
 
-def test_demands_go_with_the_trace_that_a_link_names(make_trace, tmp_path):
-    (tmp_path / "there").mkdir()
+def test_demands_are_looked_at_too_and_go_with_the_trace_that_a_link_names(make_trace, tmp_path):
+    there = tmp_path / "there"
+    there.mkdir()
     (tmp_path / "link.swf").symlink_to("there/a.swf")
     trace = make_trace(*TWO_JOBS)
+    os.mkfifo(there / "a.swf.demands.csv")
+    with pytest.raises(InputError, match=r"a\.swf\.demands\.csv: is a pipe; expected a file"):
+        write_trace(trace, tmp_path / "link.swf")
+    assert [path.name for path in there.iterdir()] == ["a.swf.demands.csv"]
+    (there / "a.swf.demands.csv").unlink()
     demanding = trace.changed(annotations={"bandwidth": trace.processors * 100})
     write_trace(demanding, tmp_path / "link.swf")
-    for path in (tmp_path / "link.swf", tmp_path / "there" / "a.swf"):
+    for path in (tmp_path / "link.swf", there / "a.swf"):
         assert read_trace(path).annotations["bandwidth"].tolist() == [100, 200]
     write_trace(trace, tmp_path / "link.swf")
-    assert [path.name for path in (tmp_path / "there").iterdir()] == ["a.swf"]
+    assert [path.name for path in there.iterdir()] == ["a.swf"]
 
 
 @pytest.mark.parametrize("exists", [True, False])

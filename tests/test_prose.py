@@ -32,9 +32,6 @@ def test_a_figure_needs_a_mark_a_file_or_a_command_that_prints_it():
     assert unsaid("5 s<!-- is x --> `6 s` [a](7 s)\n\n8 s <!-- from f -->\n\n9 s", "9.2 s") == []
     assert unsaid("in 5 s<!-- holds x -->, 6%", "") == [("5", "s"), ("6", "%")]
     assert unsaid("```\n7 s\n```\nin 8 s", "7 s") == [("8", "s")]
-
-
-def test_numbers_of_a_paragraph_stand_in_the_file_that_it_names():
     file = "<!-- from benchmarks/results/real-slurm.txt -->"
     assert not_in_files(f"9999 of another\n\n181 jobs, 14.8 s {file}") == []
     assert not_in_files(f"182 jobs {file}") == ["benchmarks/results/real-slurm.txt: 182"]

@@ -30,7 +30,6 @@ from optsched.text_files import LONGEST_LINE, MOST_PARTS, lines_of, read_toml
         ("日本 café №3 \u3000.swf", "日本 café №3 \u3000.swf"),
         ("a\nb\r\n", r"a\nb\r\n"),
         ("\x1b]0;title\x07", r"\x1b]0;title\x07"),
-        ("a\tb", r"a\tb"),
         ("a\u202eb\u2066", r"a\u202eb\u2066"),
         ("a\u2028b\x85", r"a\u2028b\x85"),
         ("a\ud800", r"a\ud800"),
@@ -40,14 +39,11 @@ def test_what_is_not_seen_is_escaped(text, shown):
     assert one_line(text) == shown
 
 
-def test_an_error_is_one_line_for_each_mistake():
+def test_an_error_is_one_line_for_each_mistake_and_shows_its_beginning_and_its_end():
     error = InputError("odd\nvalue", file="a\nb", line=3, field="c\x1bd")
     assert str(error) == r"a\nb, line 3, c\x1bd: odd\nvalue"
     error = InputError("one\n", "two", file="a\n")
     assert str(error).split("\n") == [r"a\n: 2 mistakes", r"  - one\n", "  - two"]
-
-
-def test_a_message_of_any_length_shows_its_beginning_and_its_end():
     text = str(InputError(f"{'x' * 10**6!r}; expected less", field="y" * 10**6))
     assert text.startswith("yyy")
     assert text.endswith("xxx'; expected less")
@@ -60,17 +56,12 @@ NOT_DIGITS = [
 ]
 
 
-@given(st.integers())
-def test_digits_are_an_integer(number):
-    assert parse_integer(str(number)) == number
+@given(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+def test_digits_with_decimals_and_exponent_are_a_number(integer, number):
+    assert (parse_integer(str(integer)), parse_number(str(number))) == (integer, number)
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_digits_with_decimals_and_exponent_are_a_number(number):
-    assert parse_number(str(number)) == number
-
-
-def test_nothing_else_is_a_number():
+def test_nothing_else_is_a_number_or_a_span():
     for text in NOT_DIGITS:
         for parse in (parse_integer, parse_number):
             with pytest.raises(ValueError, match="expected a"):
@@ -80,16 +71,10 @@ def test_nothing_else_is_a_number():
             parse_integer(text)
     with pytest.raises(ValueError, match=r"expected a number of at most 2\^53"):
         parse_number("1e999")
-
-
-def test_a_whole_number_is_of_few_digits():
     assert [whole_number(text) for text in ("0", "0123", "9" * 15)] == [0, 123, 10**15 - 1]
     # Python refuses to read more than 4,300 digits
     for text in ("", "-1", "1.0", "1\n", "\u0663", "9" * 16, "9" * 5000):
         assert whole_number(text) is None
-
-
-def test_a_span_has_two_ends():
     assert parse_span("2:-8") == (2, -8)
     for text in ("", "2", "2:", "2:3:4", "1:1_0"):
         with pytest.raises(ValueError, match="expected a whole number"):
@@ -153,7 +138,6 @@ def test_settings_are_read_as_the_type_of_their_field():
         (["count=2.5"], "count of thing: '2.5'; expected a whole number"),
         (["count=1_0"], "count of thing: '1_0'; expected a "),
         (["share=٣"], "share of thing: '٣'; expected a "),
-        (["share=nan"], "expected a number"),
         (["share=1e999"], "expected a number"),
         (["loud=perhaps"], "expected yes or no"),
         (["kind=c"], "expected one of a, b"),
@@ -161,7 +145,6 @@ def test_settings_are_read_as_the_type_of_their_field():
         (["count"], "expected KEY=VALUE"),
         (["count=1", "count=2"], "given twice"),
         ({"count": 2.5}, "expected a whole number"),
-        ({"count": float("inf")}, "expected a whole number"),
         ({"count": float("nan")}, "expected a whole number"),
         ({"count": 2**53 + 1}, "count of thing: .*; expected a number of at most"),
         ({"count": "99999999999999999999"}, "count of thing: .*; expected a number of at most"),

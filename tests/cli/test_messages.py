@@ -53,11 +53,6 @@ def test_the_texts_of_a_header_do_not_reach_the_terminal_as_they_are(optsched, t
     assert all(line.isprintable() for line in page.splitlines())
 
 
-def test_tables_are_one_line_a_row(capsys):
-    terminal.print_table(["name"], [["a\nb\x1bc"]])
-    assert capsys.readouterr().out.split() == ["name", r"a\nb\x1bc"]
-
-
 @pytest.mark.parametrize("number", [float("nan"), -float("inf"), np.float64("nan")])
 def test_what_json_cannot_hold_is_null(capsys, tmp_path, number):
     terminal.print_json({"a": [number]})

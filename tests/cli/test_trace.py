@@ -41,15 +41,12 @@ def test_files_are_inferred_and_shown(optsched, sample, tmp_path):
     assert "85 files that 521 jobs stated are replaced\n" in done.err
 
 
-def test_info_tells_of_files_and_categories(optsched):
+def test_files_and_categories_are_told_of_and_kept_where_the_format_holds_them(optsched, tmp_path):
     known = json.loads(optsched("trace info", RACKHAM, "--json").out)
     assert (known["files"]["files"], known["categories"]["1"]) == (85, 161)
     page = optsched("trace info", RACKHAM).out
     assert "file groups     59 files of several jobs, 6.1 jobs a file, 14 at most" in page
     assert "153 before, 161 evaluated, 186 after" in page
-
-
-def test_converting_keeps_what_the_format_holds(optsched, tmp_path):
     copy, lossy = tmp_path / "copy.rackham", tmp_path / "a.swf"
     optsched("trace convert", RACKHAM, "-o", copy)
     assert copy.read_text() == RACKHAM.read_text()
@@ -75,16 +72,6 @@ def test_a_draw_of_demands_is_shown_and_kept(optsched, sample, tmp_path, name):
         done = optsched("trace", command, output, options, "-o", copy)
         assert f"{copy} and {copy}.demands.csv\n" in done.out
         assert read_trace(copy).annotations["bandwidth"].tolist() == expected
-
-
-def test_demands_stay_where_files_are_inferred(optsched, sample, tmp_path):
-    drawn, output = tmp_path / "a.swf", tmp_path / "a.rackham"
-    optsched("trace annotate bandwidth", sample, "--mix MED -o", drawn)
-    shown = optsched("trace annotate files", drawn, "-o", output).out
-    assert f"written      {output} and {output}.demands.csv\n" in shown
-    assert "input files" in shown
-    assert "2,000 / 1,000 / 500 in " in shown
-    assert len(read_trace(output).annotations["bandwidth"]) == 4989
 
 
 def test_info_tells_of_demands(optsched, sample, tmp_path):

@@ -147,6 +147,7 @@ solve a.json --time-limit 1h | --time-limit: '1h'; expected a number of seconds
 solve a.json --sovler cbc | --sovler
 solve a.json b.json --solver greedy | optsched: solve expects one snapshot; compare takes
 solev a.json | solve
+help simlate | Did you mean "simulate"?
 snapshot check | SNAPSHOTS
 compare -o folder | SNAPSHOTS
 compare X | optsched: compare needs -o DIR, the folder to write
