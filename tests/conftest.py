@@ -76,6 +76,21 @@ def _short(reason: str) -> str:
     return re.split("[,:(]", reason.removeprefix("Skipped: "))[0].strip()
 
 
+@pytest.fixture(scope="session")
+def own_names() -> dict[registry.Registry, set[str]]:
+    """Return the names of each registry."""
+    return {kind: {*kind} for kind in registry.all_kinds()}
+
+
+@pytest.fixture
+def forgetful(own_names: dict[registry.Registry, set[str]]) -> Iterator[None]:
+    """Forget after the test what it has registered."""
+    yield
+    for kind, names in own_names.items():
+        for name in {*kind._classes} - names:
+            del kind._classes[name]
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """Let SIGINT raise KeyboardInterrupt; a shell ignores it in what it runs in the background."""
@@ -103,16 +118,8 @@ def make_trace() -> Callable[..., Trace]:
 
     def make(*rows: tuple[float, float, float, int], name: str = "made") -> Trace:
         submit, runtime, requested, processors = (np.array(column) for column in zip(*rows))
-        return clean(
-            Trace(
-                job_id=np.arange(1, len(rows) + 1),
-                submit=submit,
-                runtime=runtime,
-                requested_time=requested,
-                processors=processors,
-                name=name,
-            )
-        )
+        numbers = np.arange(1, len(rows) + 1)
+        return clean(Trace(numbers, submit, runtime, requested, processors, name=name))
 
     return make
 

@@ -70,7 +70,7 @@ def write_block(language: str, text: str) -> None:
         for page in RUN
     ],
 )
-def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
+def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared, forgetful):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("optsched.compilation.cores", lambda: 1)  # one worker to start, not two
     if ".png" not in page.read_text():
@@ -82,32 +82,26 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     at_hand = ("models", "solvers", "studies", "traces", "workloads")
     for folder in () if page.name == "README.md" else at_hand:  # README works without the clone
         (tmp_path / folder).symlink_to(ROOT / folder)
-    before = {kind: {*kind} for kind in registry.all_kinds()}
     module = types.ModuleType("page")
     module.__file__ = str(tmp_path / "page.py")
     monkeypatch.setitem(sys.modules, "page", module)
-    try:
-        for language, text in blocks(page):
-            if language == "python" and not NAMED.match(text):
-                exec(compile(text, str(page), "exec"), module.__dict__)
-                continue
-            if language != "sh":
-                write_block(language, text)
-                continue
-            for line in text.replace("\\\n", " ").splitlines():
-                if words := shlex.split(line, comments=True):
-                    assert words[0] == "optsched", line
-                    assert optsched(words[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
-        said, names = page.read_text(), NAMES | module.__dict__
-        assert wrong(said, [eval(one, names) for one in expressions(said)]) == []
-        if page in HELD:
-            assert unsaid(HELD_ELSEWHERE.sub("", said), capsys.readouterr().out) == []
-        left = {path.name for path in tmp_path.iterdir() if not path.is_symlink()}
-        assert sorted(left - {line.strip("/") for line in IGNORED}) == []
-    finally:
-        for kind, names in before.items():
-            for name in {*kind._classes} - names:
-                del kind._classes[name]
+    for language, text in blocks(page):
+        if language == "python" and not NAMED.match(text):
+            exec(compile(text, str(page), "exec"), module.__dict__)
+            continue
+        if language != "sh":
+            write_block(language, text)
+            continue
+        for line in text.replace("\\\n", " ").splitlines():
+            if words := shlex.split(line, comments=True):
+                assert words[0] == "optsched", line
+                assert optsched(words[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
+    said, names = page.read_text(), NAMES | module.__dict__
+    assert wrong(said, [eval(one, names) for one in expressions(said)]) == []
+    if page in HELD:
+        assert unsaid(HELD_ELSEWHERE.sub("", said), capsys.readouterr().out) == []
+    left = {path.name for path in tmp_path.iterdir() if not path.is_symlink()}
+    assert sorted(left - {line.strip("/") for line in IGNORED}) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

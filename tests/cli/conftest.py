@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from optsched import cli, compilation, registry
+from optsched import cli, compilation
 from optsched.content import bundled
 
 COMPILING = (
@@ -25,19 +25,9 @@ class Done(NamedTuple):
     err: str
 
 
-@pytest.fixture(scope="session")
-def known_names() -> dict[registry.Registry, set[str]]:
-    return {kind: {*kind} for kind in registry.all_kinds()}
-
-
 @pytest.fixture
-def optsched(
-    capsys: pytest.CaptureFixture, known_names: dict[registry.Registry, set[str]]
-) -> Iterator[Callable[..., Done]]:
-    """Return a function that runs a command and checks its exit code; texts are split as typed.
-
-    What files of the test register is forgotten after it.
-    """
+def optsched(capsys: pytest.CaptureFixture, forgetful: None) -> Callable[..., Done]:
+    """Return a function that runs a command and checks its exit code; texts are split as typed."""
     log = logging.getLogger("optsched")
 
     def run(
@@ -62,10 +52,7 @@ def optsched(
         assert found == code, err
         return Done(out, err)
 
-    yield run
-    for kind, names in known_names.items():
-        for name in {*kind._classes} - names:
-            del kind._classes[name]
+    return run
 
 
 @pytest.fixture

@@ -25,17 +25,6 @@ from .fake_slurm import changing
 FAKE = Path(__file__).with_name("fake_slurm.py")
 
 
-@pytest.fixture(
-    params=[
-        "22.05.8",
-        pytest.param("24.11.5", marks=pytest.mark.long),  # tests/slurm/ reads all three
-        "26.05.5",
-    ]
-)
-def folder(request, shared) -> Path:
-    return shared(f"slurm/fixtures/{request.param}")
-
-
 class FakeSlurm:
     """Commands of a small Slurm in a folder that is the first of PATH."""
 
@@ -125,7 +114,11 @@ def started(*nodes: int) -> dict:
     return {"job_state": ["RUNNING"], "job_resources": {"allocated_nodes": allocated}}
 
 
-def test_a_plan_is_printed_beside_that_of_slurm_and_its_lines_pin_its_jobs(optsched, folder):
+@pytest.mark.parametrize("version", ["22.05.8", "26.05.5"])
+def test_a_plan_is_printed_beside_that_of_slurm_and_its_lines_pin_its_jobs(
+    optsched, shared, version
+):
+    folder = shared(f"slurm/fixtures/{version}")
     shown = optsched("slurm plan --time-limit 1 --from", folder).out
     for words in ("nodes by Slurm", "leaf switches", "blocked", "it is held", "verified"):
         assert words in shown
@@ -158,15 +151,6 @@ def test_what_three_commands_do_not_say_is_said(optsched, shared, tmp_path, comm
     for file in ("topology.txt", "config.txt", "licenses.json", "reservations.json"):
         assert f"optsched: no {file}: " in done.err
     assert "not one of the site" not in done.out
-
-
-def test_a_snapshot_of_it_can_be_solved_and_nothing_is_pinned(optsched, folder, tmp_path):
-    file = tmp_path / "now.json"
-    optsched("slurm snapshot --from", folder, "-o", file)
-    assert json.loads(file.read_text())["origin"]["scheduler"] == "Slurm"
-    assert json.loads(optsched("solve", file, "--solver first-fit --json").out)["verified"]
-    done = optsched("slurm reset --from", folder)
-    assert (done.out, "0 updates" in done.err) == ("", True)
 
 
 def test_gpus_are_counted(optsched, shared):

@@ -20,7 +20,7 @@ solve a.json --picture a.pdf | expected the suffix .svg or .png
 solve yang-2014 | no name in `optsched list snapshots`; did you mean yang-2014-example?
 solve models/window-mkp/weighted-20x8.json | no such file; did you mean weighted-20x8
 solve worked-example | the name of several; expected data-placement/worked-example or
-solve window-mkp | a model; expected one of its snapshots: window-mkp/sample-busy, ...
+solve window-mkp | a model; expected one of its snapshots: window-mkp/sample-busy
 snapshot check [red].json | optsched: [red].json:
 compare [red].json -o out | optsched: [red].json:
 report fcfs none | none: not a folder; expected that of a run (run.json) or a comparison
@@ -105,7 +105,7 @@ trace annotate files log.swf -o a.swf | a.swf: unknown suffix; expected .rackham
 trace annotate files log.swf --cores 0 -o a.rackham | --cores: 0; expected a whole number from
 trace annotate files log.swf --evaluate 3:2 -o a.rackham | --evaluate: '3:2'; expected the days
 trace annotate files log.swf --evaluate 90:90 -o a.rackham | --evaluate: no job is submitted
-trace annotate files log.swf --evaluate 1:99999999999999999999 -o a.rackham | of at most
+trace annotate files log.swf --evaluate 1:99999999999999999999 -o a.rackham | expected days
 trace annotate bandwidth log.swf --mix 80:10:11 -o a.swf | --mix: '80:10:11'; expected HIGH, MED,
 trace annotate bandwidth log.swf --mix LOW --levels 5 -o a.swf | --levels: '5'; expected
 trace annotate bandwidth log.swf --mix LOW --levels foo=3 -o a.swf | 'foo'; expected high, medium,
