@@ -14,7 +14,7 @@ from prose import NAMES, expressions, missing, not_in_files, unsaid, wrong
 from optsched import registry
 from optsched.cli import run as optsched
 from optsched.cli.pages import PAGES as TABLES
-from optsched.cli.pages import with_tables, write_pages
+from optsched.cli.pages import with_tables
 from optsched.report import style
 from optsched.solvers.solver_call import TOLERANCE
 
@@ -144,18 +144,6 @@ def test_the_tables_of_a_page_are_what_the_declarations_say(page):
     """Otherwise: make pages."""
     text = (ROOT / "docs" / page).read_text()
     assert with_tables(page, text) == text
-
-
-def test_tables_are_written_from_the_declarations(tmp_path):
-    for page, tables in TABLES.items():
-        (tmp_path / page).parent.mkdir(exist_ok=True)
-        old = [f"<!-- {name}: make pages -->\nold\n<!-- end of {name} -->\n" for name in tables]
-        (tmp_path / page).write_text("".join(old))
-    write_pages(tmp_path)
-    for page in TABLES:
-        text = (tmp_path / page).read_text()
-        assert with_tables(page, text) == text
-        assert text.count("\n|") > 5
 
 
 def test_the_limits_on_the_page_of_solvers_are_those_of_the_package():

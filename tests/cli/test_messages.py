@@ -23,10 +23,8 @@ SHOWN = r"odd\nname\x1b[1m\u202e日本"
     [
         ["trace", "info", ODD],
         ["solve", ODD],
-        ["snapshot", "check", ODD],
         ["solve", "none.json", f"--{ODD}"],
         ["sweep", ODD, "-o", "out"],
-        ["report", ODD],
     ],
 )
 def test_a_message_is_one_clean_line(capsys, words):

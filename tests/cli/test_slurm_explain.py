@@ -1,4 +1,4 @@
-"""``optsched slurm explain``, ``forecast``, ``report``, ``site`` and what if, on captured clusters."""
+"""``optsched slurm explain``, ``forecast``, ``report`` and ``site`` on captured clusters."""
 
 from __future__ import annotations
 
