@@ -83,12 +83,17 @@ def own_names() -> dict[registry.Registry, set[str]]:
 
 
 @pytest.fixture
-def forgetful(own_names: dict[registry.Registry, set[str]]) -> Iterator[None]:
-    """Forget after the test what it has registered."""
-    yield
-    for kind, names in own_names.items():
-        for name in {*kind._classes} - names:
-            del kind._classes[name]
+def forget(own_names: dict[registry.Registry, set[str]]) -> Iterator[Callable[[], None]]:
+    """Return a function that forgets the code of users; it is called after the test, too."""
+
+    def forget() -> None:
+        registry._modules.clear()
+        for kind, names in own_names.items():
+            for name in {*kind._classes} - names:
+                del kind._classes[name]
+
+    yield forget
+    forget()
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def write_block(language: str, text: str) -> None:
         for page in RUN
     ],
 )
-def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared, forgetful):
+def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared, forget):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("optsched.compilation.cores", lambda: 1)  # one worker to start, not two
     if ".png" not in page.read_text():

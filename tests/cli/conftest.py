@@ -26,7 +26,7 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def optsched(capsys: pytest.CaptureFixture, forgetful: None) -> Callable[..., Done]:
+def optsched(capsys: pytest.CaptureFixture, forget: Callable[[], None]) -> Callable[..., Done]:
     """Return a function that runs a command and checks its exit code; texts are split as typed."""
     log = logging.getLogger("optsched")
 
@@ -47,6 +47,7 @@ def optsched(capsys: pytest.CaptureFixture, forgetful: None) -> Callable[..., Do
             finally:
                 log.removeHandler(log.handlers[-1])
                 log.setLevel(level)
+                forget()
         out, err = capsys.readouterr()
         err = err.replace(COMPILING, "")  # on a fresh machine, anywhere
         assert found == code, err
