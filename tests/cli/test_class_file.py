@@ -242,11 +242,7 @@ def test_a_class_that_is_pickled_is_the_one_that_was_read(folder):
     [
         ("min.py:Mine", "", "min.py: no such file; did you mean mine.py?"),
         ("a.py", SOLVER, "a.py: holds no policy; expected a subclass of optsched.extend.Policy"),
-        (
-            "a.py",
-            POLICY + "class Two(LargestFirst): pass",
-            "a.py: holds more than one policy; expected a.py:LargestFirst or a.py:Two",
-        ),
+        ("a.py", POLICY + "class Two(LargestFirst): pass", "a.py: holds more than one policy;"),
         ("mine:Largest", "", "no module 'mine' is installed; did you mean mine.py:Largest?"),
         ("a.py:", POLICY, "'a.py:'; expected FILE.py:CLASS, a.py:Mine for instance"),
         ("a.py:Larges", POLICY, "a.py: unknown policy 'Larges'; did you mean LargestFirst?"),
@@ -255,16 +251,8 @@ def test_a_class_that_is_pickled_is_the_one_that_was_read(folder):
         ("a.py:Mine", "\n\nclass Mine", "a.py, line 3: SyntaxError: expected ':'\n"),
         ("mine", "", "unknown policy 'mine'; did you mean mine.py?"),
         ("a.py:Mine", "raise SystemExit", "a.py, line 1: SystemExit"),
-        (
-            "a.py:Mine",
-            "from optsched.extend import Policy\nclass Mine(Policy): pass",
-            "a.py: Mine does not define decide",
-        ),
-        (
-            "a.py:Mine",
-            POLICY.replace("LargestFirst", "Mine").replace(" = 100", ""),
-            "setting 'at_most' of policy 'a.py:Mine' is missing; it has no default",
-        ),
+        ("a.py:Two", POLICY + "class Two(Policy): pass", "a.py: Two does not define decide"),
+        ("a.py", POLICY.replace(" = 100", ""), "'at_most' of policy 'a.py:LargestFirst' is missing"),
     ],
 )
 def test_mistakes_are_reported_in_one_line(text, content, words, folder, optsched):
@@ -330,14 +318,8 @@ class Late(Policy):
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        (
-            "Broken",
-            "ZeroDivisionError: division by zero (bad.py, line 7 in decide, line 10 in divided)",
-        ),
-        (
-            "Greedy",
-            "at 40 s: cannot start job 3: it wants 6 processors, 0 of 9 are free (bad.py, line 15)",
-        ),
+        ("Broken", "division by zero (bad.py, line 7 in decide, line 10 in divided)"),
+        ("Greedy", "at 40 s: cannot start job 3: it wants 6 processors, 0 of 9 are free (bad.py"),
         ("Twice", "cannot start job 1: it runs (bad.py, line 24)"),
         ("Unknown", "Start('1') names no job; expected a row of the trace, 0 to 29 (bad.py"),
         ("Early", "at 0 s: ZeroDivisionError: division by zero (bad.py, line 32 in begin)"),
