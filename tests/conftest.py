@@ -135,19 +135,10 @@ def jobs_with_files() -> Callable[..., Trace]:
 
     def build(*jobs: tuple[int, ...], **annotations: np.ndarray) -> Trace:
         submit, runtime, walltime, cores, file = np.array(jobs).T
-        return clean(
-            Trace(
-                np.arange(1, len(jobs) + 1),
-                submit,
-                runtime,
-                walltime,
-                cores,
-                user=np.ones(len(jobs), dtype=np.int64),
-                limits_hold=True,
-                annotations={"file": file, "file_size": np.where(file < 0, 0, 6400 * cores)}
-                | annotations,
-            )
-        )
+        numbers, users = np.arange(1, len(jobs) + 1), np.ones(len(jobs), dtype=np.int64)
+        files = {"file": file, "file_size": np.where(file < 0, 0, 6400 * cores)} | annotations
+        options = {"user": users, "limits_hold": True, "annotations": files}
+        return clean(Trace(numbers, submit, runtime, walltime, cores, **options))
 
     return build
 

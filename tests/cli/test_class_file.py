@@ -252,7 +252,7 @@ def test_a_class_that_is_pickled_is_the_one_that_was_read(folder):
         ("mine", "", "unknown policy 'mine'; did you mean mine.py?"),
         ("a.py:Mine", "raise SystemExit", "a.py, line 1: SystemExit"),
         ("a.py:Two", POLICY + "class Two(Policy): pass", "a.py: Two does not define decide"),
-        ("a.py", POLICY.replace(" = 100", ""), "'at_most' of policy 'a.py:LargestFirst' is missing"),
+        ("a.py", POLICY.replace(" = 100", ""), "of policy 'a.py:LargestFirst' is missing; it has"),
     ],
 )
 def test_mistakes_are_reported_in_one_line(text, content, words, folder, optsched):
