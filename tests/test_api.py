@@ -116,7 +116,7 @@ def test_solve_and_compare_say_what_they_expected(function, arguments, words):
 
 @pytest.mark.parametrize("function", [optsched.solve, optsched.compare])
 def test_a_budget_and_a_seed_are_not_texts(function):
-    with pytest.raises(optsched.InputError, match="budget: '5'; expected optsched.Budget"):
+    with pytest.raises(optsched.InputError, match=r"budget: '5'; expected optsched\.Budget"):
         function(PROBLEM, budget="5")
     with pytest.raises(optsched.InputError, match="seed: 'a'; expected an integer"):
         function(PROBLEM, seed="a")

@@ -39,7 +39,7 @@ def optsched(capsys: pytest.CaptureFixture, forget: Callable[[], None]) -> Calla
     def run(
         *words: object, code: int = 0, cwd: Path | None = None, env: dict[str, str] | None = None
     ) -> Done:
-        parts = [shlex.split(word) if isinstance(word, str) else [str(word)] for word in words]
+        texts = [word if isinstance(word, str) else shlex.quote(str(word)) for word in words]
         capsys.readouterr()
         level = log.level
         with pytest.MonkeyPatch.context() as patch:
@@ -49,7 +49,7 @@ def optsched(capsys: pytest.CaptureFixture, forget: Callable[[], None]) -> Calla
                 patch.setenv(name, value)
             cli._show_log()
             try:
-                found = cli.run(sum(parts, []))
+                found = cli.run(shlex.split(" ".join(texts)))
             finally:
                 log.removeHandler(log.handlers[-1])
                 log.setLevel(level)

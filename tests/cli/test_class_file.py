@@ -240,7 +240,7 @@ def test_a_class_that_is_pickled_is_the_one_that_was_read(folder):
 @pytest.mark.parametrize(
     ("text", "content", "words"),
     [
-        ("min.py:Mine", "", "min.py: no such file; did you mean mine.py?"),
+        ("min.py:Mine", "", "min.py: no such file; did you mean mine.py"),
         ("a.py", SOLVER, "a.py: holds no policy; expected a subclass of optsched.extend.Policy"),
         ("a.py", POLICY + "class Two(LargestFirst): pass", "a.py: holds more than one policy;"),
         ("mine:Largest", "", "no module 'mine' is installed; did you mean mine.py:Largest?"),

@@ -151,17 +151,16 @@ def test_policies_run_side_by_side_and_what_is_finished_is_not_repeated(optsched
         *("run folders", "report"),
     ]
     out = tmp_path / "out"
-    names = sorted(folder.name.rpartition("-")[0] for folder in (out / "runs").iterdir())
-    assert names == [
+    assert sorted(folder.name.rpartition("-")[0] for folder in (out / "runs").iterdir()) == [
         *("easy-contiguity-alpha=0.2", "fcfs-contiguity-alpha=0.2"),
         "window-contiguity-greedy-window=3-alpha=0.2",
     ]
     page = (out / "report.html").read_text()
     assert "3 runs of 60 jobs of sample-256" in page
     assert "easy beside fcfs" in page
-    for run in (out / "runs").iterdir():
-        assert (run / "jobs.csv").exists()
-        assert not (run / "report.html").exists()
+    for folder in (out / "runs").iterdir():
+        assert (folder / "jobs.csv").exists()
+        assert not (folder / "report.html").exists()
 
     before = contents(out)
     shutil.rmtree(next(run for run in (out / "runs").iterdir() if run.name.startswith("easy")))

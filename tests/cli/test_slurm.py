@@ -442,7 +442,7 @@ def watching(slurm: FakeSlurm) -> subprocess.Popen[str]:
 
 
 def wait(watch: subprocess.Popen[str], reached: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 100
     while not reached():
         assert watch.poll() is None
         assert time.monotonic() < end

@@ -48,7 +48,7 @@ compare parts --baseline easy -o out | --baseline: expected --over KEY, too; oth
 simulate sample-265 -o out | sample-265: no such file, and no name in ... did you mean
 simulate traces/samples/sample-256.swf -o out | no such file; did you mean sample-256
 simulate none.swf --policy easy,fcfs -o out | none.swf: no such file, and no name in `optsched
-simulate s -o out | s: is a folder; expected a trace
+simulate other -o out | other: is a folder; expected a trace
 simulate /dev/stdin -o out | /dev/stdin: is a pipe or a device
 simulate cut.swf.gz -o out | cut.swf.gz ... gzip
 simulate empty.swf -o out | empty.swf
@@ -72,7 +72,7 @@ simulate log.swf --set window=3 -o out | unknown setting ... there is none
 simulate log.swf --execution contiguity --set adjacency=torus -o out | kind torus, not
 simulate log.swf --policy window --capture-every 2 -o out | no folder to capture to
 simulate log.swf --policy window --capture out/inside -o out | --capture
-simulate log.swf --policy window --capture . -o out | --capture
+simulate log.swf --policy window --capture out -o out | --capture
 simulate log.swf --jobs x:5 -o out | --jobs ... FROM:TO
 simulate log.swf --jobs 10:5 -o out | FROM <= TO
 simulate log.swf --jobs 1:999999 -o out | 3000
@@ -172,6 +172,12 @@ def rows(text, code):
     return [(*line.split(" | "), code) for line in text.strip().splitlines()]
 
 
+SAMPLES = bundled("traces") / "samples"
+SOURCES = {
+    ".swf": SAMPLES / "sample-256.swf",
+    ".rackham": SAMPLES / "sample-8x20.rackham",
+    ".json": bundled("models") / "window-mkp" / "yang-2014-example.json",
+}
 BAD_LINES = {
     "columns.swf": b"1 0 0 5 1 5 -1 1 5 -1 1 1 1 1 1 1 -1\n",
     "letter.swf": b"1 0 0 5x 1 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n",
@@ -183,8 +189,7 @@ BAD_LINES = {
 def place(tmp_path_factory):
     """Return a folder with good and bad files, two runs of 60 jobs, one of 50 jobs, and sweeps."""
     place = tmp_path_factory.mktemp("place")
-    samples = bundled("traces") / "samples"
-    log = (samples / "sample-256.swf").read_bytes()
+    log = SOURCES[".swf"].read_bytes()
     (place / "log.swf").write_bytes(log)
     (place / "cut.swf.gz").write_bytes(gzip.compress(log)[:-200])
     (place / "empty.swf").touch()
@@ -194,11 +199,11 @@ def place(tmp_path_factory):
     (place / "unsized.swf").write_bytes(unsized)
     for name, line in BAD_LINES.items():
         (place / name).write_bytes(b"; MaxProcs: 4\n" + line)
-    rackham = (samples / "sample-8x20.rackham").read_text()
-    (place / "wrong.rackham").write_text(rackham.replace("cores: 2 ", "cores: none ", 1))
+    wrong = SOURCES[".rackham"].read_text().replace("cores: 2 ", "cores: none ", 1)
+    (place / "wrong.rackham").write_text(wrong)
     (place / "demanding.swf").write_bytes(log)
     (place / "demanding.swf.demands.csv").write_text("job_id,bandwidth\n1,5\n2,-5\n")
-    shutil.copy(bundled("models") / "window-mkp" / "yang-2014-example.json", place / "a.json")
+    shutil.copy(SOURCES[".json"], place / "a.json")
     (place / "sweep.toml").write_text('trace = "log.swf"\npolicy = "easy"\njobs = "1:9"\n')
     (place / "wrong.toml").write_text('trace = "log.swf"\npolcy = "easy"\n')
     (place / "other").mkdir()
@@ -213,7 +218,7 @@ def place(tmp_path_factory):
         for name, policy, jobs in (("easy", "easy", 60), ("fcfs", "fcfs", 60), ("s50", "fcfs", 50)):
             words = f"simulate log.swf --policy {policy} --jobs 1:{jobs} --no-plots -o {name}"
             assert cli.run(words.split()) == 0
-        assert cli.run("sweep parts.toml --workers 1 -o parts".split()) == 0
+        assert cli.run(["sweep", "parts.toml", "--workers", "1", "-o", "parts"]) == 0
     return place
 
 
@@ -247,14 +252,16 @@ def test_half_a_command_gets_the_help_as_wrong_usage(words, optsched):
 )
 def test_no_input_is_overwritten(command, link, optsched, tmp_path):
     given = tmp_path / next(word for word in command.split() if word.startswith("a."))
-    given.write_bytes(b"precious")
+    precious = SOURCES[given.suffixes[0]].read_bytes()
+    precious = gzip.compress(precious) if given.suffix == ".gz" else precious
+    given.write_bytes(precious)
     output = given.name
     if link:
         output = f"link-to-{given.name}"
         getattr(tmp_path / output, link)(given)
     done = optsched(command, "-o", output, code=1, cwd=tmp_path)
     assert done.err == f"optsched: {output}: is the input; expected another file to write to\n"
-    assert given.read_bytes() == b"precious"
+    assert given.read_bytes() == precious
 
 
 def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
@@ -294,7 +301,7 @@ def number_options():
                 yield " ".join(words), option.name, kind
 
 
-@pytest.mark.parametrize(("words", "option", "kind"), number_options())
+@pytest.mark.parametrize(("words", "option", "kind"), [*number_options()])
 def test_a_number_is_decimal_digits_in_every_option(words, option, kind, optsched):
     for word in ["1_0", "٣", "nan", "9" * 20, *["2.5"] * (kind is int)]:
         done = optsched(words, f"{option}={word}", code=cli.USAGE)
