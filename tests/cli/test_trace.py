@@ -73,6 +73,8 @@ def test_a_draw_of_demands_is_shown_and_kept(optsched, sample, tmp_path, name):
         done = optsched("trace", command, output, options, "-o", copy)
         assert f"{copy} and {copy}.demands.csv\n" in done.out
         assert read_trace(copy).annotations["bandwidth"].tolist() == expected
+    optsched("trace annotate files", output, "-o", tmp_path / "a.rackham")
+    assert len(read_trace(tmp_path / "a.rackham").annotations["bandwidth"]) == 4989
 
 
 def test_info_tells_of_demands(optsched, sample, tmp_path):
