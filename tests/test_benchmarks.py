@@ -63,7 +63,7 @@ def test_policies_of_the_engines_benchmark_can_decide_as_it_says(monkeypatch):
         ("commands --repeats 1 --jobs 2000 --only generated", "command", 1),
         ("gang --jobs 200 --workloads 2", "strategy", 8),
         ("detection --side 6 --busy 0.3,0.9 --tori 2 --repeats 1", "busy", 2),
-        ("torus_decisions --jobs 300 --load 2 --snapshots 2 --seconds 1", "model", 3),
+        ("torus_decisions --jobs 300 --load 2 --snapshots 2 --seconds 1", "model", 1),
         ("shared_leaves --families clos --seeds 1 --seconds 1 --traces shared/traces", "case", 3),
         ("data_placement_decisions --most 6 --queues 2 --seconds 1", "load_weight", 2),
         ("locality --jobs 300 --week-rules fcfs,lea --week-backfills none --traces .", "rule", 2),
