@@ -76,6 +76,26 @@ def _short(reason: str) -> str:
     return re.split("[,:(]", reason.removeprefix("Skipped: "))[0].strip()
 
 
+@pytest.fixture(scope="session")
+def own_names() -> dict[registry.Registry, set[str]]:
+    """Return the names of each registry."""
+    return {kind: {*kind} for kind in registry.all_kinds()}
+
+
+@pytest.fixture
+def forget(own_names: dict[registry.Registry, set[str]]) -> Iterator[Callable[[], None]]:
+    """Return a function that forgets the code of users; it is called after the test, too."""
+
+    def forget() -> None:
+        registry._modules.clear()
+        for kind, names in own_names.items():
+            for name in {*kind._classes} - names:
+                del kind._classes[name]
+
+    yield forget
+    forget()
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """Let SIGINT raise KeyboardInterrupt; a shell ignores it in what it runs in the background."""
@@ -103,16 +123,8 @@ def make_trace() -> Callable[..., Trace]:
 
     def make(*rows: tuple[float, float, float, int], name: str = "made") -> Trace:
         submit, runtime, requested, processors = (np.array(column) for column in zip(*rows))
-        return clean(
-            Trace(
-                job_id=np.arange(1, len(rows) + 1),
-                submit=submit,
-                runtime=runtime,
-                requested_time=requested,
-                processors=processors,
-                name=name,
-            )
-        )
+        numbers = np.arange(1, len(rows) + 1)
+        return clean(Trace(numbers, submit, runtime, requested, processors, name=name))
 
     return make
 
@@ -123,19 +135,10 @@ def jobs_with_files() -> Callable[..., Trace]:
 
     def build(*jobs: tuple[int, ...], **annotations: np.ndarray) -> Trace:
         submit, runtime, walltime, cores, file = np.array(jobs).T
-        return clean(
-            Trace(
-                np.arange(1, len(jobs) + 1),
-                submit,
-                runtime,
-                walltime,
-                cores,
-                user=np.ones(len(jobs), dtype=np.int64),
-                limits_hold=True,
-                annotations={"file": file, "file_size": np.where(file < 0, 0, 6400 * cores)}
-                | annotations,
-            )
-        )
+        numbers, users = np.arange(1, len(jobs) + 1), np.ones(len(jobs), dtype=np.int64)
+        files = {"file": file, "file_size": np.where(file < 0, 0, 6400 * cores)} | annotations
+        options = {"user": users, "limits_hold": True, "annotations": files}
+        return clean(Trace(numbers, submit, runtime, walltime, cores, **options))
 
     return build
 

@@ -1,18 +1,25 @@
-"""The public names, and that they are found where the package says."""
+"""The public names: where the package says, light to import, and clear about wrong arguments."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import re
+from pathlib import Path
 
 import pytest
 
 import optsched
-from optsched import registry
+from optsched import extend, registry
+from optsched.machines.machine import Machine
+from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Policy
 from optsched.solvers.cp_sat import CpSat
+from optsched.solvers.solver import Solver
+from optsched.workloads.workload_model import WorkloadModel
 
 PROBLEM = optsched.models.WindowMKP([6, 4, 3, 1, 2], [3, 6, 6])
+HOW_TO = Path(__file__).resolve().parents[1] / "docs" / "how-to"
 
 
 def test_every_public_name_is_there():
@@ -26,19 +33,32 @@ def test_every_public_name_is_there():
     assert set(optsched.__all__) <= set(dir(optsched))
 
 
-def test_importing_the_package_imports_nothing_heavy():
-    code = "import sys, optsched; print('numpy' in sys.modules, 'pandas' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False False\n"
+def test_plug_ins_have_every_registry_and_every_contract():
+    contracts = (Policy, Solver, Problem, Machine, ExecutionModel, WorkloadModel)
+    assert all(getattr(extend, contract.__name__) is contract for contract in contracts)
+    kinds = {kind for kind in vars(extend).values() if isinstance(kind, registry.Registry)}
+    assert kinds == set(registry.all_kinds())
 
 
-def test_notebooks_show_small_tables(make_trace):
-    assert "optimal" in optsched.solve(PROBLEM)._repr_html_()
-    run = optsched.simulate(make_trace((0, 10, 10, 1)), "nodes:4", "easy")
-    assert "mean wait" in run._repr_html_()
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("add-a-policy", "add-a-solver", "add-a-workload-model", "add-an-execution-model"),
+        *("add-a-model", "add-a-metric", "add-a-picture"),
+    ],
+)
+def test_a_page_for_authors_of_plug_ins_imports_nothing_else(page):
+    text = (HOW_TO / f"{page}.md").read_text()
+    imported = set(re.findall(r"^(?:from|import) (optsched[\w.]*)", text, re.MULTILINE))
+    assert "optsched.extend" in imported
+    allowed = {"optsched", "optsched.extend", "optsched.models", "optsched.testing"}
+    assert imported - allowed - {"optsched.testing.contract"} == set()
 
 
-def test_what_is_large_is_shown_in_one_line(make_trace):
+def test_notebooks_show_small_tables_and_what_is_large_in_one_line(make_trace):
     run = optsched.simulate(make_trace((0, 10, 10, 1)), "nodes:4", "easy", journal=True)
+    assert "mean wait" in run._repr_html_()
+    assert "optimal" in optsched.solve(PROBLEM)._repr_html_()
     comparison = optsched.compare(PROBLEM, ["greedy", "highs"])
     result = optsched.solve(PROBLEM, solver="greedy")
     shown = [result, run, run.schedule, run.machine, run.journal, comparison, Snapshot(PROBLEM)]
@@ -74,30 +94,29 @@ def test_a_file_or_a_snapshot_is_solved_like_its_problem(tmp_path):
     ],
 )
 def test_simulate_says_what_it_expected(options, words, make_trace):
+    usual = {"trace": make_trace((0, 10, 10, 1)), "machine": "nodes:4", "policy": "easy"}
     with pytest.raises(optsched.InputError, match=words):
-        optsched.simulate(
-            **{"trace": make_trace((0, 10, 10, 1)), "machine": "nodes:4", "policy": "easy"}
-            | options
-        )
+        optsched.simulate(**usual | options)
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("function", "arguments", "words"),
     [
-        (lambda: optsched.solve(5), "problem: 5; expected a problem, a snapshot"),
-        (
-            lambda: optsched.solve(PROBLEM, CpSat),
-            r"solver: the class CpSat, not CpSat\(\); expected a solver or",
-        ),
-        (lambda: optsched.solve(PROBLEM, budget="5"), "budget: '5'; expected optsched.Budget"),
-        (lambda: optsched.solve(PROBLEM, seed="a"), "seed: 'a'; expected an integer"),
-        (lambda: optsched.compare(5), "problems: 5; expected a problem, a snapshot"),
-        (lambda: optsched.compare([PROBLEM, None]), "problems: None; expected a problem"),
-        (lambda: optsched.compare(PROBLEM, 5), "solver: 5; expected a solver or"),
-        (lambda: optsched.compare(PROBLEM, budget="5"), "budget: '5'; expected optsched.Budget"),
-        (lambda: optsched.compare(PROBLEM, seed="a"), "seed: 'a'; expected an integer"),
+        ("solve", (5,), "problem: 5; expected a problem, a snapshot"),
+        ("solve", (PROBLEM, CpSat), r"solver: the class CpSat, not CpSat\(\); expected a solver"),
+        ("compare", (5,), "problems: 5; expected a problem, a snapshot"),
+        ("compare", ([PROBLEM, None],), "problems: None; expected a problem"),
+        ("compare", (PROBLEM, 5), "solver: 5; expected a solver or"),
     ],
 )
-def test_solve_and_compare_say_what_they_expected(call, words):
+def test_solve_and_compare_say_what_they_expected(function, arguments, words):
     with pytest.raises(optsched.InputError, match=words):
-        call()
+        getattr(optsched, function)(*arguments)
+
+
+@pytest.mark.parametrize("function", [optsched.solve, optsched.compare])
+def test_a_budget_and_a_seed_are_not_texts(function):
+    with pytest.raises(optsched.InputError, match=r"budget: '5'; expected optsched\.Budget"):
+        function(PROBLEM, budget="5")
+    with pytest.raises(optsched.InputError, match="seed: 'a'; expected an integer"):
+        function(PROBLEM, seed="a")

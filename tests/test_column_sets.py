@@ -16,31 +16,16 @@ def number(members):
     return sum(1 << member for member in members)
 
 
-def members(number):
-    return {column for column in range(number.bit_length()) if number >> column & 1}
-
-
-@given(columns)
-def test_runs_are_maximal_and_make_up_the_set(these):
+@given(columns, st.data())
+def test_runs_and_intervals_make_up_the_set_and_the_lowest_are_the_first(these, data):
     runs = list(runs_of(number(these)))
     assert {column for start, stop in runs for column in range(start, stop)} == these
     assert all(before < after for (_, before), (after, _) in pairwise(runs))
     assert column_set(runs) == number(these)
-
-
-@given(columns, st.data())
-def test_the_lowest_columns_are_the_first_in_order(these, data):
+    ends = [word.split("-") for word in interval_text(number(these)).split()]
+    assert [(int(named[0]), int(named[-1]) + 1) for named in ends] == runs
     count = data.draw(st.integers(0, len(these)))
-    assert members(lowest(number(these), count)) == set(sorted(these)[:count])
-
-
-@given(columns)
-def test_intervals_name_both_ends(these):
-    named = set()
-    for word in interval_text(number(these)).split():
-        first, _, last = word.partition("-")
-        named |= set(range(int(first), int(last or first) + 1))
-    assert named == these
+    assert lowest(number(these), count) == number(sorted(these)[:count])
 
 
 @given(st.lists(columns, max_size=6))

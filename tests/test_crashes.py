@@ -27,14 +27,7 @@ MOST = 1000
 def is_killed(do, step, folder):
     """Do something in a fork that is killed before a step of its writing; return whether it was.
 
-    Parameters
-    ----------
-    do : callable
-        What is done.
-    step : int
-        Which step, from 0; nobody is killed if there are fewer.
-    folder : path
-        Steps are what concerns paths below this folder.
+    Steps, from 0, are what concerns paths below the folder; nobody is killed if there are fewer.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks of threaded processes
@@ -57,10 +50,9 @@ def is_killed(do, step, folder):
             code = 0
         finally:
             os._exit(code)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    assert not os.WIFSIGNALED(status) or os.WTERMSIG(status) == signal.SIGKILL
-    return os.WIFSIGNALED(status)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
 
 
 def contents(folder):
@@ -85,29 +77,20 @@ def unsynced(monkeypatch):
 
 
 @pytest.fixture
-def traces(make_trace):
-    """Return two traces of a few jobs, with demands."""
+def writers(make_trace):
+    """Return functions that write two runs, and two traces with demands, into a folder."""
     both = make_trace((0, 10, 20, 1), (5, 10, 20, 2)), make_trace((0, 50, 60, 2), (9, 9, 9, 1))
-    return [one.changed(annotations={"bandwidth": one.processors * 100}) for one in both]
+    both = [one.changed(annotations={"bandwidth": one.processors * 100}) for one in both]
+    runs = [optsched.simulate(trace, "nodes:2", "easy") for trace in both]
+    save = [lambda at, run=run: optsched.save(run, at / "out", plots=False) for run in runs]
+    write = [lambda at, trace=trace: write_trace(trace, at / "a.swf.gz") for trace in both]
+    return {"runs": save, "traces": write}
 
 
-@pytest.fixture
-def saved(traces):
-    """Return two runs to be saved."""
-    runs = [optsched.simulate(trace, "nodes:2", "easy") for trace in traces]
-    return [lambda folder, run=run: optsched.save(run, folder / "out", plots=False) for run in runs]
-
-
-@pytest.fixture
-def written(traces):
-    """Return two traces to be written."""
-    return [lambda folder, trace=trace: write_trace(trace, folder / "a.swf.gz") for trace in traces]
-
-
-@pytest.mark.parametrize("kind", ["saved", "written"])
-def test_a_writer_that_is_killed_leaves_the_old_or_the_new(kind, request, tmp_path):
+@pytest.mark.parametrize("kind", ["runs", "traces"])
+def test_a_writer_that_is_killed_leaves_the_old_or_the_new(kind, writers, tmp_path):
     """At any step; and the next one to the same place leaves nothing but the new."""
-    write_old, write_new = request.getfixturevalue(kind)
+    write_old, write_new = writers[kind]
     whole = []
     for name, write in (("old", write_old), ("new", write_new)):
         (tmp_path / name).mkdir()
@@ -126,7 +109,7 @@ def test_a_writer_that_is_killed_leaves_the_old_or_the_new(kind, request, tmp_pa
             remove_leftovers(folder)
         left = contents(folder)
         assert left.keys() == old.keys()
-        if kind == "saved":
+        if kind == "runs":
             assert left in (old, new), step
         assert all(left[name] in (old[name], new[name]) for name in left), step
         write_new(folder)

@@ -9,12 +9,12 @@ import types
 from pathlib import Path
 
 import pytest
-from prose import NAMES, expressions, not_in_files, unsaid, wrong
+from prose import NAMES, expressions, missing, not_in_files, unsaid, wrong
 
 from optsched import registry
 from optsched.cli import run as optsched
 from optsched.cli.pages import PAGES as TABLES
-from optsched.cli.pages import with_tables, write_pages
+from optsched.cli.pages import with_tables
 from optsched.report import style
 from optsched.solvers.solver_call import TOLERANCE
 
@@ -70,7 +70,7 @@ def write_block(language: str, text: str) -> None:
         for page in RUN
     ],
 )
-def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
+def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared, forget):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("optsched.compilation.cores", lambda: 1)  # one worker to start, not two
     if ".png" not in page.read_text():
@@ -82,42 +82,39 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     at_hand = ("models", "solvers", "studies", "traces", "workloads")
     for folder in () if page.name == "README.md" else at_hand:  # README works without the clone
         (tmp_path / folder).symlink_to(ROOT / folder)
-    kinds = ("policies", "solvers", "models", "executions", "workloads", "pictures", "metrics")
-    before = {kind: set(getattr(registry, kind)) for kind in kinds}
     module = types.ModuleType("page")
     module.__file__ = str(tmp_path / "page.py")
     monkeypatch.setitem(sys.modules, "page", module)
-    try:
-        for language, text in blocks(page):
-            if language == "python" and not NAMED.match(text):
-                exec(compile(text, str(page), "exec"), module.__dict__)
-                continue
-            if language != "sh":
-                write_block(language, text)
-                continue
-            for line in text.replace("\\\n", " ").splitlines():
-                words = shlex.split(line, comments=True)
-                if words:
-                    assert words[0] == "optsched", line
-                    assert optsched(words[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
-        said, names = page.read_text(), NAMES | module.__dict__
-        assert wrong(said, [eval(one, names) for one in expressions(said)]) == []
-        if page in HELD:
-            assert unsaid(HELD_ELSEWHERE.sub("", said), capsys.readouterr().out) == []
-        left = {path.name for path in tmp_path.iterdir() if not path.is_symlink()}
-        assert sorted(left - {line.strip("/") for line in IGNORED}) == []
-    finally:
-        for kind, classes in before.items():
-            registered = getattr(registry, kind)._classes
-            for name in set(registered) - classes:
-                del registered[name]
+    for language, text in blocks(page):
+        if language == "python" and not NAMED.match(text):
+            exec(compile(text, str(page), "exec"), module.__dict__)
+            continue
+        if language != "sh":
+            write_block(language, text)
+            continue
+        for line in text.replace("\\\n", " ").splitlines():
+            if words := shlex.split(line, comments=True):
+                assert words[0] == "optsched", line
+                assert optsched(words[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
+    said, names = page.read_text(), NAMES | module.__dict__
+    assert wrong(said, [eval(one, names) for one in expressions(said)]) == []
+    if page in HELD:
+        assert unsaid(HELD_ELSEWHERE.sub("", said), capsys.readouterr().out) == []
+    left = {path.name for path in tmp_path.iterdir() if not path.is_symlink()}
+    assert sorted(left - {line.strip("/") for line in IGNORED}) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_marked_numbers_stand_in_the_files_that_they_are_from(page):
+def test_numbers_links_and_code_of_a_page_are_in_order(page):
+    """Marked numbers stand in their files, links lead somewhere, and code fits its column."""
     text = page.read_text()
     assert not_in_files(text) == []
     assert page in RUN or expressions(text) == []
+    links = [link for link in LINK.findall(BLOCK.sub("", text)) if "://" not in link]
+    own = [link for link in links if not link.startswith(DRAWN)]
+    assert [link for link in own if not (page.parent / link).exists()] == []
+    code = [block for kind, block in BLOCK.findall(text) if kind in ("sh", "python")]
+    assert [line for block in code for line in block.splitlines() if len(line) > COLUMNS] == []
 
 
 MISTAKES = {
@@ -149,19 +146,6 @@ def test_the_tables_of_a_page_are_what_the_declarations_say(page):
     assert with_tables(page, text) == text
 
 
-def test_tables_are_written_from_the_declarations(tmp_path):
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    for page, tables in TABLES.items():
-        (folder / page).parent.mkdir(exist_ok=True)
-        old = [f"<!-- {name}: make pages -->\nold\n<!-- end of {name} -->\n" for name in tables]
-        (folder / page).write_text("".join(old))
-    write_pages(folder)
-    for page in TABLES:
-        assert with_tables(page, text := (folder / page).read_text()) == text
-        assert text.count("\n|") > 5
-
-
 def test_the_limits_on_the_page_of_solvers_are_those_of_the_package():
     text = (ROOT / "docs" / "solvers.md").read_text()
     every = (registry.solvers[name] for name in registry.solvers)
@@ -172,22 +156,6 @@ def test_the_limits_on_the_page_of_solvers_are_those_of_the_package():
         assert stated == {cls.name: f"{getattr(cls, limit):,}" for cls in generic}
     [tolerance] = re.findall(r"a tolerance of (\S+), below", text)
     assert float(tolerance) == TOLERANCE
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page):
-    dead = [
-        link
-        for link in LINK.findall(BLOCK.sub("", page.read_text()))
-        if "://" not in link and not link.startswith(DRAWN) and not (page.parent / link).exists()
-    ]
-    assert dead == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_lines_of_code_fit_the_column_of_the_site(page):
-    code = [text for kind, text in BLOCK.findall(page.read_text()) if kind in ("sh", "python")]
-    assert [line for text in code for line in text.splitlines() if len(line) > COLUMNS] == []
 
 
 @pytest.mark.parametrize("folder", ["commands", "decisions", "formats", "how-to", "results"])
@@ -209,3 +177,34 @@ def test_numbers_of_the_readme_are_those_of_the_pages_that_it_names():
         assert [number for number in numbers if number not in page] == []
         pages += bool(numbers)
     assert pages >= 4
+
+
+def test_a_figure_that_is_not_printed_is_missing():
+    assert missing("from 2.02 h to 23 min, 30%", "2.02 h 23.1 min 30.35%") == []
+    assert missing("from 2.03 h to 23.4 min", "2.02 h 23.1 min") == [("2.03", "h"), ("23.4", "min")]
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("a wait of 42.6 min<!-- is wait -->", 2554),
+        ("**1 h**<!-- is wait -->", 3602),
+        ("1,500<!-- is most --> of them", 1500),
+        ("Eleven<!-- is len(models) --> models", 11),
+        ("99.3%<!-- is share -->", 0.9932),
+        ("greedy waits longer<!-- holds greedy >\nexact -->", True),
+    ],
+)
+def test_a_mark_holds_at_its_precision(said, value):
+    assert len(expressions(said)) == 1
+    assert wrong(said, [value]) == []
+    assert len(wrong(said, [value * 2 if value is not True else False])) == 1
+
+
+def test_a_figure_needs_a_mark_a_file_or_a_command_that_prints_it():
+    assert unsaid("5 s<!-- is x --> `6 s` [a](7 s)\n\n8 s <!-- from f -->\n\n9 s", "9.2 s") == []
+    assert unsaid("in 5 s<!-- holds x -->, 6%", "") == [("5", "s"), ("6", "%")]
+    assert unsaid("```\n7 s\n```\nin 8 s", "7 s") == [("8", "s")]
+    file = "<!-- from benchmarks/results/real-slurm.txt -->"
+    assert not_in_files(f"9999 of another\n\n181 jobs, 14.8 s {file}") == []
+    assert not_in_files(f"182 jobs {file}") == ["benchmarks/results/real-slurm.txt: 182"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,10 +23,8 @@ SHOWN = r"odd\nname\x1b[1m\u202e日本"
     [
         ["trace", "info", ODD],
         ["solve", ODD],
-        ["snapshot", "check", ODD],
         ["solve", "none.json", f"--{ODD}"],
         ["sweep", ODD, "-o", "out"],
-        ["report", ODD],
     ],
 )
 def test_a_message_is_one_clean_line(capsys, words):
@@ -35,32 +34,24 @@ def test_a_message_is_one_clean_line(capsys, words):
     assert "日本" in line
 
 
-def test_names_are_printed_in_one_line_as_well(capsys, tmp_path, example):
-    snapshot = tmp_path / f"{ODD}.json"
-    shutil.copy(example, snapshot)
-    assert cli.run(["snapshot", "check", str(snapshot)]) == cli.DONE
-    assert capsys.readouterr().out.splitlines() == [f"{tmp_path}/{SHOWN}.json: good"]
-    snapshot.write_text("{")
-    assert cli.run(["snapshot", "check", str(snapshot)]) == cli.BAD_INPUT
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"optsched: {tmp_path}/{SHOWN}.json, line 1: not JSON")
+def test_names_are_printed_in_one_line_as_well(optsched, tmp_path, example):
+    snapshot = Path(f"{ODD}.json")
+    shutil.copy(example, tmp_path / snapshot)
+    assert optsched("snapshot check", snapshot, cwd=tmp_path).out == f"{SHOWN}.json: good\n"
+    (tmp_path / snapshot).write_text("{")
+    [line] = optsched("snapshot check", snapshot, cwd=tmp_path, code=1).err.splitlines()
+    assert line.startswith(f"optsched: {SHOWN}.json, line 1: not JSON")
 
 
-def test_the_texts_of_a_header_do_not_reach_the_terminal_as_they_are(capsys, tmp_path):
+def test_the_texts_of_a_header_do_not_reach_the_terminal_as_they_are(optsched, tmp_path):
     trace = tmp_path / "a.swf"
     trace.write_text(f"; Computer: \x1b]0;PWN\x07 日本\t2\n; MaxProcs: 4\n{JOB}\n")
-    assert cli.run(["trace", "info", str(trace)]) == cli.DONE
-    page = capsys.readouterr().out
+    page = optsched("trace info", trace).out
     assert r"\x1b]0;PWN\x07 日本 2" in page
     assert all(line.isprintable() for line in page.splitlines())
 
 
-def test_tables_are_one_line_a_row(capsys):
-    terminal.print_table(["name"], [["a\nb\x1bc"]])
-    assert capsys.readouterr().out.split() == ["name", r"a\nb\x1bc"]
-
-
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
+@pytest.mark.parametrize("number", [float("nan"), -float("inf"), np.float64("nan")])
 def test_what_json_cannot_hold_is_null(capsys, tmp_path, number):
     terminal.print_json({"a": [number]})
     assert json.loads(capsys.readouterr().out) == {"a": [None]}
@@ -68,34 +59,11 @@ def test_what_json_cannot_hold_is_null(capsys, tmp_path, number):
     assert json.loads((tmp_path / "a.json").read_text()) == {"a": [None, 1.5]}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("solve", "solve needs SNAPSHOT; see `optsched solve --help`"),
-        ("trace info", "trace info needs TRACE; see `optsched trace info --help`"),
-        (
-            "simulate sample-256 easy -o x",
-            "'easy' is one word too many; see `optsched simulate --help`",
-        ),
-    ],
-)
-def test_a_missing_word_or_one_too_many_is_named(words, message, capsys):
-    assert cli.run(words.split()) == cli.USAGE
-    assert capsys.readouterr().err == f"optsched: {message}\n"
-
-
-def test_a_time_limit_is_a_number_of_seconds(capsys):
-    words = "solve yang-2014-example --time-limit 1h"
-    assert cli.run(words.split()) == cli.USAGE
-    assert "--time-limit: '1h'; expected a number of seconds" in capsys.readouterr().err
-
-
-def test_that_nothing_was_done_is_no_success(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_that_nothing_was_done_is_no_success(optsched, tmp_path):
     (tmp_path / "wide.csv").write_text("submit,runtime,processors\n0,5,4\n1,5,4\n")
     words = "simulate wide.csv --machine nodes:1 --no-plots --policy"
-    assert cli.run([*words.split(), "easy", "-o", "one"]) == cli.BAD_INPUT
-    assert cli.run([*words.split(), "easy,fcfs", "-o", "two"]) == cli.BAD_INPUT
-    assert "2 jobs rejected" in capsys.readouterr().err
+    optsched(words, "easy -o one", cwd=tmp_path, code=cli.BAD_INPUT)
+    done = optsched(words, "easy,fcfs -o two", cwd=tmp_path, code=cli.BAD_INPUT)
+    assert "2 jobs rejected" in done.err
     words = "compare yang-2014-example --solvers highs --time-limit 1e-9 -o none"
-    assert cli.run(words.split()) == cli.NO_SOLUTION
+    optsched(words, cwd=tmp_path, code=cli.NO_SOLUTION)

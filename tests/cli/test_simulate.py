@@ -1,10 +1,9 @@
+"""``optsched simulate``, as typed, interrupted and killed."""
+
 from __future__ import annotations
 
-import contextlib
 import csv
-import gzip
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,160 +18,40 @@ SUMMARY = {
 }  # fmt: skip
 
 
-def test_a_trace_is_simulated_and_its_snapshots_compared(optsched, sample, tmp_path):
-    run, captured = tmp_path / "run", tmp_path / "captured"
-    options = ("--policy", "window", "--jobs", "1:400", "--check", "--json", "-o", run)
-    done = optsched("simulate", sample, *options, "--capture", captured, "--capture-every", 40)
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+def test_a_trace_is_simulated_and_its_snapshots_compared(optsched, tmp_path):
+    words = "simulate sample-256 --policy window --jobs 1:400 --check --json -o run"
+    done = optsched(words, "--capture captured --capture-every 40", cwd=tmp_path)
+    summary = json.loads(done.out)
     assert set(summary) >= SUMMARY
-    assert summary == json.loads((run / "summary.json").read_text())
+    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["jobs"], summary["finished"]) == (400, 400)
-    pictures = {file.name for file in run.iterdir() if file.suffix in (".svg", ".png")}
+    pictures = {file.name for file in (tmp_path / "run").iterdir()}
     assert {"gantt.svg", "utilization.png", "waits.svg"} <= pictures
-    folder = tmp_path / "comparison"
     solvers = "branch-and-bound,cp-sat,cbc,greedy"
-    done = optsched("compare", captured, "--solvers", solvers, "-o", folder, "--json")
-    assert done.returncode == 0, done.stderr
-    table = {row["solver"]: row for row in json.loads(done.stdout)["table"]}
-    assert set(table) == set(solvers.split(","))
-    assert (folder / "comparison.json").exists()
+    done = optsched("compare captured --solvers", solvers, "-o compared --json", cwd=tmp_path)
+    assert {row["solver"] for row in json.loads(done.out)["table"]} == {*solvers.split(",")}
+    assert (tmp_path / "compared" / "comparison.json").exists()
 
 
-def test_a_small_run_prints_its_summary(optsched, sample, tmp_path):
-    done = optsched("simulate", sample, "--jobs", "1:50", "--no-plots", "-o", tmp_path / "run")
-    assert done.returncode == 0
-    assert "wait              mean 24.9 s, median 0 s" in done.stdout
-    assert "jobs/s" in done.stderr
-
-
-def test_links_of_a_torus_make_nodes_contiguous_on_request(optsched, sample, tmp_path):
-    scattered = {}
-    for adjacency in ("line", "torus"):
-        options = ("--machine", "torus:4x8x8", "--execution", "contiguity", "--jobs", "1:150")
-        settings = ("--set", "beta=1", "--set", f"adjacency={adjacency}")
-        done = optsched(
-            "simulate", sample, *options, *settings, "--no-plots", "--json", "-o", tmp_path / "run"
-        )
-        assert done.returncode == 0, done.stderr
-        scattered[adjacency] = json.loads(done.stdout)["sensitive_scattered"]
-    assert 0 < scattered["torus"] < scattered["line"]
-
-
-def test_the_table_of_jobs_is_left_out_as_csv_on_request(optsched, sample, tmp_path):
+def test_a_small_run_prints_its_summary_and_leaves_csv_out_on_request(optsched, tmp_path):
     run = tmp_path / "run"
-    done = optsched("simulate", sample, "--jobs", "1:50", "--no-csv", "--no-plots", "-o", run)
-    assert done.returncode == 0
-    names = {file.name for file in run.iterdir()}
+    done = optsched("simulate sample-256 --jobs 1:50 --no-csv --no-plots -o", run)
+    assert "wait              mean 24.9 s, median 0 s" in done.out
+    assert "jobs/s" in done.err
     tables = {"jobs.parquet", "decisions.parquet"}
+    names = {file.name for file in run.iterdir()}
     assert names == {"run.json", "summary.json", "timing.json"} | tables
 
 
-TRACES = {
-    "cut.swf.gz": lambda good: gzip.compress(good)[:-200],
-    "empty.swf": lambda good: b"",
-    os.fsdecode(b"name\xff.swf"): lambda good: good,
-    "headless.swf": lambda good: good.replace(b"MaxProcs: 256", b"MaxProcs: 0"),
-    "unsized.swf": lambda good: good.replace(b"MaxProcs", b"Procs").replace(b"MaxNodes", b"Nodes"),
-    "columns.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5 1 5 -1 1 5 -1 1 1 1 1 1 1 -1\n",
-    "letter.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5x 1 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n",
-    "negative.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5 -4 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n",
-}
+def started(folder, *words):
+    """Start a process that simulates the sample."""
+    command = [sys.executable, "-m", "optsched", "simulate", "sample-256", "-o", folder / "run"]
+    return subprocess.Popen([*command, *words], stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["{folder}/cut.swf.gz"], ["cut.swf.gz", "gzip"]),
-        (["{folder}/empty.swf"], ["empty.swf"]),
-        (["{folder}/" + os.fsdecode(b"name\xff.swf")], ["name is not UTF-8"]),
-        (["{sample}", "--jobs", "1:9", "-o", os.fsdecode(b"run\xff")], ["name is not UTF-8"]),
-        (["/dev/stdin"], ["/dev/stdin: is a pipe or a device"]),
-        (["{folder}/columns.swf"], ["columns.swf", "line 2", "17", "18"]),
-        (["{folder}/letter.swf"], ["letter.swf", "line 2", "5x"]),
-        (["{folder}/negative.swf"], ["negative.swf", "line 2", "-4"]),
-        (["{folder}/absent.swf"], ["absent.swf"]),
-        (["{folder}"], ["is a folder; expected a trace"]),
-        (["{sample}", "--machine", "nodes:0"], ["expected a whole number from 1"]),
-        (
-            ["{sample}", "--machine", "torus"],
-            ["is not a machine; expected cluster:", "matrix:NUMBER, nodes:NUMBER"],
-        ),
-        (["{sample}", "--machine", "{folder}"], ["did you mean site:/"]),
-        (["{sample}", "--policy", "esay"], ["did you mean easy"]),
-        (["{sample}", "--policy", "window", "--solver", "branch"], ["branch-and-bound"]),
-        (["{sample}", "--policy", "easy", "--solver", "greedy"], ["poses no problems"]),
-        (["{sample}", "--set", "window=3"], ["unknown setting", "there is none"]),
-        (
-            ["{sample}", "--execution", "contiguity", "--set", "adjacency=torus"],
-            ["adjacency=torus of execution model 'contiguity'", "torus, not nodes:256"],
-        ),
-        (["{folder}/headless.swf"], ["(MaxProcs)", "--machine nodes:256 (it states 256 nodes)"]),
-        (["{folder}/unsized.swf"], ["(MaxProcs)", "--machine nodes:NUMBER"]),
-        (["{sample}", "--policy", "window", "--capture-every", "2"], ["no folder to capture to"]),
-        (["{sample}", "--jobs", "x:5"], ["--jobs", "FROM:TO"]),
-        (["{sample}", "--jobs", "10:5"], ["FROM <= TO"]),
-        (["{sample}", "--jobs", "1:999999"], ["3000"]),
-    ],
-)
-def test_wrong_input_gets_one_clear_line(arguments, words, optsched, sample, tmp_path):
-    for name, content in TRACES.items():
-        (tmp_path / name).write_bytes(content(sample.read_bytes()))
-    arguments = [argument.format(folder=tmp_path, sample=sample) for argument in arguments]
-    if "-o" not in arguments:
-        arguments += ["-o", tmp_path / "run"]
-    done = optsched("simulate", *arguments)
-    assert done.returncode == 1, done.stderr
-    for word in words:
-        assert word in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stdout == ""
-    assert not (tmp_path / "run").exists()
-    assert [entry for entry in os.listdir(tmp_path) if entry.startswith(".")] == []
-
-
-def test_a_folder_that_cannot_be_written_is_refused_before_the_work(optsched, sample, tmp_path):
-    blocker = tmp_path / "file"
-    blocker.write_text("")
-    done = optsched("simulate", sample, "-o", blocker / "run")
-    assert done.returncode == 1
-    assert "cannot be written" in done.stderr
-    done = optsched("simulate", sample, "-o", blocker)
-    assert "is a file" in done.stderr
-
-
-def test_progress_is_shown_on_a_terminal(sample, tmp_path):
-    import pty
-
-    controller, terminal = pty.openpty()
-    command = [sys.executable, "-m", "optsched", "simulate", str(sample), "--no-plots"]
-    command += ["-o", str(tmp_path / "run"), "--policy", "conservative"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, text=True)
-    os.close(terminal)
-    shown = b""
-    with contextlib.suppress(OSError):  # the other end was closed
-        while read := os.read(controller, 4096):
-            shown += read
-    stdout, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, shown.decode()
-    assert "bounded slowdown" in stdout
-    assert "simulating" in shown.decode()
-
-
-def test_output_folders_may_not_lie_in_each_other(optsched, sample, tmp_path):
-    run = tmp_path / "run"
-    for capture in (run / "snapshots", run, tmp_path):
-        done = optsched("simulate", sample, "--policy", "window", "-o", run, "--capture", capture)
-        assert done.returncode == 1
-        assert "--capture" in done.stderr
-        assert not run.exists()
-
-
-def interrupted(sample, folder, number):
-    """Start a long run, send it a signal once it works, and return it when it has ended."""
-    command = [sys.executable, "-m", "optsched", "simulate", str(sample), "-o", str(folder / "run")]
-    command += ["--policy", "window", "--solver", "cbc", "--no-plots"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def interrupted(folder, number):
+    """Start a long run, send it a signal once it works, and return its exit code and stderr."""
+    process = started(folder, "--policy", "window", "--solver", "cbc", "--no-plots")
     deadline = time.monotonic() + 60
     while not any(entry.name.startswith(".run.") for entry in folder.iterdir()):
         assert time.monotonic() < deadline
@@ -187,12 +66,21 @@ def interrupted(sample, folder, number):
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
 )
-def test_an_interrupted_run_leaves_nothing_behind(number, sample, tmp_path):
-    code, stderr = interrupted(sample, tmp_path, number)
+def test_an_interrupted_run_leaves_nothing_behind(number, tmp_path):
+    code, stderr = interrupted(tmp_path, number)
     assert code == 130, stderr
     assert "interrupted" in stderr
     assert "Traceback" not in stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_kill_leaves_nothing_that_looks_finished(tmp_path, optsched):
+    code, _ = interrupted(tmp_path, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert not (tmp_path / "run").exists()
+    optsched("simulate sample-256 --jobs 1:50 --no-plots -o", tmp_path / "run")
+    assert (tmp_path / "run" / "summary.json").exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
 
 
 DROPPED = """
@@ -223,94 +111,150 @@ class Broken(FCFS):
 
 
 @pytest.mark.parametrize("name", ["Dropping", "Broken"])
-def test_an_interrupt_that_becomes_another_exception_is_not_lost(name, optsched, sample, tmp_path):
+def test_an_interrupt_that_becomes_another_exception_is_not_lost(name, tmp_path):
     """Python prints an exception of a destructor, and a module that is loaded raises its own."""
     policy = tmp_path / "dropping.py"
     policy.write_text(DROPPED)
-    done = optsched("simulate", sample, "--policy", f"{policy}:{name}", "-o", tmp_path / "run")
-    assert done.returncode == 130, done.stderr
-    assert "Exception ignored" not in done.stderr
-    assert sorted(entry.name for entry in tmp_path.iterdir() if entry != policy) == []
+    process = started(tmp_path, "--policy", f"{policy}:{name}")
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Exception ignored" not in stderr
+    assert list(tmp_path.iterdir()) == [policy]
 
 
-def test_kill_leaves_nothing_that_looks_finished(sample, tmp_path, optsched):
-    code, _ = interrupted(sample, tmp_path, signal.SIGKILL)
-    assert code == -signal.SIGKILL
-    assert not (tmp_path / "run").exists()
-    done = optsched("simulate", sample, "--jobs", "1:50", "--no-plots", "-o", tmp_path / "run")
-    assert done.returncode == 0
-    assert (tmp_path / "run" / "summary.json").exists()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
-
-
-def test_traces_are_looked_at_cleaned_and_converted(optsched, sample, tmp_path):
-    page = optsched("trace", "info", sample)
-    assert page.returncode == 0
-    assert "offered load" in page.stdout
-    facts = json.loads(optsched("trace", "info", sample, "--json").stdout)
-    assert facts["jobs"] == 3000
-    for verb, name in (("clean", "clean.swf.gz"), ("convert", "converted.json")):
-        done = optsched("trace", verb, sample, "-o", tmp_path / name)
-        assert done.returncode == 0, done.stderr
-        again = json.loads(optsched("trace", "info", tmp_path / name, "--json").stdout)
-        assert again["jobs"] == 3000
-    assert "SDSC-BLUE" in optsched("trace", "catalogue").stdout
-    missing = optsched(
-        "trace", "info", "SDSC-BLUE-2000-4.2-cln", env={**os.environ, "OPTSCHED_TRACES": ""}
+@pytest.fixture
+def site(tmp_path):
+    """Return the words that simulate a table of jobs on a small site."""
+    (tmp_path / "small.toml").write_text(
+        'kind = "site"\n[[nodes]]\nnames = "n[1-3]"\ncores = 4\nmemory = 1000\n'
     )
-    assert missing.returncode == 1
-    assert "download" in missing.stderr
+    return "simulate jobs.csv --machine small.toml --policy easy --no-plots -o run"
 
 
-def test_next_to_nothing_loads_before_the_command_line_has_ctrl_c_in_hand():
-    code = (
-        "import sys, os, __future__; before = set(sys.modules); import optsched.cli;"
-        "print(*sorted(set(sys.modules) - before))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["optsched", "optsched.cli", "optsched.version"], done.stderr
-
-
-def test_help_needs_none_of_the_heavy_packages():
-    code = (
-        "import sys; from optsched.cli import run; run(['--help']); "
-        "heavy = {'numpy', 'pandas', 'numba', 'ortools', 'matplotlib'} & set(sys.modules);"
-        "sys.exit(', '.join(heavy) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_jobs_that_never_start_are_counted(optsched, tmp_path):
+def test_jobs_that_never_start_are_counted(optsched, site, tmp_path):
     (tmp_path / "jobs.csv").write_text(
         "job_id,submit,runtime,processors,dependency\n1,0,9,1,afterany:2\n2,0,9,1,afterany:1\n"
         "3,0,9,1,afterany:3\n"
     )
-    site = tmp_path / "small.toml"
-    site.write_text('kind = "site"\n[[nodes]]\nnames = "n[1-3]"\ncores = 4\nmemory = 1000\n')
-    options = ("--machine", site, "--policy", "easy", "--no-plots")
     for jobs, said in (("1:3", "3 jobs never start"), ("3:3", "1 job never starts")):
-        done = optsched(
-            "simulate", tmp_path / "jobs.csv", *options, "--jobs", jobs, "-o", tmp_path / jobs
-        )
-        assert f"optsched: {said} under this policy\n" in done.stderr
+        done = optsched(site, "--jobs", jobs, cwd=tmp_path)
+        assert f"optsched: {said} under this policy\n" in done.err
 
 
-def test_a_site_says_why_it_rejects_jobs(optsched, tmp_path):
+def test_a_site_says_why_it_rejects_jobs(optsched, site, tmp_path):
     (tmp_path / "jobs.csv").write_text(
         "submit,runtime,processors,memory_per_node,nodes\n0,9,1,500,1\n1,9,1,2000,1\n2,9,9,10,9\n"
     )
-    site = tmp_path / "small.toml"
-    site.write_text('kind = "site"\n[[nodes]]\nnames = "n[1-3]"\ncores = 4\nmemory = 1000\n')
-    options = ("--machine", site, "--policy", "easy", "--no-plots", "-o", tmp_path / "run")
-    done = optsched("simulate", tmp_path / "jobs.csv", *options)
-    assert done.returncode == 0, done.stderr
+    done = optsched(site, cwd=tmp_path)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["finished"], summary["rejected"]) == (1, 2)
-    said = [line for line in done.stderr.splitlines() if "rejected" in line]
+    said = [line for line in done.err.splitlines() if "rejected" in line]
     assert said == ["optsched: rejected (2 jobs): it does not fit on the nodes that it may use"]
-    table = tmp_path / "run" / "jobs.csv"
-    assert f"the column reason of {table} says why each of these jobs never starts" in done.stderr
-    with table.open(newline="") as lines:
+    assert "the column reason of run/jobs.csv says why each of these jobs never starts" in done.err
+    with (tmp_path / "run" / "jobs.csv").open(newline="") as lines:
         reasons = [row["reason"] for row in csv.DictReader(lines)]
     assert reasons == ["", *["it does not fit on the nodes that it may use"] * 2]
+
+
+JOB = "{number} 0 0 100 2 -1 -1 2 {seconds} -1 1 1 1 1 1 1 -1 -1\n"
+TWO = "bandwidth\n1,2000\n2,500\n"
+
+
+@pytest.fixture
+def shared_run(optsched, tmp_path):
+    """Return the function that runs two jobs with demands on a machine, and returns stderr."""
+
+    def run(machine, demands=TWO, options="", seconds=200, policy="sjbf", code=0):
+        jobs = [JOB.format(number=number, seconds=seconds) for number in (1, 2)]
+        (tmp_path / "jobs.swf").write_text("; MaxProcs: 8\n" + "".join(jobs))
+        (tmp_path / "jobs.swf.demands.csv").write_text(f"job_id,{demands}")
+        words = f"simulate jobs.swf --machine {machine} --policy {policy} {options} --no-plots"
+        return optsched(words, "-o run", cwd=tmp_path, code=code).err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("machine", "demands", "seconds", "said"),
+    [
+        ("smp:2x4:bandwith=6", TWO, 200, "of bandwith, which smp:2x4:bandwith=6 has; 'optsched"),
+        ("smp:2x4:bandwidth=9999999999", TWO, 200, "bandwidth: 9999999999; expected at most 1,000"),
+        ("smp:2x4", TWO, 2 * 10**9, "jobs.swf, line 2, requested time: 2000000000 s in"),
+        (
+            *("smp:2x4:bandwidth=1", "bandwidth\n1,5\n2,1000000000\n", 200),
+            "demands of up to bandwidth 1000000000 and walltimes of up to 200 s make penalties",
+        ),
+    ],
+)
+def test_demands_that_a_machine_cannot_share_are_one_line(
+    machine, demands, seconds, said, shared_run, tmp_path
+):
+    [told] = shared_run(machine, demands, seconds=seconds, code=1).splitlines()
+    assert said in told
+    assert not (tmp_path / "run").exists()
+
+
+def test_resources_that_only_one_side_names_are_told(shared_run):
+    both = "bandwidth,network\n1,2000,1\n2,500,0\n"
+    machine = "smp:2x4:bandwidth=6000:netwrk=256"
+    said = shared_run(machine, both).splitlines()
+    assert [line for line in said if "has no" in line] == [
+        f"optsched: trace 'jobs' has no demands of netwrk, which {machine} has; "
+        "it states bandwidth, network",
+        f"optsched: {machine} has no network, which jobs of 'jobs' demand; not shared",
+    ]
+    assert "has no" not in shared_run("smp:2x4", both.replace(",1\n", ",0\n"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "execution", "told"),
+    [("rua", "contiguity", 1), ("rua", "resource-sharing", 0), ("easy", "resource-sharing", 0)],
+)
+def test_a_policy_that_decides_for_another_execution_is_told(policy, execution, told, shared_run):
+    said = shared_run("smp:2x4", options=f"--execution {execution}", policy=policy)
+    note = (
+        f"optsched: policy '{policy}' decides for execution model 'resource-sharing'; "
+        f"the jobs run under '{execution}', so its estimates do not hold\n"
+    )
+    assert said.count(note) == told
+
+
+FIRST = (
+    "{ id: 1 subtime: 100 delay: 100 walltime: 200 cores: 2 user: ann data: 1 data_size: 12.8 "
+    "workload: 0 start_time_from_history: -1 start_node_from_history: 0 }"
+)
+RUNNING = (
+    "{ id: 2 subtime: 40 delay: 100 walltime: 200 cores: 2 user: ann data: 1 data_size: 12.8 "
+    "workload: -2 start_time_from_history: 50 start_node_from_history: 99 }"
+)
+LOCALITY = "simulate jobs.rackham --policy locality --no-plots -o run --machine"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "machine", "said"),
+    [
+        ("subtime: 40", "subtime: 500", "2x20", "line 2, subtime: 500; expected a time"),
+        ("walltime: 200", f"walltime: {'9' * 15}", "2x20", "line 2, walltime: 9999999999"),
+        ("", "", "8x20:memory=1", "memory: 1 MB; expected"),
+        ("", "", "2x20:kept=ever", "kept: 'ever'; expected users or next"),
+        ("cores: 2", "cores: 21", "2x20", "line 2, cores: 21 in job 2; expected"),
+        (
+            "data: 1 data_size: 12.8",
+            "data: 2 data_size: 10000000",
+            "2x20:bandwidth=1",
+            "line 2, data_size: 10000000000 s in job 2; expected at most 1,000,000 s of load",
+        ),
+    ],
+)
+def test_input_files_that_cannot_be_are_one_line(old, new, machine, said, optsched, tmp_path):
+    (tmp_path / "jobs.rackham").write_text(f"{FIRST}\n{RUNNING.replace(old, new, 1)}\n")
+    [told] = optsched(LOCALITY, f"cluster:{machine}", cwd=tmp_path, code=1).err.splitlines()
+    assert said in told
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_history_beyond_the_last_node_goes_on_from_the_first(optsched, tmp_path):
+    (tmp_path / "jobs.rackham").write_text(f"{FIRST}\n{RUNNING}\n")
+    optsched(LOCALITY, "cluster:2x20:kept=next", cwd=tmp_path)
+    rows = (tmp_path / "run" / "jobs.csv").read_text().splitlines()
+    assert '"0-1"' in next(row for row in rows if row.startswith("2,"))

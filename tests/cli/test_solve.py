@@ -1,10 +1,11 @@
+"""``optsched solve``, ``snapshot``, ``compare`` and ``doctor``, and the streams of all commands."""
+
 from __future__ import annotations
 
 import gzip
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 
 from optsched import registry
 from optsched.cli import doctor_command
-from optsched.content import bundled
 from optsched.solvers.result import Result, Status
 from optsched.solvers.solver import Solver
 from optsched.testing.contract import is_small
@@ -30,149 +30,91 @@ KEYS = {
 
 
 @pytest.mark.parametrize("solver", EXACT)
-def test_every_exact_solver_gives_15_for_the_papers_example(solver, optsched, example):
+def test_every_exact_solver_gives_15_for_the_papers_example(solver, optsched):
     if registry.solvers[solver].installed_version() is None:
         pytest.skip(f"{registry.solvers[solver].requires} is not installed")
-    done = optsched("solve", example, "--solver", solver, "--json")
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
+    done = optsched("solve yang-2014-example --solver", solver, "--json")
+    answer = json.loads(done.out)
     assert set(answer) >= KEYS
     assert (answer["status"], answer["objective"], answer["bound"]) == ("optimal", 15, 15)
     assert (answer["gap"], answer["verified"], answer["violations"]) == (0, True, [])
-    assert done.stderr == ""
+    assert done.err == ""
 
 
-def test_the_answer_is_told_in_words(optsched, example):
-    done = optsched("solve", example)
-    assert done.returncode == 0
-    lines = dict(line.split("  ", 1) for line in done.stdout.splitlines())
-    assert lines["status"].strip() == "optimal"
-    assert lines["slot 1-3 (3)"].strip() == "C (3)"
-    assert lines["slot 6-11 (6)"].strip() == "A (6)"
-    assert lines["slot 15-20 (6)"].strip() == "B (4) E (2)"
-    assert lines["not placed"].strip() == "D (1)"
+def test_the_answer_is_told_in_words(optsched):
+    done = optsched("solve yang-2014-example")
+    lines = dict(re.split("  +", line, maxsplit=1) for line in done.out.splitlines())
+    assert lines["status"] == "optimal"
+    assert lines["slot 1-3 (3)"] == "C (3)"
+    assert lines["slot 6-11 (6)"] == "A (6)"
+    assert lines["slot 15-20 (6)"] == "B (4) E (2)"
+    assert lines["not placed"] == "D (1)"
 
 
-def test_the_answer_is_written_to_a_file(optsched, example, tmp_path):
-    answer = tmp_path / "answer.json"
-    assert optsched("solve", example, "-o", answer, "--hint", "greedy").returncode == 0
-    assert json.loads(answer.read_text())["objective"] == 15
-    assert optsched("solve", example, "-o", tmp_path / "no" / "answer.json").returncode == 1
-
-
-def test_the_solution_is_drawn(optsched, example, tmp_path):
-    pictures = [tmp_path / "solution.svg", tmp_path / "solution.png"]
-    for picture in pictures:
-        assert optsched("solve", example, "--picture", picture).returncode == 0
-    assert pictures[0].read_text().startswith("<?xml")
-    assert pictures[1].read_bytes().startswith(b"\x89PNG")
-    assert sorted(tmp_path.iterdir()) == sorted(pictures)
-
-
-def test_a_picture_that_cannot_be_is_told(optsched, example, tmp_path):
-    done = optsched("solve", example, "--picture", tmp_path / "solution.pdf")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "expected the suffix .svg or .png" in done.stderr
-    done = optsched("solve", example, "--picture", tmp_path / "no" / "solution.svg")
-    assert done.returncode == 1
-    assert "cannot be written" in done.stderr
-
-
-def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
-    wrong = {"kind": "window-mkp", "weights": [3, -1], "capacities": "six", "profits": [1, 2, 3]}
-    path = tmp_path / "wrong.json"
-    path.write_text(json.dumps(wrong))
-    done = optsched("solve", path)
-    assert done.returncode == 1
-    for part in (str(path), "3 mistakes", "weights[1]: -1", "capacities", "profits: 3 values"):
-        assert part in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["solve", "absent.json"], 1, "absent.json: no such file"),
-        (["solve", "."], 1, "is a folder"),
-        (["solve", "{example}", "--solver", "cpsat"], 1, "did you mean cp-sat"),
-        (
-            ["solve", "{example}", "--solver", "xpress"],
-            1,
-            "of window-mkp problems; known: best-first",
-        ),
-        (["solve", "{example}", "--time-limit", "0"], 1, "expected a number above 0"),
-        (["solve", "{example}", "--time-limit", "soon"], 2, "time-limit"),
-        (["solve", "{example}", "--sovler", "cbc"], 2, "--sovler"),
-        (["solve"], 2, "SNAPSHOT"),
-        (["snapshot", "check"], 2, "SNAPSHOTS"),
-        (["compare", "-o", "folder"], 2, "SNAPSHOTS"),
-        (["trace", "look"], 2, "Unknown command"),
-        (["solev", "{example}"], 2, "solve"),
-        (["snapshot", "check", "absent.json"], 1, "no such file"),
-        (["list", "solver"], 2, "solvers"),
-    ],
-)
-def test_wrong_input_gets_one_clear_line(arguments, code, words, optsched, example):
-    done = optsched(*(argument.format(example=example) for argument in arguments))
-    assert done.returncode == code
-    assert words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+def test_the_answer_is_written_and_drawn(optsched, tmp_path):
+    optsched("solve yang-2014-example --hint greedy -o", tmp_path / "answer.json")
+    assert json.loads((tmp_path / "answer.json").read_text())["objective"] == 15
+    for name, start in (("a.svg", b"<?xml"), ("a.png", b"\x89PNG")):
+        optsched("solve yang-2014-example --picture", tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "a.svg", "answer.json"]
 
 
 def test_a_budget_too_small_for_a_solution_exits_3(optsched, tmp_path):
-    import random
-
-    weights = [random.Random(7).randint(1, 99) for _ in range(400)]
-    path = tmp_path / "large.json"
-    path.write_text(
-        json.dumps({"kind": "window-mkp", "weights": weights, "capacities": [500] * 25})
-    )
-    done = optsched("solve", path, "--solver", "cp-sat", "--work-limit", "1e-9", "--json")
-    answer = json.loads(done.stdout)
+    weights = [number * number % 99 + 1 for number in range(400)]
+    stated = {"kind": "window-mkp", "weights": weights, "capacities": [500] * 25}
+    (tmp_path / "large.json").write_text(json.dumps(stated))
+    words = "--solver cp-sat --work-limit 1e-9 --json"
+    answer = json.loads(optsched("solve", tmp_path / "large.json", words, code=3).out)
     assert (answer["status"], answer["limit"]) == ("no-solution", "work")
-    assert done.returncode == 3
 
 
 def test_snapshots_are_shown_checked_and_exported(optsched, example, tmp_path):
-    shown = optsched("snapshot", "show", example)
-    assert "15 variables, 8 rows" in shown.stdout
-    assert re.search(r"known solution\s+slot 1-3 \(3\)\s+C \(3\)", shown.stdout)
-    checked = optsched("snapshot", "check", example)
-    assert (checked.returncode, checked.stdout) == (0, f"{example}: good\n")
+    shown = optsched("snapshot show", example).out
+    assert "15 variables, 8 rows" in shown
+    assert re.search(r"known solution\s+slot 1-3 \(3\)\s+C \(3\)", shown)
     wrong = json.loads(example.read_text())
     wrong["known"]["objective"] = 14
-    path = tmp_path / "wrong.json"
-    path.write_text(json.dumps(wrong))
+    (tmp_path / "wrong.json").write_text(json.dumps(wrong))
     (tmp_path / "good.json").write_bytes(example.read_bytes())
-    checked = optsched("snapshot", "check", tmp_path)
-    assert checked.returncode == 1
+    checked = optsched("snapshot check", tmp_path, code=1)
     reports = "the snapshot's known value reports 14 for a solution of 15"
-    assert checked.stderr == f"optsched: {path}: {reports}\n"
-    assert checked.stdout == f"{tmp_path / 'good.json'}: good\n"
+    assert checked.err == f"optsched: {tmp_path / 'wrong.json'}: {reports}\n"
+    assert checked.out == f"{tmp_path / 'good.json'}: good\n"
     for suffix in ("lp", "mps", "pb.txt"):
-        written = tmp_path / f"example.{suffix}"
-        assert optsched("snapshot", "export", example, "-o", written).returncode == 0
-        assert written.stat().st_size > 100
+        optsched("snapshot export", example, "-o", tmp_path / f"a.{suffix}")
+        assert (tmp_path / f"a.{suffix}").stat().st_size > 100
+
+
+@pytest.fixture
+def knowing(example, tmp_path):
+    """Return a function that writes the example with other known values."""
+
+    def write(known):
+        path = tmp_path / "known.json"
+        path.write_text(json.dumps(json.loads(example.read_text()) | {"known": known}))
+        return path
+
+    return write
 
 
 @pytest.mark.parametrize(
-    ("known", "shown"),
+    ("command", "known", "code", "said"),
     [
-        ({"objective": 14, "bound": 16}, "14, bound 16"),
-        ({"objective": 15, "bound": 15}, "15"),
-        ({"objective": 15}, "15"),
+        ("solve", {"objective": 14, "bound": 16}, 0, " 14, bound 16\n"),
+        ("solve", {"objective": 15}, 0, "best known      15\n"),
+        ("solve", {"objective": "15"}, 1, "known objective: '15'; expected an integer"),
+        ("snapshot show", {"solution": {"slot_of_job": [0]}}, 1, "expected slot numbers from 1"),
+        ("snapshot show", {"solution": {"slot_of_job": [1] * 5}}, 0, "is wrong: capacity: slot 1"),
+        ("snapshot show", {"solution": [1]}, 1, "known solution: expected an object"),
+        ("snapshot check", {"solution": [1]}, 1, "known solution: expected an object"),
     ],
 )
-def test_known_values_are_shown(known, shown, optsched, example, tmp_path):
-    written = json.loads(example.read_text()) | {"known": known}
-    file = tmp_path / "known.json"
-    file.write_text(json.dumps(written))
-    done = optsched("solve", file)
-    assert done.returncode == 0
-    assert re.search(r"^best known +(.*)$", done.stdout, re.MULTILINE)[1] == shown
+def test_known_values_are_shown_and_wrong_ones_told(command, known, code, said, optsched, knowing):
+    path = knowing(known)
+    done = optsched(command, path, code=code)
+    assert said in (done.err if code else done.out)
+    assert done.err.startswith(f"optsched: {path}, " if code else "")
 
 
 @pytest.mark.parametrize(
@@ -183,56 +125,20 @@ def test_known_values_are_shown(known, shown, optsched, example, tmp_path):
         ({"solution": {"slot_of_job": [1, 1, 1, 1, 1]}}, "infeasible solution: capacity: slot 1"),
     ],
 )
-def test_a_file_whose_claims_are_wrong_is_told(known, told, optsched, example, tmp_path):
-    written = json.loads(example.read_text()) | {"known": known}
-    path = tmp_path / "wrong.json"
-    path.write_text(json.dumps(written))
-    done = optsched("solve", path, "--json")
-    answer = json.loads(done.stdout)
+def test_a_file_whose_claims_are_wrong_is_told(known, told, optsched, knowing):
+    path = knowing(known)
+    done = optsched("solve", path, "--json", code=1)
+    answer = json.loads(done.out)
     assert (answer["objective"], answer["verified"]) == (15, True)
     [contradiction] = answer["contradictions"]
     assert told in contradiction
-    assert done.stderr == f"optsched: {path}: {contradiction}\n"
-    assert done.returncode == 1
-
-
-@pytest.mark.parametrize(
-    ("solution", "code", "told"),
-    [
-        ({"start": 0, "processes": [1]}, 0, "is wrong: processes: expected a number of processes"),
-        ([1], 1, "known solution: expected an object"),
-    ],
-)
-def test_a_known_solution_that_is_wrong_is_told(solution, code, told, optsched, tmp_path):
-    example = bundled("models") / "threshold-allocation" / "worked-example.json"
-    written = json.loads(example.read_text()) | {"known": {"solution": solution}}
-    path = tmp_path / "wrong.json"
-    path.write_text(json.dumps(written))
-    shown = optsched("snapshot", "show", path)
-    assert shown.returncode == code
-    assert told in shown.stdout + shown.stderr
-    assert "Traceback" not in shown.stderr
-
-
-def test_known_values_of_the_wrong_form_are_refused(optsched, example, tmp_path):
-    for known, told in (
-        ({"objective": "15"}, "known objective: '15'; expected an integer"),
-        ({"solution": {"slot_of_job": [0]}}, "slot_of_job: expected slot numbers from 1"),
-    ):
-        path = tmp_path / "wrong.json"
-        path.write_text(json.dumps(json.loads(example.read_text()) | {"known": known}))
-        for command in ("solve", "snapshot show", "snapshot check"):
-            done = optsched(*command.split(), path)
-            assert done.returncode == 1
-            assert done.stderr.startswith(f"optsched: {path}, {told}")
+    assert done.err == f"optsched: {path}: {contradiction}\n"
 
 
 def test_the_doctor_finds_every_solver_in_health(optsched):
-    done = optsched("doctor")
-    assert done.returncode == 0, done.stdout
-    for solver in registry.solvers:
-        assert solver in done.stdout
-    report = json.loads(optsched("doctor", "--json").stdout)
+    shown = optsched("doctor").out
+    assert all(solver in shown for solver in registry.solvers)
+    report = json.loads(optsched("doctor --json").out)
     assert list(dict.fromkeys(row["solver"] for row in report["solvers"])) == list(registry.solvers)
     there = [row for row in report["solvers"] if row["version"] is not None]
     tried = [row for row in there if row["problem"] is not None]
@@ -241,9 +147,7 @@ def test_the_doctor_finds_every_solver_in_health(optsched):
     assert {row["works"] for row in tried} == {True}
     models = {row["problem"].partition("/")[0] for row in tried}
     assert models | {"integer-program"} == set(registry.models)  # no solver is for it alone
-
-
-def test_the_doctors_problem_is_one_for_solvers_that_try_everything():
+    # the first problem is one for solvers that try everything
     first = next(iter(doctor_command.list_problems().values()))
     assert is_small(first.problem.formulate().program)
 
@@ -266,54 +170,30 @@ def test_the_doctor_says_what_it_cannot_try_and_what_is_wrong():
     assert "elsewhere claims that 0 is optimal" in row["state"]
 
 
-def test_several_snapshots_are_for_compare(optsched):
-    files = sorted(map(str, bundled("models").glob("migration/*-*.json")))
-    assert len(files) > 2
-    done = optsched("solve", *files, "--solver", "single-victim")
-    assert done.returncode == 2
-    assert done.stderr == "optsched: solve expects one snapshot; compare takes several\n"
-
-
-@pytest.mark.parametrize("arguments", [[], ["trace"], ["snapshot"]])
-def test_half_a_command_gets_the_help_as_wrong_usage(arguments, optsched):
-    done = optsched(*arguments)
-    assert done.returncode == 2
-    assert "Usage: optsched " + " ".join([*arguments, "COMMAND"]) in done.stdout
-
-
-@pytest.mark.parametrize(
-    "what", ["policies", "solvers", "profiles", "models", "machines", "formats"]
-)
-def test_everything_that_has_a_name_is_listed(what, optsched):
-    listed = json.loads(optsched("list", what, "--json").stdout)[what]
-    assert listed
-    plain = optsched("list", what).stdout
-    assert all(next(iter(row.values())) in plain for row in listed)
+def process(*words, **options):
+    """Run a command in a process of its own."""
+    command = [sys.executable, "-m", "optsched", *words]
+    return subprocess.run(command, stderr=subprocess.PIPE, check=False, text=True, **options)
 
 
 FULL = Path("/dev/full")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
-@pytest.mark.parametrize("arguments", [["list", "solvers"], ["solve", "{example}"], ["--help"], []])
-def test_output_that_cannot_be_written_is_told(arguments, example):
-    command = [sys.executable, "-m", "optsched", *(a.format(example=example) for a in arguments)]
+@pytest.mark.parametrize("words", [["solve", "yang-2014-example"], ["--help"]], ids=lambda w: w[0])
+def test_output_that_cannot_be_written_is_told(words):
     with FULL.open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "optsched: output: No space left on device\n"
+        done = process(*words, stdout=full)
+    assert (done.returncode, done.stderr) == (1, "optsched: output: No space left on device\n")
 
 
-def test_no_output_at_all_is_no_error(example):
-    command = shlex.join([sys.executable, "-m", "optsched", "solve", str(example)])
-    done = subprocess.run(
-        f"{command} >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False
-    )
+def test_no_output_at_all_is_no_error():
+    done = process("solve", "yang-2014-example", preexec_fn=lambda: os.close(1))
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("raised", ["KeyboardInterrupt", "os.kill(os.getpid(), signal.SIGINT)"])
-def test_an_interrupt_while_packages_load_is_no_traceback(raised, example, tmp_path):
+def test_an_interrupt_while_packages_load_is_no_traceback(raised, tmp_path):
     """A compiled module turns the interrupt into an error of its own."""
     program = "raise KeyboardInterrupt"
     if raised != "KeyboardInterrupt":
@@ -325,17 +205,15 @@ except KeyboardInterrupt:
     raise ImportError("initialization failed")
 """
     (tmp_path / "cyclopts.py").write_text(program)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-m", "optsched", "solve", example],
-        capture_output=True, text=True, check=False, env=environment,
-    )  # fmt: skip
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = process("solve", "yang-2014-example", env=os.environ | {"PYTHONPATH": path})
     assert (done.returncode, done.stderr) == (130, "optsched: interrupted; nothing was written\n")
 
 
 def test_a_snapshot_may_come_through_a_pipe(example):
+    packed = gzip.compress(example.read_bytes())
     command = [sys.executable, "-m", "optsched", "solve", "/dev/stdin", "--json"]
-    done = subprocess.run(command, input=gzip.compress(example.read_bytes()), capture_output=True)
+    done = subprocess.run(command, input=packed, capture_output=True, check=False)
     assert json.loads(done.stdout)["objective"] == 15
 
 
@@ -357,10 +235,10 @@ class Stopped(Solver):
 """
 
 
-def test_an_interrupted_comparison_is_written_with_what_it_has(optsched, tmp_path):
+def test_an_interrupted_comparison_is_written_with_what_it_has(tmp_path):
     (tmp_path / "stopped.py").write_text(STOPPED)
     words = "compare window-mkp --solvers greedy,stopped.py -o kept"
-    done = optsched(*words.split(), cwd=tmp_path)
+    done = process(*words.split(), cwd=tmp_path, stdout=subprocess.PIPE)
     assert done.returncode == 130
     assert [line.split()[:2] for line in done.stdout.splitlines()[1:3]] == [
         ["greedy", "1"], ["stopped.py:Stopped", "1"]
@@ -372,3 +250,43 @@ def test_an_interrupted_comparison_is_written_with_what_it_has(optsched, tmp_pat
     ]
     assert "The comparison was interrupted" in (tmp_path / "kept" / "report.html").read_text()
     assert {path.name for path in tmp_path.iterdir()} == {"stopped.py", "kept"}
+
+
+def test_an_interrupt_while_python_shuts_down_spoils_nothing():
+    """All is written by then; this was a traceback, or death by the signal."""
+    late = "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))"
+    program = (
+        f"import atexit, os, signal; from optsched.cli import main; {late}; main(['--version'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_threads_that_a_solver_left_do_not_keep_the_command_from_ending():
+    program = (
+        "import threading; from optsched.cli import main; "
+        "threading.Thread(target=threading.Event().wait).start(); main(['--version'])"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, check=False, text=True, timeout=60)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert done.stderr == "optsched: threads of a solver are still running\n"
+
+
+@pytest.mark.parametrize(("reader", "code"), [("reads", 1), ("is gone", 0)])
+def test_a_broken_pipe_is_no_error_only_if_the_reader_of_stdout_is_gone(
+    reader, code, monkeypatch, capfd
+):
+    from optsched import cli
+
+    def breaks(_arguments):
+        raise BrokenPipeError(32, "Broken pipe", "another/pipe")
+
+    reading, writing = os.pipe()
+    if reader == "is gone":
+        os.close(reading)
+    monkeypatch.setattr(cli, "_run", breaks)
+    monkeypatch.setattr("sys.stdout", os.fdopen(writing, "w"))
+    assert cli.run(["list"]) == code
+    told = "optsched: another/pipe: Broken pipe\n" if code else ""
+    assert capfd.readouterr().err == told

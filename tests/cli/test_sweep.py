@@ -43,9 +43,10 @@ def contents(folder):
     return {str(file.relative_to(folder)): file.is_file() and file.read_bytes() for file in files}
 
 
-def start(folder, output, *options, **streams):
+def start(folder, output, **streams):
     """Start a sweep in a process group of its own."""
-    command = [sys.executable, "-m", "optsched", "sweep", "sweep.toml", "-o", output, *options]
+    words = ["-m", "optsched", "sweep", "sweep.toml", "-o", output, "--workers", "2"]
+    command = [sys.executable, *words]
     return subprocess.Popen(command, cwd=folder, start_new_session=True, text=True, **streams)
 
 
@@ -69,10 +70,9 @@ def await_end_of_group(group):
 
 @pytest.mark.long
 def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsched):
-    undisturbed = start(folder, "smooth", "--workers", "2")
-    assert undisturbed.wait(timeout=200) == 0
+    assert start(folder, "smooth").wait(timeout=200) == 0
     moment = random.Random(3).randrange(1, RUNS - 20)
-    process = start(folder, "out", "--workers", "2")
+    process = start(folder, "out")
     runs = folder / "out" / "runs"
     await_runs(process, runs, moment)
     process.kill()
@@ -80,14 +80,9 @@ def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsche
     await_end_of_group(process.pid)
     before = {run: run.stat().st_mtime_ns for run in runs.iterdir() if run.name[0] != "."}
     assert moment <= len(before) < RUNS
-    done = optsched("sweep", "sweep.toml", "-o", "out", "--json", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["runs"], told["done_before"], told["done"]) == (
-        RUNS,
-        len(before),
-        RUNS - len(before),
-    )
+    told = json.loads(optsched("sweep sweep.toml -o out --json", cwd=folder).out)
+    counts = [told[name] for name in ("runs", "done_before", "done")]
+    assert counts == [RUNS, len(before), RUNS - len(before)]
     assert {run: run.stat().st_mtime_ns for run in before} == before
     assert contents(folder / "out") == contents(folder / "smooth"), f"killed after {moment} runs"
 
@@ -101,7 +96,7 @@ def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsche
     ],
 )
 def test_an_interrupted_sweep_says_that_it_can_go_on(number, finished, folder):
-    process = start(folder, "out", "--workers", "2", stderr=subprocess.PIPE)
+    process = start(folder, "out", stderr=subprocess.PIPE)
     await_runs(process, folder / "out" / "runs", finished)
     if finished == 0:
         time.sleep(0.5)  # in the middle of the workers' imports
@@ -127,12 +122,10 @@ def small(folder, **keys):
 
 def test_shards_are_merged_by_the_last_one(folder, optsched):
     small(folder)
-    told = []
-    for part in ("1/2", "2/2"):
-        options = ("--shard", part, "--workers", 1, "-o", "out", "--json")
-        done = optsched("sweep", "sweep.toml", *options, cwd=folder)
-        assert done.returncode == 0, done.stderr
-        told.append(json.loads(done.stdout))
+    told = [
+        json.loads(optsched(f"sweep sweep.toml --shard {part}/2 -o out --json", cwd=folder).out)
+        for part in (1, 2)
+    ]
     assert [(one["own"], one["done"], one["results"]) for one in told] == [
         (2, 2, None),
         (1, 1, "out/results.parquet"),
@@ -141,10 +134,9 @@ def test_shards_are_merged_by_the_last_one(folder, optsched):
 
 def test_a_failed_run_is_named_and_the_others_are_there(folder, optsched):
     small(folder, jobs=["1:10", "1:99"], policy="easy")
-    done = optsched("sweep", "sweep.toml", "--workers", 1, "-o", "out", cwd=folder)
-    assert done.returncode == 1
+    done = optsched("sweep sweep.toml -o out", cwd=folder, code=1)
     [note] = (folder / "out" / "failed").iterdir()
-    plan, told, count = done.stderr.splitlines()
+    plan, told, count = done.err.splitlines()
     assert plan == "2 runs; 0 done before, 2 to do"
     assert told.startswith(f"optsched: run {note.stem} failed: ")
     assert count == "optsched: 1 run failed; the reasons are in out/failed"
@@ -153,57 +145,13 @@ def test_a_failed_run_is_named_and_the_others_are_there(folder, optsched):
     assert "99" in (folder / "out" / "results.csv").read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["sweep.toml", "--shard", "3/2"], "--shard: '3/2'; expected I/N, from 1/N to N/N"),
-        (["sweep.toml", "--shard", "0/2"], "--shard: '0/2'; expected I/N"),
-        (["sweep.toml", "--engine", "dask"], "address: missing; expected that of a Dask scheduler"),
-        (["sweep.toml", "--workers", "0"], "workers: 0; expected a whole number from 1"),
-        (["absent.toml"], "absent.toml: No such file or directory"),
-        (["wrong.toml"], "wrong.toml: polcy: unknown key 'polcy'; did you mean policy?"),
-    ],
-)
-def test_wrong_input_gets_one_clear_line_and_no_folder(options, words, folder, optsched):
-    (folder / "wrong.toml").write_text('trace = "tiny.swf"\npolcy = "easy"\n')
-    done = optsched("sweep", *options, "-o", "out", cwd=folder)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"optsched: {words}")
-    assert len(done.stderr.splitlines()) == 1
-    assert not (folder / "out").exists()
-
-
-def test_a_live_table_is_shown_on_a_terminal(folder):
-    import pty
-
-    small(folder, jobs=["1:10", "1:11", "1:12"])
-    controller, terminal = pty.openpty()
-    environment = os.environ | {"TERM": "xterm", "COLUMNS": "150"}
-    streams = {"stdout": subprocess.PIPE, "stderr": terminal, "env": environment}
-    process = start(folder, "out", "--workers", "1", **streams)
-    os.close(terminal)
-    shown = b""
-    with contextlib.suppress(OSError):  # the other end was closed
-        while read := os.read(controller, 4096):
-            shown += read
-    stdout, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, shown.decode()
-    assert "results      out/results.parquet" in stdout
-    for word in ("0/9 runs", "1 running", "left", "wait", "varying values", "sjf"):
-        assert word in shown.decode()
-
-
 def test_wrong_answers_in_runs_are_loud(folder, optsched):
-    (folder / "sweep.toml").write_text(
-        'trace = "tiny.swf"\npolicy = "window"\nsolver = ["greedy", "best-first"]\n'
-    )
-    assert optsched("sweep", "sweep.toml", "-o", "out", cwd=folder).returncode == 0
+    small(folder, policy="window", solver=["greedy", "best-first"])
+    optsched("sweep sweep.toml -o out", cwd=folder)
     summary = next((folder / "out" / "runs").glob("*/summary.json"))
     figures = json.loads(summary.read_text())
     assert figures["wrong_answers"] == 0
     summary.write_text(json.dumps(figures | {"wrong_answers": 3}))
-    again = optsched("sweep", "sweep.toml", "-o", "out", cwd=folder)
-    assert again.returncode == 1
-    assert (
-        f"optsched: run {summary.parent.name}: 3 wrong answers of solvers, not used" in again.stderr
-    )
+    told = optsched("sweep sweep.toml -o out", cwd=folder, code=1).err
+    name = summary.parent.name
+    assert f"optsched: run {name}: 3 wrong answers of solvers, not used" in told

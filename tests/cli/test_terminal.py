@@ -51,15 +51,6 @@ def on_terminal(monkeypatch, capsys):
     return on_terminal
 
 
-def whole_words(text, columns, known):
-    """Check that lines fit, and that every word of a table is one of the known words."""
-    broken = [word for word in text.split() if word not in known]
-    assert not broken
-    for line in text.splitlines():
-        is_one_word = len(line.split()) <= 2  # a long word beside its label
-        assert len(line.rstrip()) <= columns or is_one_word, line
-
-
 @WIDTHS
 @pytest.mark.parametrize("what", _LISTS)
 def test_lists_break_no_word(what, columns, on_terminal, capsys):
@@ -67,7 +58,9 @@ def test_lists_break_no_word(what, columns, on_terminal, capsys):
     full = json.loads(capsys.readouterr().out)[what]
     cells = [terminal.figure(value) for row in full for pair in row.items() for value in pair]
     out, err = on_terminal(columns, "list", what)
-    whole_words(out, columns, set(" ".join(cells).split()))
+    assert {*out.split()} <= {*" ".join(cells).split()}
+    long = [line for line in out.splitlines() if len(line.rstrip()) > columns]
+    assert [line for line in long if len(line.split()) > 2] == []  # a long word beside its label
     for row in full:
         assert str(next(iter(row.values())) or "-") in out
     if "left out" not in err:
@@ -146,29 +139,40 @@ def test_a_summary_is_short_and_has_units():
 def hard(tmp_path):
     """Return the words that solve a hard problem for a minute."""
     save_snapshot(HARD, tmp_path / "hard.json")
-    words = ["-m", "optsched", "solve", str(tmp_path / "hard.json"), "--solver", "depth-first"]
+    words = ["solve", str(tmp_path / "hard.json"), "--solver", "depth-first"]
     return [*words, "--time-limit", "60", "-o", str(tmp_path / "answer.json")]
 
 
+def on_screen(*words, columns=80):
+    """Start a command on a terminal."""
+    command = ["-m", "optsched", *words]
+    return pexpect.spawn(
+        sys.executable, command, dimensions=(40, columns), timeout=60, encoding="utf-8"
+    )
+
+
+def ends_well(screen):
+    screen.expect(pexpect.EOF)
+    screen.close()
+    assert screen.exitstatus == 0, screen.before
+
+
 def test_solve_on_a_terminal_shows_its_search_and_ends_with_ctrl_c(hard, tmp_path):
-    screen = pexpect.spawn(sys.executable, hard, dimensions=(40, 80), timeout=60, encoding="utf-8")
+    screen = on_screen(*hard)
     screen.expect("seconds.*objective.*bound.*gap")
     screen.expect(r"\d%")
     screen.sendintr()
     screen.expect("status +feasible, interrupted")
     screen.expect("interrupted: the best solution so far")
-    screen.expect(pexpect.EOF)
-    screen.close()
-    assert screen.exitstatus == 0
+    ends_well(screen)
     answer = json.loads((tmp_path / "answer.json").read_text())
     assert (answer["status"], answer["limit"]) == ("feasible", "interrupted")
     assert answer["verified"]
 
 
 def test_solve_in_a_pipe_shows_nothing_and_ends_with_ctrl_c(hard):
-    search = subprocess.Popen(
-        [sys.executable, *hard], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "optsched", *hard]
+    search = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     children = f"/proc/{search.pid}/task/{search.pid}/children"
     while not open(children).read().split():  # noqa: SIM115 (read at once)
         time.sleep(0.05)
@@ -180,28 +184,35 @@ def test_solve_in_a_pipe_shows_nothing_and_ends_with_ctrl_c(hard):
     assert search.returncode == 0
 
 
-class Screen:
-    """A stream that is a terminal."""
+def test_a_simulation_shows_its_progress_on_a_terminal(tmp_path):
+    words = ("--policy", "conservative", "--no-plots", "-o", str(tmp_path / "run"))
+    screen = on_screen("simulate", "sample-256", *words)
+    screen.expect("simulating")
+    screen.expect("bounded slowdown")
+    ends_well(screen)
 
-    def __init__(self, is_terminal):
-        self.text, self.isatty = "", lambda: is_terminal
 
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
+def test_a_sweep_shows_a_live_table_on_a_terminal(tmp_path):
+    (tmp_path / "sweep.toml").write_text(
+        'trace = "sample-256"\njobs = ["1:10", "1:11", "1:12"]\npolicy = ["fcfs", "easy", "sjf"]\n'
+    )
+    words = ("sweep", tmp_path / "sweep.toml", "--workers", "1", "-o", tmp_path / "out")
+    screen = on_screen(*map(str, words), columns=150)
+    screen.expect("0/9 runs")
+    screen.expect("results .*out/results.parquet")
+    for word in ("1 running", "left", "wait", "varying values", "sjf"):
+        assert word in screen.before
+    ends_well(screen)
 
 
 REPORTS = [Incumbent(0.5, 1000, None), Incumbent(1.0, 31594, 31600), Incumbent(2.0, 31594, 31595)]
 
 
-def test_a_search_elsewhere_is_told_in_lines(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Screen(is_terminal=False))
+def test_a_search_elsewhere_is_told_in_lines(capsys):
     with live_display.shown() as add:
         for report in REPORTS:
             add(report)
-    assert sys.stderr.text.splitlines() == [
+    assert capsys.readouterr().err.splitlines() == [
         "0.50 s  objective 1,000  bound -  gap -",
         "1.00 s  objective 31,594  bound 31,600  gap 0.01899%",
         "2.00 s  objective 31,594  bound 31,595  gap 0.003165%",
@@ -228,20 +239,16 @@ def test_a_notebook_shows_a_table_that_is_updated(monkeypatch):
     assert "<td>31,594</td><td>31,595</td><td>0.003165%</td>" in last
 
 
-def test_quiet_leaves_warnings_only_and_verbose_says_what_is_read(capsys, tmp_path, caplog):
-    words = ["simulate", "traces/samples/sample-256.swf", "--machine", "16", "--jobs", "100"]
-    words += ["--no-plots", "-o", str(tmp_path / "run")]
-    assert run([*words, "-q"]) == 0
-    quiet = capsys.readouterr().err.splitlines()
+def test_quiet_leaves_warnings_only_and_verbose_says_what_is_read(optsched, tmp_path, caplog):
+    words = "simulate sample-256 --machine 16 --jobs 100 --no-plots -o run"
+    quiet = optsched(words, "-q", cwd=tmp_path).err.splitlines()
     assert quiet[0] == "optsched: 27 jobs rejected"
     assert len(quiet) == 2
-    assert run([*words, "--policy", "fcfs"]) == 0
-    assert "replaced the run of easy in" in capsys.readouterr().err
+    assert "replaced the run of easy in" in optsched(words, "--policy fcfs", cwd=tmp_path).err
     caplog.clear()
-    assert run(["-v", *words]) == 0
-    assert "read traces/samples/sample-256.swf: 3,000 jobs" in caplog.messages
-    assert run(["-v", "-q", *words]) == 1
-    assert "--verbose: excludes --quiet" in capsys.readouterr().err
+    optsched("-v", words, cwd=tmp_path)
+    assert any(re.fullmatch("read .*sample-256.*: 3,000 jobs", one) for one in caplog.messages)
+    assert "--verbose: excludes --quiet" in optsched("-v -q", words, cwd=tmp_path, code=1).err
 
 
 @WIDTHS
