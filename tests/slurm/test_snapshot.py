@@ -45,7 +45,7 @@ def test_placements_of_a_problem_with_all_that_may_be_asked(job, supply):
     jobs = (
         job(job_id=1, least_nodes=2, most_nodes=2, tasks=2, switches=1),
         job(job_id=2, exclusive="node"),
-        job(job_id=3, per_node={"gpu": 1}, licences="lab:2"),
+        job(job_id=3, per_node={"gpu": 1}, licences="lab:1,lab"),
         job(job_id=4, partitions=("block",), tasks=2),
     )
     problem = placement_problem(queue_of(*jobs), there).problem
