@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,14 +11,18 @@ from optsched.sites.slurm_files import printed_lines
 from optsched.sites.slurm_partitions import Access, access_of, left_out
 from optsched.slurm.explain import earliest_start, explain
 from optsched.slurm.limits import Limits
-from optsched.slurm.queue import Allocation, LeftToSlurmError, Queue
+from optsched.slurm.queue import LeftToSlurmError
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.unseen import unseen_rules
 from optsched.solvers.solving import solve
 
+from .conftest import queue_of
+
+AI = {"accounts": ("ai",)}
 OLD, NEW = {"slurm_version": "22.05.8"}, {"slurm_version": "24.11.5"}
+NINE = {"tasks": 9, "most_nodes": 1}
 PARENTS = Limits(parents={"llm": "ai", "ai": "root", "root": ""})
 LINE = (
     "PartitionName=p AllowGroups=hpc,dev AllowAccounts=ai,bio DenyQos=low AllocNodes=login QoS=own "
@@ -29,20 +32,13 @@ LINE = (
 )
 
 
-def queue_of(*jobs):
-    return Queue(jobs, 1000, 42, Path("squeue.json"), {})
-
-
 def test_every_key_of_a_partition_is_obeyed_without_effect_or_named(tmp_path):
     path = tmp_path / "partitions.txt"
     path.write_text(LINE + "\n")
     [line] = printed_lines(path)
     access = access_of(line)
-    assert (access.groups, access.accounts, access.denied_qos) == (
-        ("hpc", "dev"),
-        ("ai", "bio"),
-        ("low",),
-    )
+    assert (access.groups, access.accounts) == (("hpc", "dev"), ("ai", "bio"))
+    assert access.denied_qos == ("low",)
     assert (access.own_qos, access.cores_per_node, access.memory_per_core) == ("own", 12, 4000)
     assert (access.least_nodes, access.root_only, access.reserved_only) == (2, True, True)
     assert (access.preempted, access.shares) == (True, "FORCE:2")
@@ -55,36 +51,25 @@ def test_every_key_of_a_partition_is_obeyed_without_effect_or_named(tmp_path):
 @pytest.mark.parametrize(
     ("access", "fields", "settings", "words"),
     [
-        ({"accounts": ("ai",)}, {"account": "ai"}, NEW, ""),
-        (
-            {"accounts": ("ai",)},
-            {"account": "chem"},
-            OLD,
-            "partition all admits the accounts ai, and not chem",
-        ),
+        (AI, {"account": "ai"}, NEW, ""),
+        (AI, {"account": "chem"}, OLD, "partition all admits the accounts ai, and not chem"),
         # whether chem is below ai is not known
-        ({"accounts": ("ai",)}, {"account": "chem"}, NEW, "and not chem, as far as is known"),
-        ({"accounts": ("ai",)}, {"account": "llm"}, NEW | {"parents": ""}, ""),
-        ({"accounts": ("ai",)}, {"account": "llm"}, OLD | {"parents": ""}, "and not llm"),
-        ({"accounts": ("ai",)}, {"account": "x"}, NEW | {"accountingstorageenforce": "none"}, ""),
+        (AI, {"account": "chem"}, NEW, "and not chem, as far as is known"),
+        (AI, {"account": "llm"}, NEW | {"parents": ""}, ""),
+        (AI, {"account": "llm"}, OLD | {"parents": ""}, "and not llm"),
+        (AI, {"account": "x"}, NEW | {"accountingstorageenforce": "none"}, ""),
         ({"denied_accounts": ("ai",)}, {"account": "ai"}, NEW, "denies the account ai"),
         ({"denied_accounts": ("ai",)}, {"account": "llm"}, NEW | {"parents": ""}, "account llm"),
         ({"qos": ("high",)}, {"qos": "low"}, NEW, "admits the QOS high, and not low"),
         ({"qos": ("high",)}, {"qos": "high"}, NEW, ""),
         ({"denied_qos": ("low",)}, {"qos": "low"}, NEW, "partition all denies the QOS low"),
         ({"root_only": True}, {"user": "ada"}, NEW, "partition all is for root alone"),
-        ({"root_only": True}, {"user": "root"}, NEW, ""),
         ({"reserved_only": True}, {}, NEW, "for jobs of a reservation alone"),
         ({"least_nodes": 3}, {"least_nodes": 2}, NEW, "for 2 nodes, and partition all wants 3"),
         ({"memory_per_node": 8000}, {"memory_per_node": 8001}, NEW, "8,001 MB of memory on a node"),
         ({"memory_per_node": 8000}, {"memory_per_core": 1000, "least_cores": 9}, NEW, "9,000 MB"),
         ({"memory_per_node": 8000}, {"memory_per_core": 1000, "tasks": 9}, NEW, ""),
-        (
-            {"memory_per_node": 8000},
-            {"memory_per_core": 1000, "tasks": 9, "most_nodes": 1},
-            NEW,
-            "9,000 MB of memory on a node, and partition all allows 8,000",
-        ),
+        ({"memory_per_node": 8000}, {"memory_per_core": 1000} | NINE, NEW, "9,000 MB of memory"),
         ({}, {"memory_per_node": 9}, NEW | {"maxmempernode": "8"}, "partition all allows 8"),
     ],
 )
@@ -122,9 +107,8 @@ class TestCoresOfAPartition:
 
     def test_jobs_have_no_more_together(self, job, there):
         """On c1 there is room for one of four cores, on each other node for three, with threads."""
-        jobs = [job(job_id=n, tasks=1, cores_per_task=4) for n in range(1, 30)]
-        posed = placement_problem(queue_of(*jobs), there)
-        result = solve(posed.problem, "highs")
+        jobs = [job(job_id=n, cores_per_task=4) for n in range(1, 30)]
+        result = solve(placement_problem(queue_of(*jobs), there).problem, "highs")
         placed = [at for at in result.solution.nodes if at]
         assert len(placed) == 1 + 6 * 3
         assert sum(at == (0,) for at in placed) == 1
@@ -133,18 +117,10 @@ class TestCoresOfAPartition:
         other = job(partitions=("own",), cores_per_task=16)
         assert np.flatnonzero(request_of(other, there).most(there)).tolist() == [0, 1, 2, 3]
         assert not request_of(job(cores_per_task=13), there).most(there).any()
+        assert not request_of(job(exclusive="node"), there).nodes.any()  # of which all are larger
 
-    def test_jobs_that_share_no_node_have_only_small_ones(self, job, there):
-        assert not request_of(job(exclusive="node"), there).nodes.any()
-
-    def test_they_are_free_when_a_job_of_the_partition_ends(self, job, there):
-        runs = job(
-            job_id=7,
-            state="RUNNING",
-            end=1600,
-            requeues=True,
-            allocations=(Allocation(node="c1", cores=8, memory=0, gres={}),),
-        )
+    def test_they_are_free_when_a_job_of_the_partition_ends(self, job, running, there):
+        runs = running(7, "c1", cores=8, end=1600)
         waits = job(cores_per_task=12, required=("c1",))
         there = replace(there, free=there.free - np.array([[8, 0, 0, 0]] + [[0] * 4] * 6))
         assert earliest_start(waits, queue_of(waits, runs), there) == 1600
@@ -259,40 +235,23 @@ class TestLicencesOfReservations:
         own = job(licences="lab:2", limit=4001.0, reservation="course")
         assert request_of(own, replace(there, time=6000)).licences == {"lab": 2}
         ones = [job(job_id=n, licences="lab", limit=4001.0) for n in (1, 2)]
-        posed = placement_problem(queue_of(*ones), there)
-        placed = [at for at in solve(posed.problem, "highs").solution.nodes if at]
-        assert len(placed) == 1
+        problem = placement_problem(queue_of(*ones), there).problem
+        assert sum(map(bool, solve(problem, "highs").solution.nodes)) == 1
 
-    def test_they_are_read_from_json_and_text(self, write_dump, tmp_path):
-        record = {"name": "r", "node_list": "", "start_time": 5, "end_time": 9, "licenses": "lab:2"}
-        path = write_dump(40, record, name="reservations.json", key="reservations")
-        assert read_reservations(path)[0].licences == {"lab": 2}
-        text = tmp_path / "reservations.txt"
-        text.write_text(
-            "ReservationName=r StartTime=x Nodes=(null) NodeCnt=0 Licenses=lab:2 State=A\n"
-        )
-        assert read_reservations(text)[0].licences == {"lab": 2}
-
-    NODE = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
-
-    def test_those_of_running_jobs_are_not_free_though_slurm_counts_them_later(
-        self, write_dump, tmp_path
-    ):
-        write_dump(42, self.NODE, name="nodes.json", key="nodes")
+    def test_those_of_running_jobs_and_unknown_ones_are_not_free(self, write_dump, tmp_path):
+        """Slurm counts those of running jobs later."""
+        node = {"name": "c1", "cpus": 8, "real_memory": 9, "state": ["IDLE"], "partitions": ["p"]}
+        write_dump(42, node, name="nodes.json", key="nodes")
         on = {"name": "c1", "memory": {"allocated": 1}, "sockets": []}
         has = {"job_resources": {"nodes": {"allocation": [on]}}}
-        write_dump(42, {"job_id": 7, "job_state": ["RUNNING"], "licenses": "lab:3"} | has)
+        runs = {"job_id": 7, "job_state": ["RUNNING"], "licenses": "lab:3"} | has
         (tmp_path / "now").write_text("1000\n")
-        text = "LicenseName=lab Total=5 Used={} Free={} Reserved=0\n"
-        for used in (0, 3, 4):
-            (tmp_path / "licenses.txt").write_text(text.format(used, 5 - used))
-            _, there = read_captured(tmp_path)
-            assert there.licences == {"lab": 5 - max(used, 3)}
-
-    def test_those_reserved_by_unknown_reservations_are_not_free(self, write_dump, tmp_path):
-        write_dump(42, self.NODE, name="nodes.json", key="nodes")
-        write_dump(42)
-        (tmp_path / "now").write_text("1000\n")
-        (tmp_path / "licenses.txt").write_text("LicenseName=lab Total=5 Used=1 Free=4 Reserved=3\n")
-        _, there = read_captured(tmp_path)
-        assert there.licences == {"lab": 4, "lab beside reservation of licences": 1}
+        for jobs, used, reserved, licences in (
+            ([runs], 0, 0, {"lab": 2}),
+            ([runs], 4, 0, {"lab": 1}),
+            ([], 1, 3, {"lab": 4, "lab beside reservation of licences": 1}),
+        ):
+            write_dump(42, *jobs)
+            text = f"LicenseName=lab Total=5 Used={used} Free={5 - used} Reserved={reserved}\n"
+            (tmp_path / "licenses.txt").write_text(text)
+            assert read_captured(tmp_path)[1].licences == licences

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +12,14 @@ from optsched.sites.slurm_partitions import Access
 from optsched.slurm.access import why_closed
 from optsched.slurm.explain import earliest_start, explain
 from optsched.slurm.limits import read_limits
-from optsched.slurm.queue import Allocation, Queue
 from optsched.slurm.snapshot import placement_problem
+
+from .conftest import queue_of
 
 USER = "ClusterName=here Account=ai UserName=ada(7) Partition= ID=6 ParentAccount= "
 ACCOUNT = "ClusterName=here Account=ai UserName= Partition= ParentAccount=root(1) "
 ROOT = "ClusterName=here Account=root UserName= Partition= ParentAccount= "
+OF_ADA = "user ada in account ai allows"
 ASKS = {"cpu": 8, "mem": 8000, "node": 2, "gres/gpu": 0}
 
 
@@ -49,8 +50,12 @@ def asks(job):
     return make
 
 
-def queue_of(*jobs):
-    return Queue(jobs, 1000, 42, Path("squeue.json"), {})
+def of_user(text):
+    return {"qos": f"Account Limits= User Limits= {text}"}
+
+
+def of_account(text):
+    return {"qos": f"Account Limits= {text} User Limits="}
 
 
 @pytest.mark.parametrize(
@@ -58,14 +63,11 @@ def queue_of(*jobs):
     [
         # the job takes 8 CPUs of 2 nodes for 60 minutes
         ({"user": "GrpTRES=cpu=12(4)"}, ""),
-        (
-            {"user": "GrpTRES=cpu=12(5)"},
-            "user ada in account ai allows 12 cpu (GrpTRES): 5 in use, 8 asked, 1 too many",
-        ),
+        ({"user": "GrpTRES=cpu=12(5)"}, f"{OF_ADA} 12 cpu (GrpTRES): 5 in use, 8 asked, 1"),
         ({"account": "GrpTRES=node=6(5)"}, "account ai allows 6 node (GrpTRES): 5 in use, 2 asked"),
         ({"root": "GrpJobs=3(3)"}, "account root allows 3 running jobs (GrpJobs): 3 in use"),
         ({"root": "GrpJobs=3(2)"}, ""),
-        ({"user": "MaxJobs=1(1)"}, "user ada in account ai allows 1 running jobs (MaxJobs)"),
+        ({"user": "MaxJobs=1(1)"}, f"{OF_ADA} 1 running jobs (MaxJobs)"),
         ({"root": "MaxJobs=1(1)"}, ""),  # limits of an account above are for each user below it
         ({"user": "MaxWallPJ=59"}, "allows 59 minutes (MaxWallPJ): 60 asked, 1 too many"),
         ({"user": "MaxTRESPJ=cpu=7"}, "allows 7 cpu (MaxTRESPJ): 8 asked, 1 too many"),
@@ -78,42 +80,23 @@ def queue_of(*jobs):
         ({"user": "GrpTRESMins=cpu=500(500)"}, "500 minutes of cpu (GrpTRESMins): 500 in use"),
         ({"user": "GrpWall=60(60.50)"}, "allows 60 minutes (GrpWall): 60 in use"),
         ({"user": "GrpTRES=gres/gpu=0(0)"}, ""),  # of which it asks for none
-        (
-            {"qos": "QOS=normal(1) MinTRESPJ=gres/gpu=1"},
-            "QOS normal requires at least 1 gres/gpu, and it asks for 0 (MinTRESPJ)",
-        ),
-        (
-            {"qos": "QOS=normal(1) Account Limits= User Limits= ada(7)={MaxJobsPU=2(2)}"},
-            "QOS normal for user ada allows 2 running jobs (MaxJobsPU): 2 in use",
-        ),
-        ({"qos": "QOS=normal(1) Account Limits= User Limits= bob(8)={MaxJobsPU=2(2)}"}, ""),
-        (  # one limit for all users, of whom only those are shown who have used the QOS
-            {"qos": "QOS=normal(1) Account Limits= User Limits= bob(8)={MaxTRESPU=cpu=7(7)}"},
-            "QOS normal for user ada allows 7 cpu (MaxTRESPU): 8 asked, 1 too many",
-        ),
-        (
-            {"qos": "QOS=normal(1) Account Limits= bio={MaxTRESPA=cpu=7(0)} User Limits="},
-            "QOS normal for account ai allows 7 cpu (MaxTRESPA): 8 asked, 1 too many",
-        ),
-        (
-            {"qos": "QOS=normal(1) Account Limits= ai={MaxTRESPA=cpu=9(2)} User Limits="},
-            "QOS normal for account ai allows 9 cpu (MaxTRESPA): 2 in use, 8 asked, 1 too many",
-        ),
+        ({"qos": "MinTRESPJ=gres/gpu=1"}, "normal requires at least 1 gres/gpu, and it asks for 0"),
+        (of_user("ada(7)={MaxJobsPU=2(2)}"), "user ada allows 2 running jobs (MaxJobsPU): 2 "),
+        (of_user("bob(8)={MaxJobsPU=2(2)}"), ""),
+        # one limit for all users, of whom only those are shown who have used the QOS
+        (of_user("bob(8)={MaxTRESPU=cpu=7(7)}"), "for user ada allows 7 cpu (MaxTRESPU): 8 asked"),
+        (of_account("bio={MaxTRESPA=cpu=7(0)}"), "account ai allows 7 cpu (MaxTRESPA): 8 a"),
+        (of_account("ai={MaxTRESPA=cpu=9(2)}"), "allows 9 cpu (MaxTRESPA): 2 in use, 8 asked, 1"),
         # the QOS allows more than the association, and counts in its place
-        ({"qos": "QOS=normal(1) GrpTRES=cpu=90(9)", "user": "GrpTRES=cpu=9(9)"}, ""),
-        (
-            {
-                "qos": "QOS=normal(1) Account Limits= User Limits= ada(7)={MaxJobsPU=5(2)}",
-                "user": "MaxJobs=2(2)",
-            },
-            "",
-        ),
+        ({"qos": "GrpTRES=cpu=90(9)", "user": "GrpTRES=cpu=9(9)"}, ""),
+        (of_user("ada(7)={MaxJobsPU=5(2)}") | {"user": "MaxJobs=2(2)"}, ""),
     ],
 )
 def test_a_job_is_within_a_limit_or_exceeds_it_by_what_is_said(limits, asks, given, words):
-    qos = [given.pop("qos")] if "qos" in given else []
-    found = limits(*qos, **given).exceeded(asks(), ASKS, "")
-    assert found.endswith(words) or words in found
+    qos = [f"QOS=normal(1) {given['qos']}"] if "qos" in given else []
+    others = {name: text for name, text in given.items() if name != "qos"}
+    found = limits(*qos, **others).exceeded(asks(), ASKS, "")
+    assert words in found
     assert bool(found) == bool(words)
 
 
@@ -201,16 +184,10 @@ def test_whole_nodes_count_with_all_their_cores(limits, asks, supply):
     assert posed.blocked["1"].endswith("32 asked, 1 too many")
 
 
-def test_a_limit_ends_with_the_jobs_that_fill_it(limits, asks, supply):
+def test_a_limit_ends_with_the_jobs_that_fill_it(limits, asks, running, supply):
     there = supply(limits=limits(user="GrpTRES=cpu=20(16)"))
-    runs = asks(
-        job_id=7,
-        state="RUNNING",
-        start=0,
-        end=1600,
-        tres={"cpu": 16, "node": 1},
-        allocations=(Allocation(node="c1", cores=16, memory=0, gres={}),),
-    )
+    its = {"user": "ada", "account": "ai", "qos": "normal", "tres": {"cpu": 16, "node": 1}}
+    runs = running(7, "c1", end=1600, **its)
     waits = asks(reason="AssocGrpCpuLimit")
     queue = queue_of(waits, runs)
     assert "16 in use, 8 asked, 4 too many" in explain(queue, there, "1").rule

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,27 +9,20 @@ import pytest
 from optsched.sites.parts import Reservation
 from optsched.sites.slurm_partitions import Access
 from optsched.slurm.explain import explain
-from optsched.slurm.queue import Allocation, LeftToSlurmError, Queue
+from optsched.slurm.queue import LeftToSlurmError
 from optsched.slurm.requests import alternatives
 from optsched.slurm.supply import read_supply
 from optsched.slurm.unseen import unseen, unseen_rules
 
+from .conftest import queue_of
+
 PREEMPTION = {"preempttype": "preempt/partition_prio"}
 
 
-def queue_of(*jobs, **missing):
-    return Queue(jobs, 1000, 42, Path("squeue.json"), missing)
-
-
 @pytest.fixture
-def runs(job):
+def runs(running):
     """Return a function that makes a running job with 8 cores of some nodes."""
-
-    def make(*nodes, **fields):
-        there = tuple(Allocation(node=node, cores=8, memory=0, gres={}) for node in nodes)
-        return job(**{"job_id": 7, "state": "RUNNING", "end": 2000, "allocations": there} | fields)
-
-    return make
+    return partial(running, 7, cores=8, end=2000)
 
 
 @pytest.fixture
@@ -51,8 +44,7 @@ def test_cores_that_no_job_of_the_queue_holds_are_seen(job, runs, used):
     assert said == "which jobs hold 8 cores of 1 node (c2): none that the queue shows"
     of_rest = job(partitions=("rest",))  # which has other nodes
     assert unseen(of_rest, queue_of(of_rest, runs("c1")), there) == ()
-    without_resources = runs(allocations=())
-    [said] = unseen(job(), queue_of(job(), without_resources), there)
+    [said] = unseen(job(), queue_of(job(), runs()), there)
     assert "16 cores of 2 nodes (c[1-2])" in said
 
 
@@ -136,11 +128,7 @@ OF_LICENCES = Reservation("r", (), 0, 5000, {"lab": 1})
         (replace(KEPT, flags=("MAGNETIC",)), {"reservation": "r"}, None),
         (KEPT, {"least_time": 600}, "its time limit, to 10 min or more (--time-min), before res"),
         (KEPT, {"least_time": 600, "limit": 600.0}, None),
-        (
-            replace(KEPT, nodes=(), licences={"lab": 1}),
-            {"least_time": 600, "licences": "lab"},
-            "--",
-        ),
+        (OF_LICENCES, {"least_time": 600, "licences": "lab"}, "--"),
     ],
 )
 def test_what_reservations_leave_to_a_job_is_not_known(job, supply, kept, fields, words):
