@@ -13,11 +13,9 @@ from .conftest import NOW, queue_of
 
 
 def test_jobs_before_it_are_those_of_its_nodes_and_of_higher_tiers(job, supply):
-    tiers = {"rest": 9, "short": 1}
-    parts = tuple(
-        replace(each, priority_tier=tiers.get(each.name, 5)) for each in supply().site.partitions
-    )
-    there = supply(partitions=parts)
+    tiers, parts = {"rest": 9, "short": 1}, supply().site.partitions
+    parts = [replace(each, priority_tier=tiers.get(each.name, 5)) for each in parts]
+    there = supply(partitions=tuple(parts))
     jobs = (
         job(job_id=1, priority=50, partitions=("own",)),  # c1 to c4
         job(job_id=2, priority=60, partitions=("all",)),

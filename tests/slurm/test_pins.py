@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,25 +13,15 @@ from hypothesis import strategies as st
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import Output
-from optsched.slurm.pins import (
-    NODES,
-    clearing,
-    lowering,
-    pinned,
-    pinned_placements,
-    updates_of,
-    without_pins,
-)
+from optsched.slurm.pins import NODES, clearing, lowering, pinned_placements, updates_of, without_pins
 from optsched.slurm.plan import Ask, Plan, Situation, carry_out
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.reserved import reserved, with_reserved
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
+from .conftest import queue_of
+
 comments = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
-
-
-def queue_of(*jobs: QueuedJob) -> Queue:
-    return Queue(jobs, 1000, 42, Path("squeue.json"), {})
 
 
 def whole_nodes(job, number: int, nodes: int, **fields) -> QueuedJob:
@@ -50,19 +39,16 @@ def at(*nodes: tuple[int, ...]) -> Placements:
 
 def followed(queue: Queue, updates) -> Queue:
     """Return the queue after updates, as Slurm carries them out."""
-    by_label = {update.label: update for update in updates}
+    settings_of = {update.label: update.settings for update in updates}
     jobs = []
     for job in queue.jobs:
-        if job.label in by_label:
-            settings = dict(text.split("=", 1) for text in by_label[job.label].settings)
-            for field, name in NODES.items():
-                if name in settings:
-                    job = replace(job, **{field: tuple(hosts_of(settings[name]))})
-            job = replace(job, comment=settings.get("Comment", job.comment))
-            nice = int(settings.get("Nice", job.nice))
-            job = replace(job, nice=nice, priority=job.priority + job.nice - nice)
-        jobs.append(job)
-    return replace(queue, jobs=tuple(jobs))
+        settings = dict(text.split("=", 1) for text in settings_of.get(job.label, ()))
+        own = {field: settings[name] for field, name in NODES.items() if name in settings}
+        nice, comment = int(settings.get("Nice", job.nice)), settings.get("Comment", job.comment)
+        raised = {"nice": nice, "priority": job.priority + job.nice - nice}
+        nodes = {field: tuple(hosts_of(text)) for field, text in own.items()}
+        jobs.append(replace(job, comment=comment, **nodes, **raised))
+    return queue_of(*jobs)
 
 
 @given(comments, st.integers(0, 5000), st.integers(-5000, 5000))
@@ -78,25 +64,6 @@ def test_clearing_restores_what_was_pinned(supply, job, comment, higher, nice):
     assert without_pins(its).jobs == before.jobs
     assert followed(its, clearing(its)).jobs == before.jobs
     assert {update.what for update in clearing(its)} == {"clear"}
-
-
-def test_pins_stay_marked_while_their_jobs_run_and_are_cleared_once_requeued(supply, job):
-    before = queue_of(whole_nodes(job, 1, 2, comment="mine"))
-    [pin] = updates_of(before, posed(before, supply), at((0, 1))).updates
-    its = followed(before, [pin]).jobs[0]
-    for fields in ({"state": "RUNNING"}, {"state": "RUNNING", "flags": ("COMPLETING",)}):
-        running = queue_of(replace(its, **fields))
-        assert clearing(running) == ()
-        assert pinned(running, running=True) == {"1": ("c1", "c2")}
-        assert pinned(running) == {}
-    assert clearing(queue_of(replace(its, state="COMPLETED"))) == ()
-    for flags in ((), ("REQUEUED",), ("COMPLETING",)):
-        [update] = clearing(queue_of(replace(its, flags=flags)))
-        assert (update.what, update.settings) == ("clear", ("ReqNodeList=", "Comment=mine"))
-    # somebody else has set other nodes
-    for fields in ({"required": ("c3",)}, {"required": (), "state": "RUNNING"}):
-        [update] = clearing(queue_of(replace(its, **fields)))
-        assert (update.what, update.settings) == ("unmark", ("Comment=mine",))
 
 
 def test_raised_jobs_are_lowered_whether_they_run_or_wait(supply, job):
@@ -155,9 +122,7 @@ def test_a_job_is_raised_before_those_that_have_no_room(left_by, job, running):
     late = replace(second, limit=61)
     found = plan(first, late, third, nodes=((), (), (1, 2)))
     assert found.raises == {"3": 142}
-    assert [reason for row, reason in found.not_placed if row.label == "2"] == [
-        "it would delay job 1"
-    ]
+    assert {row.label: why for row, why in found.not_placed}["2"] == "it would delay job 1"
 
 
 def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes(supply, job):
@@ -184,7 +149,6 @@ def test_a_job_that_may_start_on_more_nodes_excludes_the_others(supply, job, com
     assert without_pins(its).jobs == before.jobs
     assert posed(its, supply).problem.allowed == posed(before, supply).problem.allowed
     assert followed(its, clearing(its)).jobs == before.jobs
-    assert [*pinned(its)] == ["1"]
     # the number of nodes becomes fixed, and the job requires them
     fixed = queue_of(replace(its.jobs[0], most_nodes=2))
     [update] = updates_of(fixed, posed(fixed, supply), placements).updates
@@ -197,15 +161,6 @@ def test_a_job_that_may_start_on_more_nodes_excludes_the_others(supply, job, com
     [update] = clearing(other)
     assert (update.what, update.settings[-1]) == ("unmark", f"Comment={comment}")
     assert followed(other, [update]).jobs[0].excluded == ("c4",)
-
-
-def test_jobs_that_did_not_start_on_their_pins_lose_them_once(supply, job):
-    before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 2))
-    placements = at((0, 1), (2, 3))
-    its = followed(before, updates_of(before, posed(before, supply), placements).updates)
-    found = updates_of(its, posed(its, supply), placements, {"1"})
-    assert [(update.what, update.label) for update in found.updates] == [("clear", "1")]
-    assert "last pin" in found.without["1"]
 
 
 def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypatch):
@@ -225,27 +180,6 @@ def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypat
     assert reasons(clear, state="RUNNING") == {"it is RUNNING by now"}
 
 
-def test_no_job_is_pinned_or_stays_so_where_others_have_started(supply, job, running, monkeypatch):
-    before = queue_of(running(8, "c7"), *(whole_nodes(job, n, 2) for n in (1, 2)))
-    placements = at((0, 1), (2, 3))
-    situation = Situation(before, supply(), posed(before, supply), Ask())
-    plan = Plan(situation, placements)
-    its = followed(before, plan.updates.updates)
-    ran, first, second = its.jobs
-    as_planned = replace(second, state="RUNNING", allocations=running(2, "c3", "c4").allocations)
-    assert plan.lost(queue_of(ran, first, as_planned)) == frozenset()
-    other = running(9, "c2", "c6")
-    assert plan.lost(queue_of(ran, first, as_planned, other)) == {"1"}
-    [update] = plan.given_up(queue_of(ran, first, second, other))
-    assert (update.label, update.what) == ("1", "clear")
-
-    monkeypatch.setattr("optsched.slurm.plan.run_command", lambda words: Output(b"", ""))
-    now = queue_of(*before.jobs, other)
-    monkeypatch.setattr("optsched.slurm.plan.current_queue", lambda: now)
-    reasons = [reason for _, reason in carry_out(plan.updates.updates, plan)]
-    assert reasons == ["others have started on its nodes", ""]
-
-
 @pytest.mark.parametrize("comment", ["optsched:", "optsched:0123abc", "Optsched:01234567", "a"])
 def test_comments_without_a_mark_are_nobodys_pins(job, comment):
     queue = queue_of(whole_nodes(job, 1, 2, comment=comment, required=("c1", "c2")))
@@ -253,30 +187,12 @@ def test_comments_without_a_mark_are_nobodys_pins(job, comment):
     assert clearing(queue) == ()
 
 
-def test_pins_are_placements_while_they_are_feasible(supply, job):
-    before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 1))
-    assert pinned_placements(before, posed(before, supply)) is None
-    placements = at((0, 1), ())
-    its = followed(before, updates_of(before, posed(before, supply), placements).updates)
-    assert pinned_placements(its, posed(its, supply)) == placements
-    assert updates_of(its, posed(its, supply), placements).updates == ()
-    down = {"states": ("up", "down", *("up",) * 5)}
-    less = placement_problem(without_pins(its), supply(**down))
-    assert pinned_placements(its, less) is None
-    [update] = updates_of(its, less, at((), ())).updates
-    assert update.what == "clear"
-
-
 def test_pins_are_cleared_before_others_are_set_by_priority(supply, job):
     before = queue_of(*(whole_nodes(job, n, 1, priority=n) for n in (1, 2, 3)))
     first = updates_of(before, posed(before, supply), at((0,), (), ()))
     its = followed(before, first.updates)
     updates = updates_of(its, posed(its, supply), at((), (0,), (1,))).updates
-    assert [(update.what, update.label) for update in updates] == [
-        ("clear", "1"),
-        ("pin", "3"),
-        ("pin", "2"),
-    ]
+    assert [f"{update.what} {update.label}" for update in updates] == ["clear 1", "pin 3", "pin 2"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
