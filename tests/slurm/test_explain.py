@@ -99,88 +99,79 @@ def test_captured_jobs_hold_what_is_not_free(captured):
     assert not later.busy[up].any()
 
 
-def test_what_is_short_is_said_by_requirement(job, left_by, running):
-    other = running(7, "c1", "c2", "c4")
-    there = left_by(other, states=("up", "up", "up", "up", "down", "drained", "up"))
+@pytest.fixture(scope="session")
+def ask(left_by):
+    """Return a function that explains job 1, with options, and fields of what is free."""
+
+    def make(*jobs, **fields):
+        options = {name: fields.pop(name) for name in ("by", "actions", "force") if name in fields}
+        there = left_by(*(each for each in jobs if each.allocations), **fields)
+        return explain(queue_of(*jobs), there, "1", **options)
+
+    return make
+
+
+def test_what_is_short_is_said_by_requirement(job, ask, running):
+    states = ("up", "up", "up", "up", "down", "drained", "up")
     asks = job(least_nodes=3, most_nodes=3, tasks=3, constraint="ib", excluded=("g1",))
-    found = explain(queue_of(asks, other), there, "1")
-    assert found.shortage.filters == (
-        ("nodes", 7),
-        ("with the features ib", 3),
-        ("with 1 or more cores free", 1),
-    )
-    assert (found.shortage.room, found.shortage.chunks) == (1, 3)
-    assert found.earliest == NOW + 60
+    found = ask(asks, running(7, "c1", "c2", "c4"), states=states)
+    said = {"nodes": 7, "with the features ib": 3, "with 1 or more cores free": 1}
+    assert found.shortage.filters == tuple(said.items())
+    assert (found.shortage.room, found.shortage.chunks, found.earliest) == (1, 3, NOW + 60)
     assert answer(found).lines[-1] == "scontrol requeuehold 7"
 
 
-def test_the_least_work_is_lost(job, left_by, running):
+def test_the_least_work_is_lost(job, ask, running):
     """Of the job on two nodes half of each has been in use for long."""
-    others = (
+    found = ask(
+        job(**OWN),
         running(7, "c1", "c2", cores=8, start=0),
         running(8, "c1", cores=8, start=900),
         running(9, "c2", cores=8, start=950),
         running(10, "c3", start=0),
         running(11, "c4", start=850, requeues=False),
     )
-    there = left_by(*others)
-    found = explain(queue_of(job(**OWN), *others), there, "1")
     (question,) = found.questions(NOW)
-    assert names(question.claims) == [f"requeue {n}" for n in (7, 8, 9, 10)]
-    assert [claim.lost for claim in question.claims] == [n * 10**6 for n in (1000, 50, 25, 1000)]
-    least = answer(found)
-    assert names(least.lifted) == ["requeue 10"]
-    assert least.nodes == ("c3",)
+    lost = {claim.name: claim.lost // 10**6 for claim in question.claims}
+    assert lost == {"requeue 7": 1000, "requeue 8": 50, "requeue 9": 25, "requeue 10": 1000}
+    assert (names(answer(found).lifted), answer(found).nodes) == (["requeue 10"], ("c3",))
 
 
-def test_costs_too_large_for_a_problem_are_rounded(job, left_by, running):
-    others = [running(n, f"c{n}", start=NOW - 10**12 * n) for n in (1, 2, 3, 4)]
-    found = explain(queue_of(job(job_id=9, **OWN), *others), left_by(*others), "9")
-    assert names(answer(found).lifted) == ["requeue 1"]
-    assert answer(found).lost == 10**18
+def test_costs_too_large_for_a_problem_are_rounded(job, ask, running):
+    others = [running(n + 9, f"c{n}", start=NOW - 10**12 * n) for n in (1, 2, 3, 4)]
+    least = answer(ask(job(**OWN), *others))
+    assert (names(least.lifted), least.lost) == (["requeue 10"], 10**18)
 
 
-def test_drained_nodes_may_be_resumed(job, left_by, running):
+def test_drained_nodes_may_be_resumed(job, ask, running):
     other = running(7, "c1", start=NOW)
-    states = ("drained", "down", "up", "up", "up", "up", "up")
-    there = left_by(other, states=states)
-    queue = queue_of(job(partitions=("short",), cores_per_task=16, limit=60.0), other)
-    assert answer(explain(queue, there, "1")) is None
-    both = {"actions": ("requeue", "resume")}
-    *_, requeue, resume = answer(explain(queue, there, "1", **both)).lines
+    asks = job(partitions=("short",), cores_per_task=16, limit=60.0)
+    states = {"states": ("drained", "down", "up", "up", "up", "up", "up")}
+    assert answer(ask(asks, other, **states)) is None
+    both = states | {"actions": ("requeue", "resume")}
+    *_, requeue, resume = answer(ask(asks, other, **both)).lines
     assert requeue == "scontrol requeuehold 7"
     assert resume == "scontrol update NodeName=c1 State=RESUME"
-    later = answer(explain(queue, there, "1", by=NOW + 60, **both))
-    assert names(later.lifted) == ["resume c1"]
+    assert names(answer(ask(asks, other, by=NOW + 60, **both)).lifted) == ["resume c1"]
 
 
-def test_licences_of_running_jobs_are_freed(job, left_by, running):
-    others = (
-        running(7, "c1", cores=1, licences="lab:1", start=0),
-        running(8, "c2", cores=1, licences="lab:2", start=500),
-    )
-    there = left_by(*others)
-    queue = queue_of(job(licences="lab:2"), *others)
-    found = explain(queue, there, "1")
+def test_licences_of_running_jobs_are_freed(job, ask, running):
+    one = running(7, "c1", cores=1, licences="lab:1", start=0)
+    two = running(8, "c2", cores=1, licences="lab:2", start=500)
+    found = ask(job(licences="lab:2"), one, two)
     assert [tuple(each) for each in found.shortage.licences] == [(0, 0, 2)]
     assert found.shortage.room >= 1
     assert names(answer(found).lifted) == ["requeue 8"]
 
 
-def test_lines_put_the_job_first_and_are_taken_back(job, left_by, running):
-    other = running(7, "c3")
-    there = left_by(other)
-    asks = job(
-        partitions=("rest",), cores_per_task=16, priority=5, nice=3, comment="it's mine",
-        excluded=("c4", "m1"), most_nodes=1,
-    )  # fmt: skip
+def test_lines_put_the_job_first_and_are_taken_back(job, ask, running):
+    place = {"partitions": ("rest",), "excluded": ("c4", "m1"), "most_nodes": 1}
+    asks = job(cores_per_task=16, priority=5, nice=3, comment="it's mine", **place)
     first = job(job_id=2, priority=25, partitions=("all", "rest"))
     held = job(job_id=3, priority=90, held=True)
     elsewhere = job(job_id=4, priority=90, partitions=("block",))
-    later = job(job_id=5, priority=5)
-    found = explain(queue_of(asks, first, held, elsewhere, later, other), there, "1")
+    found = ask(asks, first, held, elsewhere, job(job_id=5, priority=5), running(7, "c3"))
     assert found.ahead == (first,)
-    assert explain(queue_of(first, replace(first, job_id=1), other), there, "2").ahead != ()
     least = answer(found)
     assert least.lines[0] == "scontrol update JobId=1 Nice=-39"
     assert least.lines[1].startswith("scontrol update JobId=1 ReqNodeList=c3 'Comment=optsched:")
@@ -188,34 +179,29 @@ def test_lines_put_the_job_first_and_are_taken_back(job, left_by, running):
     assert least.lines[1].endswith(""" it'"'"'s mine'""")
     assert least.afterwards == ("scontrol release 7", "scontrol update JobId=1 Nice=3")
     assert least.is_pinned  # which stays, as Slurm does not clear the nodes of a running job
-    wide = answer(explain(queue_of(replace(asks, most_nodes=0, tasks=2), other), there, "1"))
-    assert wide is None or wide.not_pinned
 
 
 @pytest.mark.parametrize("lightest", ["c1", "c4", "m1"])
-def test_where_nothing_is_lifted_the_job_is_on_the_lightest_nodes(job, supply, lightest):
+def test_where_nothing_is_lifted_the_job_is_on_the_lightest_nodes(job, ask, lightest):
     weights = np.array([1 if name == lightest else 20 for name in NODES])
-    found = answer(explain(queue_of(job(tasks=4)), supply(weights=weights), "1"))
+    found = answer(ask(job(tasks=4), weights=weights))
     assert (found.nodes, found.weight) == ((lightest,), 4)
     assert (found.lines, found.is_pinned) == ((), False)
 
 
-def test_a_rule_may_end_by_the_time(job, supply):
-    queue = queue_of(job(eligible=NOW + 50, reason="BeginTime"))
-    assert explain(queue, supply(), "1").rule_then == "it may begin in 50 s"
-    assert explain(queue, supply(), "1", by=NOW + 50).rule_then == ""
-    assert explain(queue, supply(), "1", by=NOW + 40).rule_then == "it may begin in 50 s"
-    late = explain(queue_of(job(deadline=NOW + 3620, limit=3600)), supply(), "1", by=NOW + 50)
+def test_a_rule_may_end_by_the_time(job, ask):
+    begins = job(eligible=NOW + 50, reason="BeginTime")
+    for seconds, rule in ((0, "it may begin in 50 s"), (40, "it may begin in 50 s"), (50, "")):
+        found = ask(begins, by=NOW + seconds)
+        assert (found.rule_then, found.earliest) == (rule, NOW + 50)
+    late = ask(job(deadline=NOW + 3620, limit=3600), by=NOW + 50)
     assert (late.rule_then, late.starts) == ("", (NOW,))
-    assert explain(queue, supply(), "1").earliest == NOW + 50
-    waits = queue_of(job(dependency="afterok:7(unfulfilled)"))
-    assert explain(waits, supply(), "1").earliest is None
 
 
-def test_a_job_that_no_site_can_hold_never_starts(job, supply):
-    found = explain(queue_of(job(cores_per_task=100)), supply(), "1")
-    assert found.earliest is None
-    assert found.shortage_of_idle.is_proof
+def test_what_never_holds_has_no_earliest_start(job, ask):
+    assert ask(job(dependency="afterok:7(unfulfilled)")).earliest is None
+    found = ask(job(cores_per_task=100))
+    assert (found.earliest, found.shortage_of_idle.is_proof) == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -283,8 +269,8 @@ def test_the_earliest_start_is_the_first_second_at_which_it_fits(job, runs, left
 
     def fits(time):
         then = supply_at(there, queue, time)
-        is_late = (asked.eligible or 0) <= time
-        return is_late and any(each.room(then) >= each.chunks for each in alternatives(asked, then))
+        begins = (asked.eligible or 0) <= time
+        return begins and any(each.room(then) >= each.chunks for each in alternatives(asked, then))
 
     seconds = range(NOW, NOW + 200)
     assert found == next((time for time in (*seconds, 3 * 10**6) if fits(time)), None) or (
@@ -300,9 +286,9 @@ def test_the_earliest_start_is_the_first_second_at_which_it_fits(job, runs, left
         ({"eligible": 990, "switches_wait": 30.0, "tasks": 1}, False),
     ],
 )
-def test_a_job_that_fits_only_on_two_switches_gives_its_wait_up(job, left_by, fields, gives_up):
+def test_a_job_that_fits_only_on_two_switches_gives_its_wait_up(job, ask, fields, gives_up):
     asks = {"tasks": 3, "cores_per_task": 16, "switches": 1, "excluded": ("c4", "m1")}
-    found = explain(queue_of(job(**asks | fields)), left_by(), "1")
+    found = ask(job(**asks | fields))
     assert found.gives_up_switches is gives_up
     if gives_up:
         assert found.shortage_of_idle.is_proof
@@ -311,12 +297,12 @@ def test_a_job_that_fits_only_on_two_switches_gives_its_wait_up(job, left_by, fi
 
 @settings(max_examples=60, deadline=None)
 @given(SITUATIONS)
-def test_the_answer_is_the_cheapest_set_of_all(job, runs, left_by, situation):
+def test_the_answer_is_the_cheapest_set_of_all(job, runs, ask, left_by, situation):
     """Every set of running jobs is taken away, and what is free is counted anew."""
     jobs, _, asks = situation
     others = runs(jobs, lambda _, start: {"start": start - 60, "end": 5000})
     asked = job(**asks | {"eligible": None})
-    found = explain(queue_of(asked, *others), left_by(*others), "1")
+    found = ask(asked, *others)
     least = answer(found)
     costs = {claim.job.job_id: claim.lost for each in found.questions(NOW) for claim in each.claims}
     tried = []
@@ -339,23 +325,21 @@ def planned(job):
     return make
 
 
-def test_jobs_that_slurm_plans_to_start_before_are_held(job, left_by, running, planned):
+def test_jobs_that_slurm_plans_to_start_before_are_held(job, ask, running, planned):
     """c1 and c3 are taken at first, and jobs are planned on c2, and on c3 and c4."""
-    now = running(7, "c1", "c3", end=NOW + 400, requeues=False)
     jobs = (
+        job(**OWN, least_nodes=2, most_nodes=2, tasks=2),
+        running(7, "c1", "c3", end=NOW + 400, requeues=False),
         planned(20, "c2", start=NOW + 100),
         planned(21, "c3", "c4", start=NOW + 400, partitions=("own",)),
     )
-    asks = job(**OWN, least_nodes=2, most_nodes=2, tasks=2)
-    queue, there = queue_of(asks, now, *jobs), left_by(now)
-    late = answer(explain(queue, there, "1", by=NOW + 600, actions=("hold",)))
-    assert names(late.lifted) == ["hold 21"]
-    assert late.lost == 2 * 200 * 10**6
+    late = answer(ask(*jobs, by=NOW + 600, actions=("hold",)))
+    assert (names(late.lifted), late.lost) == (["hold 21"], 2 * 200 * 10**6)
     assert late.lines[-1] == "scontrol hold 21"
     assert not any("Nice" in line for line in late.lines)
     assert late.at_start == ("scontrol update JobId=1 Nice=-100",)
     assert late.afterwards == ("scontrol release 21", "scontrol update JobId=1 Nice=0")
-    first = answer(explain(queue, there, "1", by=NOW + 600))
+    first = answer(ask(*jobs, by=NOW + 600))
     assert (first.lifted, "Nice" in first.lines[0]) == ((), True)
 
 
@@ -371,87 +355,75 @@ def test_jobs_that_slurm_plans_to_start_before_are_held(job, left_by, running, p
     ],
 )
 @pytest.mark.parametrize("actions", [("requeue",), ("requeue", "migrate", "hold")])
-def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped(job, left_by, running, fields, actions):
-    other = running(7, "c3", start=NOW - 100, **fields)
-    asks = job(**ONLY_C3)
-    assert answer(explain(queue_of(asks, other), left_by(other), "1", actions=actions)) is None
+def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped(job, ask, running, fields, actions):
     other = running(7, "c3", start=NOW - 100, flags=("CONFIGURING",))
-    found = answer(explain(queue_of(asks, other), left_by(other), "1", actions=("requeue",)))
+    assert answer(ask(job(**ONLY_C3), replace(other, flags=(), **fields), actions=actions)) is None
+    found = answer(ask(job(**ONLY_C3), other, actions=("requeue",)))
     assert found.lines[-1] == "scontrol requeuehold 7"
 
 
-def test_no_job_starts_where_another_is_being_completed(job, left_by, running):
+def test_parts_of_pending_jobs_are_not_held(job, ask, planned):
+    first = planned(20, "c3", start=NOW, partitions=("own",), part_of="20+0")
+    assert answer(ask(job(**ONLY_C3), first, by=NOW + 50, actions=("hold",))) is None
+
+
+def test_no_job_starts_where_another_is_being_completed(job, ask, left_by, running):
     """c3 has a job that has ended, c1 and c4 run ones; the job asks nodes of its own."""
     ended = running(7, "c3", state="COMPLETED", flags=("COMPLETING",), end=NOW - 5, cores=1)
-    others = [running(number, node) for number, node in ((8, "c1"), (9, "c4"))]
-    there = left_by(ended, *others, completing=np.array([n == "c3" for n in NODES]))
+    others = (ended, running(8, "c1"), running(9, "c4"))
+    there = {"completing": np.array([name == "c3" for name in NODES])}
     asks = job(cores_per_task=8, required=("c3",))
-    found = explain(queue_of(asks, ended, *others), there, "1")
+    found = ask(asks, *others, **there)
     assert ("not completing a job", 0) in found.shortage.filters
     assert found.earliest == NOW + 1
     assert found.unseen == ("how soon jobs are completed on nodes where it then fits",)
     assert answer(found) is None
-    assert answer(explain(queue_of(asks, ended, *others), there, "1", by=NOW + 1)).count == 0
-    elsewhere = replace(asks, required=("c1",))
-    found = explain(queue_of(elsewhere, ended, *others), there, "1")
+    assert answer(ask(asks, *others, by=NOW + 1, **there)).count == 0
+    found = ask(replace(asks, required=("c1",)), *others, **there)
     assert found.unseen == ()
     assert answer(found).lines[-1] == "scontrol requeuehold 8"
     either = replace(asks, required=(), excluded=("c1", "c2", "m1", "g1", "g2"))
-    least = answer(explain(queue_of(either, ended, *others), there, "1"))
-    assert least.withheld
-    forced = explain(queue_of(either, ended, *others), there, "1", force=True)
-    assert answer(forced).lines[-1] == "scontrol requeuehold 9"
-    posed = placement_problem(queue_of(asks, ended, *others), there)
+    assert answer(ask(either, *others, **there)).withheld
+    forced = answer(ask(either, *others, force=True, **there))
+    assert forced.lines[-1] == "scontrol requeuehold 9"
+    posed = placement_problem(queue_of(asks, *others), left_by(*others, **there))
     assert solve(posed.problem, "highs").solution.nodes == ((),)
 
 
-def test_parts_of_pending_jobs_are_not_held(job, left_by, running, planned):
-    first = planned(20, "c3", start=NOW, partitions=("own",), part_of="20+0")
-    queue = queue_of(job(**ONLY_C3), first)
-    assert answer(explain(queue, left_by(), "1", by=NOW + 50, actions=("hold",))) is None
-
-
-def test_jobs_are_requeued_no_sooner_than_the_job_is_to_start(job, left_by, running, planned):
+def test_jobs_are_requeued_no_sooner_than_the_job_is_to_start(job, ask, running, planned):
     other = running(7, "c3", start=NOW - 100, end=NOW + 900)
-    first = planned(20, "c1", start=NOW, partitions=("own",))
-    queue, there = queue_of(job(**ONLY_C3), other, first), left_by(other)
-    plan = ("requeue", "hold")
-    later = answer(explain(queue, there, "1", by=NOW + 50, actions=plan))
+    jobs = job(**ONLY_C3), other, planned(20, "c1", start=NOW, partitions=("own",))
+    later = answer(ask(*jobs, by=NOW + 50, actions=("requeue", "hold")))
     assert later.lost == 150 * 10**6
     assert [line.split()[1:3] for line in later.lines] == [["update", "JobId=1"]]
-    nice = "scontrol update JobId=1 Nice=-100"
-    assert later.at_start == (nice, "scontrol requeuehold 7")
+    nice, requeue = "scontrol update JobId=1 Nice=-100", "scontrol requeuehold 7"
+    assert later.at_start == (nice, requeue)
     assert later.afterwards[:2] == ("scontrol release 7", "scontrol update JobId=1 Nice=0")
-    now = answer(explain(queue, there, "1", actions=plan))
-    assert (now.lines[0], now.lines[-1], now.at_start) == (nice, "scontrol requeuehold 7", ())
-    by_nice = answer(explain(queue, there, "1", by=NOW + 50))
-    assert (by_nice.lines[0], by_nice.at_start) == (nice, ("scontrol requeuehold 7",))
+    now = answer(ask(*jobs, actions=("requeue", "hold")))
+    assert (now.lines[0], now.lines[-1], now.at_start) == (nice, requeue, ())
+    by_nice = answer(ask(*jobs, by=NOW + 50))
+    assert (by_nice.lines[0], by_nice.at_start) == (nice, (requeue,))
 
 
-def test_running_jobs_are_moved_to_nodes_of_their_kind(job, left_by, running):
-    others = (
-        running(7, "c3", "c4", cores=4, start=-10_000, partitions=("all",), tasks=2, limit=9e5),
-        running(8, "c1", cores=10, requeues=False),
-        running(9, "g1", cores=30, requeues=False),
-        running(10, "g2", cores=30, requeues=False),
-    )
+def test_running_jobs_are_moved_to_nodes_of_their_kind(job, ask, running):
     asks = job(partitions=("own",), tasks=2, least_nodes=2, most_nodes=2, excluded=("c1",))
-    queue, there = queue_of(asks, *others), left_by(*others)
-    assert names(answer(explain(queue, there, "1")).lifted) == ["requeue 7"]
-    actions = ("requeue", "migrate")
-    least = answer(explain(queue, there, "1", actions=actions))
+    moves = running(7, "c3", "c4", cores=4, start=-10_000, partitions=("all",), tasks=2, limit=9e5)
+    stay = [
+        running(n, node, cores=cores, requeues=False)
+        for n, node, cores in ((8, "c1", 10), (9, "g1", 30), (10, "g2", 30))
+    ]
+    both = {"actions": ("requeue", "migrate")}
+    assert names(answer(ask(asks, moves, *stay)).lifted) == ["requeue 7"]
+    least = answer(ask(asks, moves, *stay, **both))
     [(claim, (first, second), lost)] = least.moved
     assert (claim.label, first) == ("job 7", "c1")
     assert {second, *least.nodes} == {"c2", "c3", "c4"}
     assert lost == least.lost == 2 * 0.25 * 600 * 10**6
     assert not any("requeue" in line for line in least.lines)
-    alone = running(7, "c3", "c4", cores=16, start=-10_000, exclusive="node", tasks=2)
-    queue = queue_of(asks, alone, *others[1:])
-    assert answer(explain(queue, left_by(alone, *others[1:]), "1", actions=("migrate",))) is None
-    recent = replace(others[0], start=NOW - 100)
-    queue = queue_of(asks, recent, *others[1:])
-    found = explain(queue, left_by(recent, *others[1:]), "1", actions=actions)
-    assert names(answer(found).lifted) == ["requeue 7"]
+    alone = running(7, "c3", "c4", start=-10_000, exclusive="node", tasks=2)
+    assert answer(ask(asks, alone, *stay, actions=("migrate",))) is None
+    recent = replace(moves, start=NOW - 100)
+    assert names(answer(ask(asks, recent, *stay, **both)).lifted) == ["requeue 7"]
 
 
 PLANNED = NODE, st.sampled_from([4, 8, 16])
@@ -466,7 +438,7 @@ PLANS = st.tuples(*PLANNED, st.integers(1000, 1012), st.integers(1, 12))
     st.sampled_from([(), ("hold",), ("hold", "drain"), ("drain",), ("migrate",)]),
 )
 def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
-    job, runs, planned, left_by, situation, plans, seconds, actions
+    job, runs, planned, ask, situation, plans, seconds, actions
 ):
     """Every second is tried: none is cheaper, so more time is never dearer than a start now."""
     jobs, reserved, asks = situation
@@ -481,10 +453,9 @@ def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
         Reservation(f"r{place}", (node,), first := NOW + (start - 1000) // 5, first + length)
         for place, (node, start, length) in enumerate(reserved)
     )
-    there = left_by(*others, reservations=reservations)
     asked = job(**asks | {"eligible": asks["eligible"] and asks["eligible"] - 10})
-    queue = queue_of(asked, *others, *waiting)
-    found = explain(queue, there, "1", by=NOW + seconds, actions=("requeue", *actions))
+    asked_by = {"by": NOW + seconds, "actions": ("requeue", *actions)}
+    found = ask(asked, *others, *waiting, reservations=reservations, **asked_by)
 
     def least(*starts):
         starts = [start for start in starts if not found.rule_at(start)]
@@ -507,22 +478,19 @@ def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
         (NOW - 5, NOW + 60, {"planned_nodes": ("c4",), "required": ("c4",)}, True),
         (NOW - 5, NOW, {"planned_nodes": ("c4",), "required": ("c4",)}, False),  # asked why not
         (NOW - 5, NOW + 60, {"required": ("c4",)}, False),  # when it might start at first
-        (None, NOW + 60, {}, False),
     ],
 )
 def test_nothing_is_to_be_done_where_slurm_starts_the_job_in_time(
-    job, left_by, running, start, by, fields, expected
+    job, ask, running, start, by, fields, expected
 ):
-    other = running(7, "c3")
     asks = job(**{"cores_per_task": 16, "required": ("c3",), "start": start} | fields)
-    found = explain(queue_of(asks, other), left_by(other), "1", by=by)
-    assert found.is_expected is expected
+    assert ask(asks, running(7, "c3"), by=by).is_expected is expected
 
 
 @settings(max_examples=40, deadline=None)
 @given(SITUATIONS, st.lists(st.tuples(*PLANNED, st.integers(1000, 1100)), max_size=4))
 def test_holds_and_drains_cost_least_of_all(
-    job, runs, running, planned, left_by, situation, plans
+    job, runs, running, planned, ask, left_by, situation, plans
 ):
     """Every set of planned jobs and nodes is kept away, and what is free is counted anew."""
     jobs, _, asks = situation
@@ -536,9 +504,7 @@ def test_holds_and_drains_cost_least_of_all(
             used[node] += cores
             waiting.append(planned(number, node, start=start, cores=cores))
     asked = job(**asks | {"eligible": None})
-    queue = queue_of(asked, *others, *waiting)
-    found = explain(queue, left_by(*others), "1", by=by, actions=("hold", "drain"))
-    least = answer(found)
+    least = answer(ask(asked, *others, *waiting, by=by, actions=("hold", "drain")))
     before = [each for each in waiting if each.start <= by + 60]  # Slurm rounds its times
     tried = []
     for held, drained in product(subsets(before), [*subsets(NODES[:4])]):
@@ -580,13 +546,12 @@ def test_planned_jobs_hold_what_they_ask_there(job, planned, supply):
     assert held_as_planned(spread, there).amounts[:, 0].tolist() == [16, 4]
 
 
-def test_planned_jobs_hold_licences_and_run_until_their_end(job, planned, supply):
+def test_planned_jobs_hold_licences_and_run_until_their_end(job, planned, ask):
     first = planned(30, "c1", start=NOW, end=NOW + 100, licences="lab:2")
-    queue = queue_of(job(licences="lab:2"), first)
-    least = answer(explain(queue, supply(), "1", actions=("hold",)))
-    assert names(least.lifted) == ["hold 30"]
-    assert answer(explain(queue, supply(), "1", actions=("drain",), by=NOW + 9)) is None
-    assert answer(explain(queue, supply(), "1", actions=("hold",), by=NOW + 100)).count == 0
+    jobs = job(licences="lab:2"), first
+    assert names(answer(ask(*jobs, actions=("hold",))).lifted) == ["hold 30"]
+    assert answer(ask(*jobs, actions=("drain",), by=NOW + 9)) is None
+    assert answer(ask(*jobs, actions=("hold",), by=NOW + 100)).count == 0
     endless = replace(first, end=None, limit=None)
     assert planned_to_run(queue_of(endless), NOW + 10**9) == (endless,)
     assert planned_to_run(queue_of(endless), NOW - 60) == (endless,)
