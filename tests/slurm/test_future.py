@@ -18,7 +18,6 @@ from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits
 from optsched.slurm.reserved import earliest_start
 from optsched.slurm.run_times import GROUPS, RunTimes, read_history, run_times
-from optsched.slurm.what_if import Present, changed
 from optsched.traces.trace import Trace
 
 from .conftest import NODES, NOW, SITUATIONS, queue_of
@@ -52,6 +51,20 @@ def started(future: Future, seconds=None) -> dict[str, float]:
     """The start of each pending job in seconds from now."""
     starts = future.starts(future.limits if seconds is None else seconds)
     return {future.rows[row].label: at for row, at in zip(future.waiting.tolist(), starts)}
+
+
+@pytest.fixture
+def starts_of(left_by):
+    """Return a function: the starts of the jobs of a queue, which are the same by all policies."""
+
+    def find(*jobs, policies=TWO, parameters="", settings=(), **fields):
+        supply = replace(left_by(*(each for each in jobs if each.allocations)), **fields)
+        supply = with_settings(with_parameters(supply, parameters), **dict(settings))
+        first, *others = (started(Future(queue_of(*jobs), supply, policy)) for policy in policies)
+        assert all(each == first for each in others)
+        return first
+
+    return find
 
 
 class Plan:
@@ -160,7 +173,7 @@ def test_captured_queues_are_played_on(captured):
     assert labels <= found.keys() | future.left.keys()
 
 
-def test_limits_hold_at_all_times_and_hold_back_nobody_else(job, running, left_by):
+def test_limits_hold_at_all_times_and_hold_back_nobody_else(job, running, starts_of):
     def limits_of(most, used):
         limit = Limit("QOS two for user ada", "MaxJobsPU", "", most, used)
         return Limits({"two": (), "two user ada": (limit,), "two user": ()}, {("a", "ada", ""): ()})
@@ -168,13 +181,10 @@ def test_limits_hold_at_all_times_and_hold_back_nobody_else(job, running, left_b
     its = {"qos": "two", "account": "a"}
     runs = running(99, "c1", end=NOW + 50, user="ada", **its)
     ada = [job(job_id=n, user="ada", priority=9, limit=100.0, **its) for n in (1, 2, 3)]
-    queue = queue_of(runs, *ada, job(job_id=4, user="bob", limit=100.0, **its))
-    supply = replace(left_by(runs), limits=limits_of(2, 1))
-    for policy in TWO:
-        found = started(Future(queue, supply, policy))
-        assert found == {"1": 0, "2": 50, "3": 100, "4": 0}, policy
-    left = Future(queue, replace(supply, limits=limits_of(0, 0))).left
-    assert left["1"] == "QOS two for user ada allows 0 running jobs (MaxJobsPU): none"
+    other = job(job_id=4, user="bob", limit=100.0, **its)
+    found = starts_of(runs, *ada, other, limits=limits_of(2, 1))
+    assert found == {"1": 0, "2": 50, "3": 100, "4": 0}
+    assert starts_of(*ada, other, limits=limits_of(0, 0)) == {"4": 0}
 
 
 def test_jobs_wait_for_their_time_others_and_the_limit_of_their_array(job, running, left_by):
@@ -234,18 +244,14 @@ def test_why_a_job_has_no_room_and_who_waits_for_it_is_said(job, running, left_b
     assert future.never == {"4": never, "5": never}
 
 
-def test_a_job_that_begins_later_is_where_its_priority_is(job, running, left_by):
+def test_a_job_that_begins_later_is_where_its_priority_is(job, running, starts_of):
     runs = running(99, *NODES[:4], end=NOW + 50)
     late = job(job_id=1, priority=9, eligible=NOW + 20, **WHOLE)
-    queue = queue_of(runs, late, *(job(job_id=n, priority=5, **WHOLE) for n in (2, 3)))
+    others = [job(job_id=n, priority=5, **WHOLE) for n in (2, 3)]
+    assert starts_of(runs, late, *others) == {"1": 50, "2": 60, "3": 70}
     # it reserves from its begin time on, and no sooner: until then others may start
-    there = {"partitions": ("own",), "limit": 40.0}
-    idle = queue_of(late, *(job(job_id=n, priority=5, **there) for n in (2, 3, 4)))
-    for policy in TWO:
-        found = started(Future(queue, left_by(runs), policy))
-        assert found == {"1": 50, "2": 60, "3": 70}, policy
-        found = started(Future(idle, left_by(), policy))
-        assert found == {"1": 40, "2": 0, "3": 0, "4": 0}, policy
+    own = [job(job_id=n, priority=5, partitions=("own",), limit=40.0) for n in (2, 3, 4)]
+    assert starts_of(late, *own) == {"1": 40, "2": 0, "3": 0, "4": 0}
 
 
 @settings(max_examples=60, deadline=None)
@@ -271,57 +277,51 @@ def test_jobs_that_begin_later_are_planned_as_in_the_textbook(posed, situation, 
     assert started(Future(queue, supply)) == plan.starts
 
 
-def test_a_job_that_comes_late_takes_its_place_before_those_that_have_one(job, running, left_by):
+def test_a_job_that_comes_late_takes_its_place_before_those_that_have_one(job, running, starts_of):
     """The limit of its array holds one back, and another waits for a job that runs."""
-    runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
-    queue = queue_of(
-        runs,
+    found = starts_of(
+        running(99, *NODES[:4], end=NOW + 50, user="bob"),
         job(job_id=1, priority=9, array_id=1, array_tasks=(0, 1), array_limit=1, **WHOLE),
         job(job_id=2, priority=5, **WHOLE),
         job(job_id=3, priority=8, dependency="afterany:99(unfulfilled)", **WHOLE),
     )
-    for policy in TWO:
-        found = started(Future(queue, left_by(runs), policy))
-        assert found == {"1_0": 50, "1_1": 60, "3": 70, "2": 80}, policy
+    assert found == {"1_0": 50, "1_1": 60, "3": 70, "2": 80}
 
 
-def test_a_job_overtakes_another_as_it_ages(job, running, left_by):
+FIRST, SECOND = {"1": 50, "2": 60}, {"1": 60, "2": 50}
+
+
+def test_a_job_overtakes_another_as_it_ages(job, running, starts_of):
     runs = running(99, *NODES[:4], end=NOW + 50)
     old = job(job_id=1, priority=1200, submit=0, eligible=0, **WHOLE)  # all for its age already
     young = job(job_id=2, priority=1190, submit=NOW - 20, eligible=NOW - 20, **WHOLE)
-    queue, supply = queue_of(runs, old, young), with_settings(left_by(runs), **AGED)
-    for policy in POLICIES:
-        assert started(Future(queue, supply, policy)) == {"1": 60, "2": 50}, policy
-        for name, text in (("priorityweightage", "0"), ("prioritytype", "priority/basic")):
-            other = with_settings(supply, **{name: text})
-            assert started(Future(queue, other, policy)) == {"1": 50, "2": 60}, (policy, text)
+    for changed_settings, expected in (
+        ({}, SECOND),
+        ({"priorityweightage": "0"}, FIRST),
+        ({"prioritytype": "priority/basic"}, FIRST),
+    ):
+        given = {"policies": POLICIES, "settings": AGED | changed_settings}
+        assert starts_of(runs, old, young, **given) == expected
 
 
-def test_a_priority_that_an_operator_has_set_does_not_grow(job, running, left_by):
-    runs = running(99, *NODES[:4], end=NOW + 50)
-    whole = WHOLE | {"submit": NOW, "eligible": NOW}
-    queue = queue_of(runs, *(job(job_id=n, priority=p, **whole) for n, p in ((1, 1000), (2, 900))))
-    present = Present(queue, with_settings(left_by(runs), **AGED))
-    for priority, first in ((1040, 1), (1060, 2)):  # the other one has 1,050 when it ends
-        found = changed(present, [f"priority 2 = {priority}"])
-        for policy in POLICIES:
-            at = started(Future(found.queue, found.supply, policy))
-            assert sorted(at, key=at.__getitem__)[0] == str(first), (priority, policy)
+def test_a_priority_that_an_operator_has_set_does_not_grow(job, running, starts_of):
+    runs, whole = running(99, *NODES[:4], end=NOW + 50), WHOLE | {"submit": NOW, "eligible": NOW}
+    grows = job(job_id=1, priority=1000, **whole)  # to 1,050 when the first one ends
+    for priority, expected in ((1040, FIRST), (1060, SECOND)):
+        is_set = job(job_id=2, priority=priority, priority_by_operator=True, **whole)
+        found = starts_of(runs, grows, is_set, policies=POLICIES, settings=AGED)
+        assert found == expected
 
 
-def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts(job, running, left_by):
+def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts(job, running, starts_of):
     """Of two jobs that wait for the one that runs, the second has the higher priority by 30."""
     runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
     whole = WHOLE | {"submit": NOW - 10, "eligible": NOW - 10}
     held = whole | {"eligible": None, "dependency": "afterany:99(unfulfilled)"}
-    queue = queue_of(
-        runs, job(job_id=1, priority=500, **whole), job(job_id=2, priority=530, **held)
-    )
-    supply = with_settings(left_by(runs), **AGED)
-    always = with_settings(supply, priorityflags="ACCRUE_ALWAYS")
-    for policy in POLICIES:
-        assert started(Future(queue, supply, policy)) == {"1": 50, "2": 60}, policy
-        assert started(Future(queue, always, policy)) == {"1": 60, "2": 50}, policy
+    jobs = runs, job(job_id=1, priority=500, **whole), job(job_id=2, priority=530, **held)
+    for flags, expected in (("", FIRST), ("ACCRUE_ALWAYS", SECOND)):
+        given = {"policies": POLICIES, "settings": AGED | {"priorityflags": flags}}
+        assert starts_of(*jobs, **given) == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -458,40 +458,37 @@ def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes(behind):
         assert behind(parameters, array, {}, limit=100.0) == start
 
 
-def test_a_job_beyond_all_quotas_starts_if_none_waits_for_its_nodes(job, running, left_by):
-    runs = running(99, "c1", end=NOW + 50)
-    one, two = {"partitions": ("short",)}, {"partitions": ("rest",), "required": ("c3",)}
-    queue = queue_of(
-        runs,
-        job(job_id=1, least_nodes=2, most_nodes=2, cores_per_task=16, limit=10.0, **one),
-        job(job_id=2, limit=10.0, **one),
-        *(job(job_id=n, cores_per_task=16, limit=10.0, **two) for n in (3, 4)),
+def test_a_job_beyond_all_quotas_starts_if_none_waits_for_its_nodes(job, running, starts_of):
+    short = {"partitions": ("short",), "limit": 10.0}
+    jobs = (
+        running(99, "c1", end=NOW + 50),
+        job(job_id=1, least_nodes=2, most_nodes=2, cores_per_task=16, **short),
+        job(job_id=2, **short),
+        *(job(job_id=n, required=("c3",), cores_per_task=16, limit=10.0) for n in (3, 4)),
     )
     for parameters, second in (("", 0), ("bf_max_job_test=1", 60)):
-        found = started(Future(queue, with_parameters(left_by(runs), parameters)))
+        found = starts_of(*jobs, policies=["conservative"], parameters=parameters)
         assert found == {"1": 50, "2": second, "3": 0, "4": 10}, parameters
 
 
-def test_a_job_that_would_start_beyond_a_day_keeps_no_nodes_by_default(job, running, left_by):
+def test_a_job_that_would_start_beyond_a_day_keeps_no_nodes_by_default(job, running, starts_of):
     day = 86_400
-    runs = running(99, *NODES[:3], end=NOW + 2 * day)
-    own = {"partitions": ("own",), "limit": 3.0 * day}
-    queue = queue_of(runs, job(job_id=1, least_nodes=4, most_nodes=4, **own), job(job_id=2, **own))
+    own = {"limit": 3.0 * day, "partitions": ("own",)}
+    jobs = running(99, *NODES[:3], end=NOW + 2 * day), job(job_id=1, **ALL | own)
     for parameters, expected in (
         ("", {"1": 3 * day, "2": 0}),
         ("bf_window=2880", {"1": 2 * day, "2": 5 * day}),
     ):
-        found = started(Future(queue, with_parameters(left_by(runs), parameters)))
-        assert found == expected, parameters
+        given = {"policies": ["conservative"], "parameters": parameters}
+        assert starts_of(*jobs, job(job_id=2, **own), **given) == expected
 
 
-def test_a_job_reserves_once_its_priority_has_grown(job, running, left_by):
+def test_a_job_reserves_once_its_priority_has_grown(job, running, starts_of):
     """It has 20 points more when the first job ends."""
-    runs = [running(98, "c1", end=NOW + 20), running(99, "c2", end=NOW + 40)]
     own = {"submit": NOW, "eligible": NOW, "partitions": ("own",), "limit": 100.0}
-    queue = queue_of(
-        *runs,
-        job(job_id=1, least_nodes=4, most_nodes=4, priority=90, **own),
+    jobs = (
+        *(running(98, "c1", end=NOW + 20), running(99, "c2", end=NOW + 40)),
+        job(job_id=1, priority=90, **ALL | own),
         *(job(job_id=n, required=(at,), priority=10, **own) for n, at in ((2, "c3"), (3, "c1"))),
     )
     for least, expected in (
@@ -499,8 +496,8 @@ def test_a_job_reserves_once_its_priority_has_grown(job, running, left_by):
         (110, {"1": 100, "2": 0, "3": 200}),
         (111, {"1": 120, "2": 0, "3": 20}),
     ):
-        supply = with_parameters(left_by(*runs), f"bf_min_prio_reserve={least}")
-        assert started(Future(queue, with_settings(supply, **AGED))) == expected, least
+        given = {"policies": ["conservative"], "parameters": f"bf_min_prio_reserve={least}"}
+        assert starts_of(*jobs, settings=AGED, **given) == expected, least
 
 
 def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job, running, left_by):
@@ -562,13 +559,10 @@ def test_a_job_does_not_wait_for_those_that_it_may_preempt(job, running, left_by
     assert "4" not in found.future.doubts
 
 
-def test_jobs_start_again_after_a_reservation_that_comes(job, running, left_by):
-    runs = running(99, "c1", end=NOW + 50)
+def test_jobs_start_again_after_a_reservation_that_comes(job, running, starts_of):
     kept = Reservation("maintenance", NODES, NOW + 100, NOW + 300)
-    supply = replace(left_by(runs), reservations=(kept,))
-    queue = queue_of(runs, job(job_id=1, limit=150.0), job(job_id=2, limit=90.0))
-    for policy in TWO:
-        assert started(Future(queue, supply, policy)) == {"1": 300, "2": 0}, policy
+    jobs = running(99, "c1", end=NOW + 50), job(job_id=1, limit=150.0), job(job_id=2, limit=90.0)
+    assert starts_of(*jobs, reservations=(kept,)) == {"1": 300, "2": 0}
 
 
 def test_a_job_starts_in_its_reservation_and_is_ended_with_it(job, running, left_by):
@@ -576,11 +570,8 @@ def test_a_job_starts_in_its_reservation_and_is_ended_with_it(job, running, left
     own = Reservation("course", ("c1",), NOW + 20, NOW + 100)
     runs = running(99, "c1", end=NOW + 50)
     supply = replace(left_by(runs), reservations=(own,))
-    inside = {"reservation": "course", "limit": 1000.0, "cores_per_task": 16}
-    queue = queue_of(
-        runs, job(job_id=1, **inside), job(job_id=2, **inside),
-        job(job_id=3, required=("c1",), cores_per_task=16, limit=10.0),
-    )  # fmt: skip
+    inside = [job(job_id=n, reservation="course", limit=1000.0, cores_per_task=16) for n in (1, 2)]
+    queue = queue_of(runs, *inside, job(job_id=3, required=("c1",), cores_per_task=16, limit=10.0))
     for policy in TWO:
         future = Future(queue, supply, policy)
         found = started(future)
@@ -603,10 +594,8 @@ def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends(job, ru
     own = {"cores": 2, "exclusive": "user", "user": "ada"}
     runs = [running(98, "c1", end=NOW + 50, **own), running(99, "c1", end=NOW + 80, **own)]
     there = {"required": ("c1",), "limit": 10.0}
-    queue = queue_of(
-        *runs, job(job_id=1, user="bob", **there), job(job_id=2, user="ada", **there),
-        job(job_id=3, user="bob", limit=10.0),
-    )  # fmt: skip
+    bob, ada = job(job_id=1, user="bob", **there), job(job_id=2, user="ada", **there)
+    queue = queue_of(*runs, bob, ada, job(job_id=3, user="bob", limit=10.0))
     future = Future(queue, left_by(*runs))
     for policy in TWO:
         found = started(replace(future, policy=policy))
@@ -624,8 +613,7 @@ def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends(job, ru
     [both] = [row for row in future.rows if row.until]
     assert both.until == (*runs,)
     hidden = replace(left_by(), owners=("ada", *("",) * 6))
-    future = Future(queue_of(job(job_id=1, user="bob", **there)), hidden)
-    assert math.isnan(started(future)["1"])
+    assert math.isnan(started(Future(queue_of(bob), hidden))["1"])
 
 
 def test_what_no_job_of_the_queue_holds_stays_in_use(job, supply):

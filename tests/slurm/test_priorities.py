@@ -109,15 +109,15 @@ def test_jobs_of_a_qos_preempt_each_other_within_it_by_priority(job, running, le
     """With PreemptMode=WITHIN of the QOS, or of all, only those of a lower priority."""
     runs = [running(10 + n, f"c{n}", qos="self", priority=n) for n in (1, 2, 3)]
     waits = job(job_id=1, qos="self", priority=2)
-    supply = replace(left_by(*runs), settings={"preempttype": "preempt/qos"})
-    within = {**supply.settings, "preemptmode": "REQUEUE,WITHIN"}
+    by_qos = {"preempttype": "preempt/qos"}
+    within = by_qos | {"preemptmode": "REQUEUE,WITHIN"}
     for rules, settings, expected in (
-        ({"self": ()}, supply.settings, []),
-        ({"self": ("self",)}, supply.settings, ["11"]),
+        ({"self": ()}, by_qos, []),
+        ({"self": ("self",)}, by_qos, ["11"]),
         ({"self": ()}, within, ["11"]),
         (None, within, ["11"]),
     ):
-        there = replace(supply, qos_preempts=rules, settings=settings)
+        there = replace(left_by(*runs), qos_preempts=rules, settings=settings)
         found = may_preempt(waits, runs, there)
         assert [each.label for each in found] == expected
 
