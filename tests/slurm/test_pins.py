@@ -96,7 +96,7 @@ def test_a_job_is_raised_before_those_that_have_no_room(left_by, job, running):
     second = whole_nodes(job, 2, 1, priority=50, limit=60, **own)
     third = whole_nodes(job, 3, 2, priority=20, limit=30, **own)
 
-    def plan(*jobs: QueuedJob, nodes: tuple[tuple[int, ...], ...], reserve: int = 1) -> Plan:
+    def plan(*jobs, nodes, reserve=1) -> Plan:
         queue, supply = queue_of(there, *jobs), left_by(there)
         plain = placement_problem(queue, supply)
         kept = reserved(plain, queue, supply, reserve)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -99,11 +98,3 @@ def test_jobs_start_on_planned_blocks_and_slurm_keeps_the_same_limits(slurm):
         assert snapshot.problem.violations(Placements((at,), (((),) * len(at),))) == []
         slurm.call("scancel", job)
         slurm.wait(lambda job=job: "RUNNING" not in slurm.field(job, "State"))
-
-
-def test_slurm_refuses_what_has_no_segments_of_one_size(slurm):
-    words = ("sbatch", "-N6", "--segment=4", "--wrap=sleep 1")
-    variables = os.environ | slurm.variables
-    done = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
-    assert done.returncode != 0
-    assert "segment" in done.stderr

@@ -51,14 +51,14 @@ def test_what_is_idle_and_stranded_is_counted(job, running, left_by):
 def history():
     """Three jobs of a week and one of the next, on 4 nodes; times in hours from a Monday."""
     begun = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
-    hours = np.array([[0, 0, 2, 4], [0, 2, 1, 2], [1, 1, 3, 1], [168, 5, 1, 1]])
-    submit, wait, ran, nodes = hours.T
+    jobs = np.array([[0, 0, 2, 4], [0, 2, 1, 2], [1, 1, 3, 1], [168, 5, 1, 1]])
+    submit, wait, ran, nodes = jobs.T * [[3600], [3600], [3600], [1]]
     return Trace(
         job_id=np.arange(1, 5),
-        submit=submit * 3600,
-        wait=wait * 3600,
-        runtime=ran * 3600,
-        requested_time=ran * 3600,
+        submit=submit,
+        wait=wait,
+        runtime=ran,
+        requested_time=ran,
         processors=nodes,
         annotations={"allocated_nodes": nodes},
         texts={"account": np.array(["a", "a", "b", "a"], dtype=object)},

@@ -77,16 +77,6 @@ def test_what_is_read_equals_an_independent_reading(captured):
     assert kept == [tuple(each.values()) for each in told.reservations]
 
 
-def test_the_default_partition_and_memory_per_core_are_read(captured):
-    site = read_supply(captured[0]).site
-    assert site.name == "scout"
-    assert [each.name for each in site.partitions if each.default] == ["batch"]
-    assert {each.name: each.memory_per_core for each in site.partitions} == {
-        **dict.fromkeys(("batch", "bigmem", "whole", "debug"), 1000),
-        "gpu": 4000,
-    }
-
-
 def test_a_file_that_says_the_same_is_not_missed(tmp_path):
     (tmp_path / "nodes.txt").write_text(ONE_NODE)
     (tmp_path / "config.txt").write_text("Licenses = lab:3\n")

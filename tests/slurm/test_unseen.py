@@ -167,23 +167,25 @@ def test_a_start_that_slurm_plans_and_the_model_excludes_raises_a_doubt(job, run
 def test_files_that_are_missing_are_said(write_dump, tmp_path):
     node = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
     write_dump(42, node, name="nodes.json", key="nodes")
-    bare = read_supply(tmp_path, 1000).unread
-    assert bare == (
+    unread = [
         "who may use partitions, without partitions.txt",
         "reservations, without reservations.json",
         "whether jobs are preempted, without config.txt",
         "limits of QOS and associations, without assoc_mgr.txt",
-    )
-    (tmp_path / "partitions.txt").write_text("PartitionName=p Nodes=c1 State=UP\n")
-    (tmp_path / "reservations.txt").write_text("No reservations in the system\n")
-    config = tmp_path / "config.txt"
-    config.write_text("AccountingStorageEnforce = associations,limits\n")
-    assert read_supply(tmp_path, 1000).unread == bare[-1:]
-    (tmp_path / "assoc_mgr.txt").write_text("Current Association Manager state\n")
-    assert read_supply(tmp_path, 1000).unread == ()
+    ]
+    enforced = "AccountingStorageEnforce = associations,"
+    for name, text, known in (
+        ("now", "1000", 0),
+        ("partitions.txt", "PartitionName=p Nodes=c1 State=UP\n", 1),
+        ("reservations.txt", "No reservations in the system\n", 2),
+        ("config.txt", f"{enforced}limits\n", 3),
+        ("assoc_mgr.txt", "Current Association Manager state\n", 4),
+    ):
+        (tmp_path / name).write_text(text)
+        assert read_supply(tmp_path).unread == tuple(unread[known:])
     (tmp_path / "assoc_mgr.txt").unlink()
-    config.write_text("AccountingStorageEnforce = associations,qos\n")
-    assert read_supply(tmp_path, 1000).unread == ()
+    (tmp_path / "config.txt").write_text(f"{enforced}qos\n")
+    assert read_supply(tmp_path).unread == ()
 
 
 def test_drained_nodes_that_would_do_are_named(job, supply):

@@ -78,7 +78,8 @@ def test_nodes_are_added_like_one(present):
 
 def test_priorities_limits_and_holds_of_jobs(present):
     found = pending(changed(present, ["priority 1 = 2000", "limit 2 = 2:00:00", "release 2"]))
-    assert (found[1].priority, found[2].limit, found[2].held) == (2000, 7200, False)
+    assert (found[1].priority, found[1].priority_by_operator) == (2000, True)
+    assert (found[2].limit, found[2].held) == (7200, False)
     running = changed(present, ["limit 9 = 10"]).queue.running[0]
     assert (running.limit, running.end) == (600, NOW - 100 + 600)
     for line, held in (
@@ -101,27 +102,24 @@ def test_a_priority_of_0_holds_a_job_and_that_of_a_held_job_stays(present):
 
 def test_a_limit_that_an_operator_sets_is_bound_by_no_partition_or_qos(job, supply, tmp_path):
     """Of a partition of 10 minutes and a QOS of 5; what Slurm says of the old limit is over."""
+    there = supply(limits=Limits({"q": (Limit("QOS q", "MaxWallPJ", "", 5, 0),)}))
+    long = {"partitions": ("short",), "limit": 900.0}
     for reason in ("PartitionTimeLimit", "QOSMaxWallDurationPerJobLimit", ""):
-        asks = job(partitions=("short",), limit=900.0, reason=reason, qos="q", user="ada")
-        limit = Limit("QOS q", "MaxWallPJ", "", 5, 0)
-        there = supply(limits=Limits({"q": (limit,)}))
-        present = Present(queue_of(asks), there)
-        assert "exceeds the 10 min of partition short" in Future(queue_of(asks), there).left["1"]
+        queue = queue_of(job(reason=reason, qos="q", user="ada", **long))
+        assert "exceeds the 10 min of partition short" in Future(queue, there).left["1"]
         for time in ("4", "30"):
-            found = changed(present, [f"limit 1 = {time}"])
+            found = changed(Present(queue, there), [f"limit 1 = {time}"])
             future = Future(found.queue, found.supply)
             assert (future.by_limits.tolist(), dict(future.left)) == ([0], {})
             assert explain(found.queue, found.supply, "1").rule == ""
-    for reason in ("Priority", ""):
-        behind = job(partitions=("short",), limit=900.0, reason=reason)
-        assert "exceeds the 10 min" in explain(queue_of(behind), supply(), "1").rule
     # Slurm looks at the limits before it says that a job waits for resources
-    passed = job(partitions=("short",), limit=900.0, reason="Resources", least_nodes=3)
-    assert explain(queue_of(passed), supply(), "1").rule == (
-        "it asks for 3 nodes, and partition short has 2"
-    )
-    passed = replace(passed, least_nodes=1)
-    assert explain(queue_of(passed), supply(), "1").rule == ""
+    for reason, nodes, rule in (
+        ("Priority", 1, "its time limit, 15 min, exceeds the 10 min of partition short"),
+        ("Resources", 3, "it asks for 3 nodes, and partition short has 2"),
+        ("Resources", 1, ""),
+    ):
+        asks = job(reason=reason, least_nodes=nodes, **long)
+        assert explain(queue_of(asks), supply(), "1").rule == rule
 
 
 def test_what_slurm_says_of_the_size_of_a_partition_is_over_with_more_nodes(job, supply):
@@ -164,20 +162,15 @@ def test_a_job_without_a_limit_has_that_of_its_partition_as_in_slurm(present):
     assert own.supply.notes == present.supply.notes
 
 
-def test_the_default_limit_is_read_from_text_and_json(tmp_path):
-    shown = "PartitionName={} Nodes=c1 MaxTime=02:00:00 DefaultTime={} State=UP\n"
-    cases = (("a", "NONE"), ("b", "01:00:00"), ("c", "UNLIMITED"))
-    lines = "".join(shown.format(*each) for each in cases)
+def test_the_default_limit_is_read(tmp_path):
     path = tmp_path / "partitions.txt"
-    path.write_text(lines)
-    access = shown_partitions(path, {"c1": 0}, {}, Notes())[1]
-    limits = {name: one.default_time for name, one in access.items()}
-    assert limits == {"a": np.inf, "b": 3600, "c": np.inf}
+    for text, limit in (("NONE", np.inf), ("01:00:00", 3600), ("UNLIMITED", np.inf)):
+        path.write_text(f"PartitionName=p Nodes=c1 MaxTime=02:00:00 DefaultTime={text} State=UP\n")
+        assert shown_partitions(path, {"c1": 0}, {}, Notes())[1]["p"].default_time == limit
 
 
 def test_a_released_job_has_the_priority_that_slurm_would_give(job, supply):
-    settings = {"priorityweightage": "1000", "prioritymaxage": "00:10:00"}
-    there = supply(settings=settings)
+    there = supply(settings={"priorityweightage": "1000", "prioritymaxage": "00:10:00"})
     like = {"user": "ada", "account": "a", "qos": "q"}
     queue = queue_of(
         job(job_id=1, priority=0, held=True, nice=7, **like),
@@ -189,10 +182,8 @@ def test_a_released_job_has_the_priority_that_slurm_would_give(job, supply):
         job(job_id=6, priority=0, held=True, user="eve"),
     )
     found = changed(Present(queue, there), ["release 1", "release user eve"])
-    jobs = pending(found)
-    assert {number: one.priority for number, one in jobs.items() if not one.held} == {
-        1: 436, 2: 940, 3: 2000, 4: 9, 5: 9, 6: 9,
-    }  # fmt: skip
+    priorities = [one.priority for one in pending(found).values() if not one.held]
+    assert priorities == [436, 940, 2000, 9, 9, 9]
     assert found.supply.notes == (
         "job 1: taken to have priority 436, that of job 2, "
         "of the same user, account, QOS and partition, without its age",
@@ -209,10 +200,6 @@ def test_a_released_job_has_the_priority_that_slurm_would_give(job, supply):
     last = changed(Present(queue, basic), ["release 1"])
     assert pending(last)[1].priority == 8
     assert last.supply.notes[0].endswith("priority 8, below all others, as by priority/basic")
-
-
-def test_the_policy_of_a_forecast_is_chosen(present):
-    assert changed(present, ["policy easy"]).policy == "easy"
 
 
 @pytest.mark.parametrize(
@@ -244,14 +231,13 @@ def test_lines_come_from_a_file_too(tmp_path):
     assert read_changes([f"@{file}", "drain c2"]) == ["drain c1", "priority 1 = 3", "drain c2"]
     with pytest.raises(InputError):
         read_changes([f"@{tmp_path / 'none.txt'}"])
-
-
-def test_files_without_a_line_and_policies_of_plans_are_refused(tmp_path):
-    path = tmp_path / "changes.txt"
-    path.write_text("# nothing\n\n")
+    file.write_text("# nothing\n\n")
     with pytest.raises(InputError, match=r"changes.txt: has no line; expected drain NODES"):
-        read_changes([f"@{path}"])
-    assert read_changes(["policy easy"], is_forecast=True) == ["policy easy"]
+        read_changes([f"@{file}"])
+
+
+def test_policies_are_for_forecasts_alone(present):
+    assert changed(present, read_changes(["policy easy"], is_forecast=True)).policy == "easy"
     with pytest.raises(InputError, match="'policy easy' is for optsched slurm forecast"):
         read_changes(["policy easy"])
 
