@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,21 +93,3 @@ def test_a_later_job_starts_only_where_it_ends_before_or_leaves_room(job, runnin
             assert one.start == NOW + 100
             nodes = solved(with_reserved(plain, supply, kept).problem).solution.nodes
             assert [bool(at) for at in nodes] == [False, starts]
-
-
-@pytest.mark.parametrize(
-    "captured",
-    ["22.05.8", pytest.param("24.11.5", marks=pytest.mark.long), "26.05.5"],
-    indirect=True,
-)
-@pytest.mark.parametrize("number", [0, 2])
-def test_captured_queues_have_reservations(captured, number):
-    _, queue, supply = captured
-    plain = placement_problem(queue, supply)
-    kept = reserved(plain, queue, supply, number)
-    assert len(kept) <= number
-    for one in kept:
-        assert one.start > supply.time
-        assert sum(one.at.values()) == one.request.chunks
-    problem = with_reserved(plain, supply, kept).problem
-    assert problem.violations(solved(problem).solution) == []

@@ -36,11 +36,9 @@ def names(request, supply):
         # nodes are given: a chunk for each, of its tasks
         (TWO | {"tasks": 7}, 2, 1, {CORES: 4}),
         (TWO | {"tasks": 2, "least_cores": 3}, 2, 1, {CORES: 3}),
-        ({"least_nodes": 3, "most_nodes": 3, "tasks": 1}, 3, 1, {CORES: 1}),
         # only tasks are given: a chunk for each
         ({"tasks": 5, "cores_per_task": 2}, 5, 0, {CORES: 2}),
         ({"tasks": 5, "tasks_per_node": 2}, 3, 1, {CORES: 2}),
-        ({"tasks": 3, "most_nodes": 3}, 3, 0, {CORES: 1}),
         ({"tasks": 5, "least_nodes": 3}, 5, 2, {CORES: 1}),
         # a range of nodes: the least number if each has a task, the fewest that hold them otherwise
         ({"tasks": 2, "least_nodes": 2, "most_nodes": 4}, 2, 1, {CORES: 1}),
@@ -50,20 +48,17 @@ def names(request, supply):
         # a partition of at most two nodes
         ({"tasks": 20, "partitions": ("short",), "limit": 60.0}, 2, 1, {CORES: 10}),
         # GPUs of a node, of a task, of the job
-        ({"per_node": A100}, 1, 1, {CORES: 1, "gpu": 2, "gpu:a100": 2}),
         ({"per_node": GPU}, 1, 1, {"gpu": 1, "gpu:a100": 0}),  # of any type
         ({"per_task": A100, "tasks": 3}, 3, 0, {"gpu": 2, "gpu:a100": 2}),
         (TWO | {"per_task": GPU, "tasks": 4}, 2, 1, {"gpu": 2}),
         ({"per_job": {"gpu": 5}} | OF_GPU, 5, 0, {"gpu": 1, CORES: 4, MEMORY: 100}),
         ({"per_job": {"gpu": 8}, "cores_per_gpu": 4, "least_nodes": 2}, 8, 7, {"gpu": 1}),
-        ({"per_job": {"gpu": 3}}, 1, 1, {"gpu": 3, CORES: 1}),
         ({"per_job": {"gpu": 4}, "per_node": {"gpu": 2}, "tasks": 2}, 2, 1, {"gpu": 2}),
         ({"per_job": {"gpu": 4}, "per_task": GPU, "tasks": 4}, 1, 1, {"gpu": 4, CORES: 4}),
         ({"per_job": {"gpu": 5}, "tasks": 5}, 2, 1, {"gpu": 3, CORES: 3}),
         (TWO | {"per_job": A100, "tasks": 2} | OF_GPU, 2, 1, {"gpu": 1, "gpu:a100": 1, CORES: 4}),
         # memory that a job states, beside a default for each GPU: both must be free
         ({"per_node": GPU, "memory_per_gpu": 700, "memory_per_node": 1}, 1, 1, {MEMORY: 700}),
-        ({"per_node": GPU, "memory_per_gpu": 700, "memory_per_node": 900}, 1, 1, {MEMORY: 900}),
         ({"memory_per_gpu": 700, "memory_per_core": 9}, 1, 0, {MEMORY: 9}),  # without a GPU
     ],
 )
