@@ -204,17 +204,12 @@ def test_what_never_holds_has_no_earliest_start(job, ask):
     assert (found.earliest, found.shortage_of_idle.is_proof) == (None, True)
 
 
-@pytest.mark.parametrize(
-    ("label", "tasks"), [("9", (2,)), ("9_4", (4,)), ("9_[2,4]", (2,)), ("12", (2,))]
-)
-def test_tasks_of_arrays_are_found_by_number(job, label, tasks):
+def test_tasks_of_arrays_and_parts_of_jobs_are_found_by_number(job):
     array = job(job_id=12, array_id=9, array_tasks=(2, 4))
-    assert pending_job(queue_of(job(job_id=1), array), label).array_tasks == tasks
-
-
-def test_a_part_of_a_heterogeneous_job_is_found_by_both_numbers(job):
     part = job(job_id=32, part_of="31+1")
-    queue = queue_of(job(job_id=1), part)
+    queue = queue_of(job(job_id=1), array, part)
+    for label, tasks in (("9", (2,)), ("9_4", (4,)), ("9_[2,4]", (2,)), ("12", (2,))):
+        assert pending_job(queue, label).array_tasks == tasks, label
     assert pending_job(queue, "31+1") == pending_job(queue, "32") == part
 
 
@@ -355,14 +350,13 @@ def test_jobs_that_slurm_plans_to_start_before_are_held(job, ask, running, plann
     ],
 )
 @pytest.mark.parametrize("actions", [("requeue",), ("requeue", "migrate", "hold")])
-def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped(job, ask, running, fields, actions):
+def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped_or_held(
+    job, ask, running, planned, fields, actions
+):
     other = running(7, "c3", start=NOW - 100, flags=("CONFIGURING",))
     assert answer(ask(job(**ONLY_C3), replace(other, flags=(), **fields), actions=actions)) is None
     found = answer(ask(job(**ONLY_C3), other, actions=("requeue",)))
     assert found.lines[-1] == "scontrol requeuehold 7"
-
-
-def test_parts_of_pending_jobs_are_not_held(job, ask, planned):
     first = planned(20, "c3", start=NOW, partitions=("own",), part_of="20+0")
     assert answer(ask(job(**ONLY_C3), first, by=NOW + 50, actions=("hold",))) is None
 
@@ -529,21 +523,21 @@ def test_holds_and_drains_cost_least_of_all(
     assert min(tried, default=None) == (least and (least.lost, least.count))
 
 
-def test_planned_jobs_hold_what_they_ask_there(job, planned, supply):
+def test_planned_jobs_hold_what_they_ask_there(planned, supply):
     there = supply()
 
     def held(*nodes, **fields):
-        return held_as_planned(planned(30, *nodes, start=NOW, **fields), there)
+        job = planned(30, *nodes, start=NOW, **fields)
+        return held_as_planned(job, there).amounts.tolist()
 
-    assert held("m1", cores=3).amounts.tolist() == [[4, 0, 0, 0]]
-    assert held("c1", "g1", cores=3, per_node={"gpu": 2}).amounts.tolist() == [
-        [16, 64000, 0, 0], [32, 256000, 4, 4],
-    ]  # fmt: skip
-    assert held("g1", cores=3, per_node={"gpu": 2}).amounts.tolist() == [[3, 0, 2, 0]]
-    assert held("c2", exclusive="node").amounts.tolist() == [[16, 64000, 0, 0]]
-    assert held("c2", other=("it asks for adjacent nodes",)).amounts.tolist() == [[16, 64000, 0, 0]]
-    spread = planned(31, "c1", "c2", start=NOW, cores=4, tasks=5, most_nodes=0)
-    assert held_as_planned(spread, there).amounts[:, 0].tolist() == [16, 4]
+    thin, gpus = [16, 64000, 0, 0], {"per_node": {"gpu": 2}}
+    assert held("m1", cores=3) == [[4, 0, 0, 0]]
+    assert held("c1", "g1", cores=3, **gpus) == [thin, [32, 256000, 4, 4]]
+    assert held("g1", cores=3, **gpus) == [[3, 0, 2, 0]]
+    assert held("c2", exclusive="node") == [thin]
+    assert held("c2", other=("it asks for adjacent nodes",)) == [thin]
+    spread = held("c1", "c2", cores=4, tasks=5, most_nodes=0)
+    assert [cores for cores, *_ in spread] == [16, 4]
 
 
 def test_planned_jobs_hold_licences_and_run_until_their_end(job, planned, ask):
@@ -553,6 +547,5 @@ def test_planned_jobs_hold_licences_and_run_until_their_end(job, planned, ask):
     assert answer(ask(*jobs, actions=("drain",), by=NOW + 9)) is None
     assert answer(ask(*jobs, actions=("hold",), by=NOW + 100)).count == 0
     endless = replace(first, end=None, limit=None)
-    assert planned_to_run(queue_of(endless), NOW + 10**9) == (endless,)
-    assert planned_to_run(queue_of(endless), NOW - 60) == (endless,)
-    assert planned_to_run(queue_of(endless), NOW - 61) == ()
+    for seconds, runs in ((10**9, (endless,)), (-60, (endless,)), (-61, ())):
+        assert planned_to_run(queue_of(endless), NOW + seconds) == runs

@@ -249,25 +249,20 @@ def test_of_the_ranks_that_two_decimals_may_mean_the_nearest_is_taken(supply, li
     assert (found * 400).tolist() == pytest.approx([202, 200, 199, 198])
 
 
-@pytest.mark.parametrize(
-    "records",
-    [
+def test_fair_shares_stay_where_the_tree_or_a_share_is_not_known(supply, waiting, limits_of):
+    ada = ("a", "ada", "", 1, 1, 1)
+    for records in (
         [],
         [("root", "", "", 1, 0, 1)],
-        [("root", "ada", "", 1, 1, 1)],  # private data: what is above is not shown
-        [("root", "", "", 1, 0, 1), ("a", "ada", "", 1, 1, 1)],
-        [("a", "", "b", 1, 0, 1), ("b", "", "a", 1, 0, 1), ("a", "ada", "", 1, 1, 1)],
-    ],
-)
-def test_fair_shares_stay_where_the_tree_is_not_known(supply, limits_of, records):
-    assert fair_shares(with_settings(supply(limits=limits_of(*records)), **FAIR)) is None
-
-
-def test_fair_shares_stay_where_a_share_is_not_known(waiting):
-    _, supply = waiting(64)
-    shares = dict([*supply.limits.shares.items()][1:])
-    lacking = replace(supply, limits=replace(supply.limits, shares=shares))
-    assert (fair_shares(supply) is None, fair_shares(lacking)) == (False, None)
+        [ada],  # private data: what is above is not shown
+        [("root", "", "", 1, 0, 1), ada],
+        [("a", "", "b", 1, 0, 1), ("b", "", "a", 1, 0, 1), ada],
+    ):
+        assert fair_shares(with_settings(supply(limits=limits_of(*records)), **FAIR)) is None
+    _, known = waiting(64)
+    shares = dict([*known.limits.shares.items()][1:])
+    lacking = replace(known, limits=replace(known.limits, shares=shares))
+    assert (fair_shares(known) is None, fair_shares(lacking)) == (False, None)
 
 
 def test_shares_are_read_where_no_limits_are_enforced(write_dump, tmp_path):

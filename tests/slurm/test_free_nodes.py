@@ -342,9 +342,7 @@ def test_a_suspended_job_has_no_end_and_loses_what_it_held(cluster):
     for shared, expected in (("none", {"1": ["c1"]}), ("user", {})):
         jobs = [pending(1), running(9, shared=[shared], **SUSPENDED)]
         assert plan(*cluster([node()], jobs)) == expected
-
-
-def test_a_resumed_job_has_run_without_its_suspension(cluster):
+    # once it is resumed, it has run without its suspension
     resumed = {"pre_sus_time": 100, "suspend_time": NOW - 60, "end_time": NOW + 3440}
     jobs = [pending(2, 16), running(9, cores=16, **resumed)]
     assert least(*cluster([node(used=16)], jobs), 2) == (3440, ["requeue 9"], 160)

@@ -135,11 +135,6 @@ def test_nodes(job, supply, fields, expected):
     assert names(request_of(job(**fields), supply()), supply()) == expected
 
 
-def test_licences_that_are_not_known_are_not_called_unknown_to_the_site(job, supply):
-    with pytest.raises(LeftToSlurmError, match="needs licence lab, and those of the site are not"):
-        request_of(job(licences="lab:1"), replace(supply(), licences={}))
-
-
 def test_nodes_that_are_not_up_are_never_used(job, supply):
     there = supply(states=("drained", "up", "down", "up", "up", "reserved", "up"))
     assert names(request_of(job(), there), there) == {"c2", "c4", "m1", "g2"}
@@ -236,6 +231,8 @@ def test_memory_that_is_not_given_away_only_rules_out_smaller_nodes(job, supply)
 def test_what_the_model_cannot_state_is_left_to_slurm(job, supply, fields, words):
     with pytest.raises(LeftToSlurmError, match=words):
         request_of(job(**fields), supply())
+    with pytest.raises(LeftToSlurmError, match="needs licence lab, and those of the site are not"):
+        request_of(job(licences="lab:1"), replace(supply(), licences={}))
 
 
 @pytest.mark.parametrize(

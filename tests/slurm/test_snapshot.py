@@ -150,9 +150,7 @@ def test_priorities_that_tell_the_order_alone(job, supply):
         assert snapshot.problem.weights.tolist() == [first, 6, 5, 4, 3, 2, 1]
         solution = solve(snapshot.problem, "column-generation").solution
         assert [row for row, at in enumerate(solution.nodes) if at] == [0, 2, 3]
-
-
-def test_a_first_job_that_cannot_fit_is_not_the_first(job, supply):
+    # a first job that cannot fit is not the first
     wide = job(job_id=1, priority=BASIC, least_nodes=7, most_nodes=7, tasks=7, cores_per_task=17)
     unlicensed = job(job_id=2, priority=BASIC - 1, licences="lab:4")
     queue = queue_of(wide, unlicensed, job(job_id=3, priority=BASIC - 2))

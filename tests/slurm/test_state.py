@@ -93,15 +93,10 @@ def test_the_page_lists_reservations_with_times_in_a_named_zone(job, supply):
         Reservation("floating", ("c3",), ahead=3600.0),
     )
     text = render(page(State(queue_of(job()), supply(reservations=kept)), None))
-    for words in (
-        *(">Reservations<", "later", "c[1-2]", "2 lab", "MAINT"),
-        *("users ada, bob; allowed partitions x",),
-        *("always in 1 h", moment(NOW + 60, is_short=True), moment(NOW + 120, is_short=True)),
-    ):
+    times = [moment(NOW + seconds, is_short=True) for seconds in (60, 120)]
+    admits = "users ada, bob; allowed partitions x"
+    for words in ("later", "c[1-2]", "2 lab", "MAINT", admits, "always in 1 h", *times):
         assert words in text, words
     assert ">Reservations<" not in render(page(State(queue_of(job()), supply()), None))
-
-
-def test_moments_name_their_zone():
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d[+-]\d\d:\d\d", moment(NOW, is_short=True))
     assert datetime.fromisoformat(moment(NOW)).timestamp() == NOW

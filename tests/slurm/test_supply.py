@@ -18,36 +18,26 @@ def test_columns_of_threads_bind_on_their_nodes_alone(supply):
     assert supply(threads=np.ones(7, dtype=int)).columns == there.site.resources
 
 
-def test_busy_nodes_are_by_default_those_with_cores_in_use(supply):
-    free = supply().site.capacity.copy()
-    free[2, 0] -= 1
-    assert supply(free=free).busy.tolist() == [False, False, True, False, False, False, False]
-
-
 def test_groups_name_switches_and_blocks(supply):
     there = supply()
-    assert there.switches == (
-        *("leaf1", "leaf1", "leaf2", "leaf2", "leaf2", "none of g1", "none of g2"),
-    )
+    assert " ".join(there.switches[:5]) == "leaf1 leaf1 leaf2 leaf2 leaf2"
+    assert there.switches[5:] == ("none of g1", "none of g2")
     assert there.blocks[4:] == ("none of m1", "b1", "b1")
     assert (there.tree, there.block_topology) == ("tree", "blocks")
     flat = supply(topologies={}, partitions=())
     assert (flat.switches, flat.blocks) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+def test_what_does_not_match_the_site_is_refused(supply):
+    for field, value in (
         ("free", np.ones((6, 4), dtype=int)),
         ("free", -np.ones((7, 4), dtype=int)),
         ("threads", np.zeros(7, dtype=int)),
         ("busy", np.ones(6, dtype=bool)),
-    ],
-)
-def test_what_does_not_match_the_site_is_refused(supply, field, value):
-    with pytest.raises(InputError) as error:
-        supply(**{field: value})
-    assert error.value.field == field
+    ):
+        with pytest.raises(InputError) as error:
+            supply(**{field: value})
+        assert error.value.field == field
 
 
 def test_what_is_read_equals_an_independent_reading(captured):

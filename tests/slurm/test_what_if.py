@@ -13,7 +13,6 @@ from optsched.sites.slurm_partitions import Access, shown_partitions
 from optsched.slurm.explain import explain
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits
-from optsched.slurm.reserved import earliest_start
 from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.what_if import Present, changed, read_changes
 
@@ -44,16 +43,6 @@ def test_nodes_are_drained_now_or_from_a_time_on(present):
     assert later.site.states == present.supply.site.states
     assert later.closing[[1, 2]].tolist() == [1800, 1800]
     assert np.isinf(later.closing[[0, 3]]).all()
-
-
-def test_a_drain_later_moves_the_earliest_start(job, running, left_by):
-    there = running(9, "c1", "c2", "c3", "c4", end=NOW + 100)
-    big = job(job_id=1, least_nodes=4, most_nodes=4, partitions=("own",))
-    present = Present(queue_of(there, big), left_by(there))
-    assert earliest_start(big, present.queue, present.supply) == NOW + 100
-    found = changed(present, ["drain c4 at 1970-01-01T00:18:00+00:00"])
-    assert earliest_start(big, found.queue, found.supply) is None
-    assert np.isnan(Future(found.queue, found.supply).starts(np.full(2, 100.0))).all()
 
 
 def test_drained_nodes_are_resumed(present):
