@@ -42,14 +42,6 @@ def test_two_half_empty_nodes_become_one(running, answer):
     assert found.emptied == (move.source,)
 
 
-def test_an_idle_node_is_taken_where_that_wins_two(running, answer):
-    # 12 and 12 cores fit on no node of 16, and on one of 32, of GPUs
-    found = answer(running(1, "c1", cores=12), running(2, "c2", cores=12))
-    assert (found.won, found.most, found.jobs) == (1, 1, 2)
-    assert found.emptied == ("c1", "c2")
-    assert {move.target for move in found.moves} < {"g1", "g2"}
-
-
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

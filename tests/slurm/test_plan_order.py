@@ -76,20 +76,14 @@ def test_no_plan_delays_the_jobs_that_have_reservations(posed, situation, number
         )
 
 
-def test_a_later_job_starts_only_where_it_ends_before_or_leaves_room(job, running, left_by):
-    """It leaves room of nodes, and of licences."""
-    whole = {"least_nodes": 4, "most_nodes": 4, "tasks": 4, "partitions": ("own",)}
-    wide, node = job(job_id=1, priority=9, **whole), {"cores_per_task": 16, "constraint": "ib"}
-    for held, blocked, asked in (
-        ({}, wide, node),
-        ({"licences": "lab:2"}, job(job_id=1, licences="lab:3", priority=9), {"licences": "lab"}),
-    ):
-        there = running(9, "c1", end=NOW + 100, **held)
-        for limit, starts in ((100.0, True), (101.0, False)):
-            queue = queue_of(there, blocked, job(job_id=2, limit=limit, **asked))
-            supply = left_by(there)
-            plain = placement_problem(queue, supply)
-            [one] = kept = reserved(plain, queue, supply, 1)
-            assert one.start == NOW + 100
-            nodes = solved(with_reserved(plain, supply, kept).problem).solution.nodes
-            assert [bool(at) for at in nodes] == [False, starts]
+def test_licences_are_kept_for_a_reservation_too(job, running, left_by):
+    there = running(9, "c1", cores=1, end=NOW + 100, licences="lab:2")
+    blocked = job(job_id=1, licences="lab:3", priority=9)
+    for limit, starts in ((100.0, True), (101.0, False)):
+        queue = queue_of(there, blocked, job(job_id=2, licences="lab", limit=limit))
+        supply = left_by(there)
+        plain = placement_problem(queue, supply)
+        kept = reserved(plain, queue, supply, 1)
+        assert [one.start for one in kept] == [NOW + 100]
+        nodes = solved(with_reserved(plain, supply, kept).problem).solution.nodes
+        assert [bool(at) for at in nodes] == [False, starts]

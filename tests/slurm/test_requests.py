@@ -263,12 +263,6 @@ def test_rules(job, supply, fields, words):
     assert bool(rule) == bool(words)
 
 
-def test_a_full_array_waits(job, supply):
-    array = job(array_id=1, array_tasks=(3, 4), array_limit=2)
-    assert blocked_by_rule(array, supply(), 1) == ""
-    assert "its limit of 2 running tasks" in blocked_by_rule(array, supply(), 2)
-
-
 def test_groups_of_nodes_that_slurm_gives_and_plans_are_admitted(captured):
     """Jobs of several blocks or of one, of places on a torus, and of few switches."""
     _, queue, supply = captured

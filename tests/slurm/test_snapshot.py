@@ -214,17 +214,6 @@ def test_a_job_is_on_the_fewest_nodes_as_slurm_divides_it(job, supply, fields, c
     assert {name: request.divided.demand[name] for name in divided} == divided
 
 
-def test_a_job_of_one_node_uses_the_nodes_of_all_its_partitions(job, supply):
-    """All but the last core of one node are in use."""
-    free = supply().site.capacity.copy()
-    free[[0, 1, 2, 3], 0] = 1
-    asked = job(tasks=4, partitions=("short", "rest"), limit=60.0)
-    problem = placement_problem(queue_of(asked), supply(free=free)).problem
-    allowed = {node for node, kind in enumerate(problem.kinds) if kind in problem.allowed[0]}
-    assert allowed == {0, 1, 2, 3, 4}
-    assert solve(problem, "column-generation").solution.nodes == ((4,),)
-
-
 def test_of_several_partitions_the_one_with_the_lightest_nodes_is_taken(job, supply):
     wide = job(tasks=2, partitions=("rest", "block"), **TWO)
     for weights, first in (([1] * 7, {2, 3, 4}), ([1, 1, 9, 9, 9, 5, 5], {5, 6})):

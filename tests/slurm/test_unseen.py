@@ -186,15 +186,3 @@ def test_files_that_are_missing_are_said(write_dump, tmp_path):
     (tmp_path / "assoc_mgr.txt").unlink()
     (tmp_path / "config.txt").write_text(f"{enforced}qos\n")
     assert read_supply(tmp_path).unread == ()
-
-
-def test_drained_nodes_that_would_do_are_named(job, supply):
-    states = ("drained", "down", "up", "up", "up", "up", "up")
-    there = supply(states=states)
-    for node, lacks in (("c1", "drained"), ("c2", "down"), ("c3", "")):
-        asks = job(required=(node,))
-        found = explain(queue_of(asks), there, "1")
-        assert (found.lacks_service, found.resumed_fits) == (lacks, node != "c2")
-    too_large = job(cores_per_task=999)
-    assert explain(queue_of(too_large), there, "1").lacks_service == ""
-    assert not np.any(there.free[0])
