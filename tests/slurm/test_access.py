@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optsched.sites.loading import read_reservations
 from optsched.sites.parts import Reservation
 from optsched.sites.slurm_files import printed_lines
 from optsched.sites.slurm_partitions import Access, access_of, left_out

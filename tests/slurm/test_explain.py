@@ -22,7 +22,6 @@ from optsched.solvers.solving import solve
 
 from .conftest import NODE, NODES, NOW, VERSIONS, queue_of
 
-
 OWN = {"partitions": ("own",), "cores_per_task": 16}
 """What a job asks that takes a node of c1 to c4, of 16 cores, for itself."""
 

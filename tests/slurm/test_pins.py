@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import Output
-from optsched.slurm.pins import NODES, clearing, lowering, pinned_placements, updates_of, without_pins
+from optsched.slurm.pins import clearing, lowering, pinned_placements, updates_of, without_pins
 from optsched.slurm.plan import Ask, Plan, Situation, carry_out
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.reserved import reserved, with_reserved
@@ -21,6 +21,7 @@ from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
 from .conftest import queue_of
 
+LISTS = {"required": "ReqNodeList", "excluded": "ExcNodeList"}
 comments = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 
 
@@ -43,7 +44,7 @@ def followed(queue: Queue, updates) -> Queue:
     jobs = []
     for job in queue.jobs:
         settings = dict(text.split("=", 1) for text in settings_of.get(job.label, ()))
-        own = {field: settings[name] for field, name in NODES.items() if name in settings}
+        own = {field: settings[name] for field, name in LISTS.items() if name in settings}
         nice, comment = int(settings.get("Nice", job.nice)), settings.get("Comment", job.comment)
         raised = {"nice": nice, "priority": job.priority + job.nice - nice}
         nodes = {field: tuple(hosts_of(text)) for field, text in own.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -157,7 +156,7 @@ def test_the_lines_of_explain_start_a_stuck_job_before_others(slurm):
     slurm.wait(lambda: 2 * _seconds_run(slurm, "n09") < 3 * _seconds_run(slurm, "n01"))
     before = slurm.submit("-N13", "--exclusive", "--nice=-100")
     stuck = slurm.submit("-N7", "--exclusive", "--switches=1@10:00", "--comment=mine")
-    found = json.loads(optsched(slurm, "explain", stuck, "--json").stdout)
+    found = asked(slurm, "explain", stuck)
     assert (found["now"]["room"], found["now"]["chunks"]) == (6, 7)
     assert found["ahead"] == [before]
     least = found["least"]
@@ -181,8 +180,8 @@ def test_drained_nodes_and_held_jobs_wait_for_the_job_and_are_given_back(slurm):
     before = slurm.submit("-N60", "--exclusive", "--nice=-100")
     slurm.wait(lambda: slurm.field(before, "SchedNodes").startswith("n"))
     job = slurm.submit("-N12", "--exclusive", "--comment=mine")  # 11 are free now
-    words = "explain", job, "--json", "--within", "660", "--actions"
-    held = json.loads(optsched(slurm, *words, "hold").stdout)["least"]
+    words = "explain", job, "--within", "660", "--actions"
+    held = asked(slurm, *words, "hold")["least"]
     assert held["lifted"] == [f"hold {before}"]
     _run(slurm, held["lines"])
     assert "Held" in slurm.field(before, "Reason")
@@ -193,7 +192,7 @@ def test_drained_nodes_and_held_jobs_wait_for_the_job_and_are_given_back(slurm):
     assert (slurm.field(job, "ReqNodes"), slurm.field(job, "comment")) == ("", "mine")
 
     slurm.wait(lambda: slurm.field(before, "SchedNodes").startswith("n"))
-    least = json.loads(optsched(slurm, *words, "drain").stdout)["least"]
+    least = asked(slurm, *words, "drain")["least"]
     assert (least["lifted"], least["drained"]) == ([], least["nodes"])
     assert len(least["nodes"]) == 12
     _run(slurm, least["lines"])

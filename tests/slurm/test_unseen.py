@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pytest
 
 from optsched.sites.parts import Reservation
