@@ -37,14 +37,12 @@ UNITS = {"": 1, **{unit: 1024**power for power, unit in enumerate("KMGTP", 1)}}
 LIVE = {"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED"}
 """States of jobs that hold nodes; those that ended are listed for some minutes."""
 
-NAMED = dict(
-    pair.split("=")
-    for pair in (
-        "NodeName=name ActiveFeatures=active_features Owner=owner MCS_label=mcs_label Weight=weight "
-        "CPUEfctv=effective_cpus CPUAlloc=alloc_cpus ThreadsPerCore=threads RealMemory=real_memory "
-        "AllocMem=alloc_memory TmpDisk=temporary_disk Gres=gres GresUsed=gres_used"
-    ).split()
-)
+NAMED = {
+    "NodeName": "name", "ActiveFeatures": "active_features", "Owner": "owner", "Gres": "gres",
+    "MCS_label": "mcs_label", "CPUEfctv": "effective_cpus", "CPUAlloc": "alloc_cpus",
+    "ThreadsPerCore": "threads", "RealMemory": "real_memory", "AllocMem": "alloc_memory",
+    "TmpDisk": "temporary_disk", "GresUsed": "gres_used", "Weight": "weight",
+}  # fmt: skip
 """The keys of nodes in text, and the same ones in JSON."""
 
 NOT_GRES = {"", "(null)", "cpu", "mem", "node", "billing", "license"}
