@@ -34,92 +34,72 @@ def captured(request, shared) -> tuple[Path, Queue, Supply]:
 NODES = ("c1", "c2", "c3", "c4", "m1", "g1", "g2")
 
 
-@pytest.fixture(scope="session")
-def supply():
-    """Return a function that makes what a site of seven nodes has free.
+def supply(**fields) -> Supply:
+    """Return what a site of seven nodes has free.
 
     c1 to c4 have 16 cores, m1 has 32 of two threads each, g1 and g2 have 4 GPUs. c1 and c2 are on
     leaf1, c3, c4 and m1 on leaf2, g1 and g2 on none of the tree, but in a block.
     """
-
-    def make(**fields) -> Supply:
-        thin, fat, gpus = [16, 64000, 0, 0], [64, 1000000, 0, 0], [32, 256000, 4, 4]
-        capacity = np.array([thin] * 4 + [fat] + [gpus] * 2)
-        everything = np.arange(7)
-        names = dict.fromkeys(("states", "partitions", "topologies", "licences"))
-        site = {name: fields.pop(name) for name in names if name in fields}
-        partitions = (
-            Partition("all", everything),
-            Partition("short", np.array([0, 1]), max_time=600.0, max_nodes=2),
-            Partition("rest", np.array([2, 3, 4])),
-            Partition("own", np.array([0, 1, 2, 3]), exclusive=True),
-            Partition("off", everything, up=False),
-            Partition("block", np.array([5, 6]), topology="blocks"),
-            Partition("torus", np.array([0, 1, 2, 3]), topology="torus"),
-        )
-        topologies = {
-            "tree": Tree(("leaf1", "leaf2", "core"), [2, 2, -1], [0, 0, 1, 1, 1, -1, -1]),
-            "blocks": Blocks(("b1",), [-1] * 5 + [0, 0], (2, 4)),
-            "torus": Torus((2, 2), np.array([0, 1, 2, 3])),
-        }
-        built = Site(
-            "made",
-            NODES,
-            ("cores", "memory", "gpu", "gpu:a100"),
-            capacity,
-            features=(("ib",), ("ib", "old"), ("ib",), (), ("big",), ("a100",), ("a100",)),
-            **{"partitions": partitions, "topologies": topologies, "licences": {"lab": 3}} | site,
-        )
-        usual = {"free": capacity, "time": NOW, "licences": {"lab": 3}}
-        return Supply(built, **usual | {"threads": np.array([1, 1, 1, 1, 2, 1, 1])} | fields)
-
-    return make
+    thin, fat, gpus = [16, 64000, 0, 0], [64, 1000000, 0, 0], [32, 256000, 4, 4]
+    capacity = np.array([thin] * 4 + [fat] + [gpus] * 2)
+    everything = np.arange(7)
+    names = dict.fromkeys(("states", "partitions", "topologies", "licences"))
+    site = {name: fields.pop(name) for name in names if name in fields}
+    partitions = (
+        Partition("all", everything),
+        Partition("short", np.array([0, 1]), max_time=600.0, max_nodes=2),
+        Partition("rest", np.array([2, 3, 4])),
+        Partition("own", np.array([0, 1, 2, 3]), exclusive=True),
+        Partition("off", everything, up=False),
+        Partition("block", np.array([5, 6]), topology="blocks"),
+        Partition("torus", np.array([0, 1, 2, 3]), topology="torus"),
+    )
+    topologies = {
+        "tree": Tree(("leaf1", "leaf2", "core"), [2, 2, -1], [0, 0, 1, 1, 1, -1, -1]),
+        "blocks": Blocks(("b1",), [-1] * 5 + [0, 0], (2, 4)),
+        "torus": Torus((2, 2), np.array([0, 1, 2, 3])),
+    }
+    built = Site(
+        "made",
+        NODES,
+        ("cores", "memory", "gpu", "gpu:a100"),
+        capacity,
+        features=(("ib",), ("ib", "old"), ("ib",), (), ("big",), ("a100",), ("a100",)),
+        **{"partitions": partitions, "topologies": topologies, "licences": {"lab": 3}} | site,
+    )
+    usual = {"free": capacity, "time": NOW, "licences": {"lab": 3}}
+    return Supply(built, **usual | {"threads": np.array([1, 1, 1, 1, 2, 1, 1])} | fields)
 
 
-@pytest.fixture(scope="session")
-def job():
-    """Return a function that makes a pending job from what differs from one task on any node."""
-
-    def make(**fields) -> QueuedJob:
-        empty = {"per_node": {}, "per_task": {}, "per_job": {}}
-        usual = {"job_id": 1, "partitions": ("all",), "limit": 3600.0, "priority": 1}
-        return QueuedJob(**empty | usual | fields)
-
-    return make
+def job(**fields) -> QueuedJob:
+    """Return a pending job with what differs from one task on any node."""
+    empty = {"per_node": {}, "per_task": {}, "per_job": {}}
+    usual = {"job_id": 1, "partitions": ("all",), "limit": 3600.0, "priority": 1}
+    return QueuedJob(**empty | usual | fields)
 
 
 def queue_of(*jobs, **missing):
     return Queue(jobs, NOW, 42, Path("squeue.json"), missing)
 
 
-@pytest.fixture(scope="session")
-def running(job):
-    """Return a function that makes a running job with a number of cores on some nodes."""
-
-    def make(job_id, *nodes, cores=16, gpus=0, **fields):
-        gres = {"gpu": gpus, "gpu:a100": gpus} if gpus else {}
-        there = [Allocation(node=node, cores=cores, memory=1000, gres=gres) for node in nodes]
-        usual = {"state": "RUNNING", "start": 0, "end": NOW + 60, "requeues": True}
-        return job(job_id=job_id, allocations=tuple(there), **usual | fields)
-
-    return make
+def running(job_id, *nodes, cores=16, gpus=0, **fields) -> QueuedJob:
+    """Return a running job with a number of cores on some nodes."""
+    gres = {"gpu": gpus, "gpu:a100": gpus} if gpus else {}
+    there = [Allocation(node=node, cores=cores, memory=1000, gres=gres) for node in nodes]
+    usual = {"state": "RUNNING", "start": 0, "end": NOW + 60, "requeues": True}
+    return job(job_id=job_id, allocations=tuple(there), **usual | fields)
 
 
-@pytest.fixture(scope="session")
-def left_by(supply):
-    """Return a function that makes what a site has free beside running jobs."""
-
-    def make(*jobs, **fields):
-        idle = supply(**fields)
-        free, licences = idle.site.capacity.copy(), dict(idle.licences)
-        for each in jobs:
-            held = held_by(each, idle)
-            free[held.nodes] -= held.amounts
-            for name, count in held.licences.items():
-                licences[name] -= count
-        return replace(idle, free=free, licences=licences, busy=None)
-
-    return make
+def left_by(*jobs, **fields) -> Supply:
+    """Return what a site has free beside running jobs."""
+    idle = supply(**fields)
+    free, licences = idle.site.capacity.copy(), dict(idle.licences)
+    for each in jobs:
+        held = held_by(each, idle)
+        free[held.nodes] -= held.amounts
+        for name, count in held.licences.items():
+            licences[name] -= count
+    return replace(idle, free=free, licences=licences, busy=None)
 
 
 NODE, CORES, SECONDS = st.sampled_from(NODES[:4]), st.integers(1, 16), st.integers(1, 60)
@@ -131,26 +111,21 @@ SITUATIONS = st.tuples(
 """Nodes, cores and ends of running jobs; nodes, cores, limits and priorities of others; drains."""
 
 
-@pytest.fixture(scope="session")
-def posed(job, running, left_by):
-    """Return a function that makes a queue and what it leaves free, on the nodes c1 to c4."""
+def posed(runs, waits, drains) -> tuple[Queue, Supply]:
+    """Return a queue and what it leaves free, on the nodes c1 to c4."""
     four = Partition("four", np.arange(4))
-
-    def make(runs, waits, drains):
-        used, jobs = Counter(), []
-        for number, (node, cores, end) in enumerate(runs, 100):
-            if used[node] + cores <= 16:
-                used[node] += cores
-                jobs.append(running(number, node, cores=cores, end=NOW + end, partitions=("four",)))
-        supply = left_by(*jobs, partitions=(four,), topologies={}, licences={})
-        for number, (nodes, cores, limit, priority) in enumerate(waits, 1):
-            counts = dict.fromkeys(("least_nodes", "most_nodes", "tasks"), nodes)
-            its = {"cores_per_task": cores, "limit": float(limit), "priority": priority}
-            jobs.append(job(job_id=number, partitions=("four",), tasks_per_node=1, **counts | its))
-        closing = [NOW + drains.get(name, math.inf) for name in NODES]
-        return queue_of(*jobs), replace(supply, closing=np.array(closing))
-
-    return make
+    used, jobs = Counter(), []
+    for number, (node, cores, end) in enumerate(runs, 100):
+        if used[node] + cores <= 16:
+            used[node] += cores
+            jobs.append(running(number, node, cores=cores, end=NOW + end, partitions=("four",)))
+    supply = left_by(*jobs, partitions=(four,), topologies={}, licences={})
+    for number, (nodes, cores, limit, priority) in enumerate(waits, 1):
+        counts = dict.fromkeys(("least_nodes", "most_nodes", "tasks"), nodes)
+        its = {"cores_per_task": cores, "limit": float(limit), "priority": priority}
+        jobs.append(job(job_id=number, partitions=("four",), tasks_per_node=1, **counts | its))
+    closing = [NOW + drains.get(name, math.inf) for name in NODES]
+    return queue_of(*jobs), replace(supply, closing=np.array(closing))
 
 
 @pytest.fixture

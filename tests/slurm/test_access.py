@@ -17,7 +17,7 @@ from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.unseen import unseen_rules
 from optsched.solvers.solving import solve
 
-from .conftest import queue_of
+from .conftest import job, queue_of, running, supply
 
 AI = {"accounts": ("ai",)}
 OLD, NEW = {"slurm_version": "22.05.8"}, {"slurm_version": "24.11.5"}
@@ -70,7 +70,7 @@ def test_every_key_of_a_partition_is_obeyed_without_effect_or_named(tmp_path):
         ({}, {"memory_per_node": 9}, NEW | {"maxmempernode": "8"}, "partition all allows 8"),
     ],
 )
-def test_who_may_use_a_partition(job, supply, access, fields, settings, words):
+def test_who_may_use_a_partition(access, fields, settings, words):
     limits = PARENTS if "parents" in settings else Limits()
     there = supply(access={"all": Access(**access)}, settings=settings, limits=limits)
     rule = blocked_by_rule(job(**fields), there)
@@ -78,14 +78,14 @@ def test_who_may_use_a_partition(job, supply, access, fields, settings, words):
     assert bool(words) == bool(rule)
 
 
-def test_another_partition_of_the_job_may_be_open(job, supply):
+def test_another_partition_of_the_job_may_be_open():
     there = supply(access={"all": Access(accounts=("ai",))})
     either = job(account="bio", partitions=("all", "rest"))
     assert blocked_by_rule(either, there) == ""
     assert np.flatnonzero(request_of(either, there).nodes).tolist() == [2, 3, 4]
 
 
-def test_more_cores_for_more_memory_are_left_to_slurm(job, supply):
+def test_more_cores_for_more_memory_are_left_to_slurm():
     there = supply(access={"all": Access(memory_per_core=4000)})
     request_of(job(memory_per_core=4000), there)
     request_of(job(memory_per_node=8000, least_cores=2), there)
@@ -98,11 +98,11 @@ class TestCoresOfAPartition:
     """Partition `all` with MaxCPUsPerNode=12; 8 of them are in use on c1."""
 
     @pytest.fixture
-    def there(self, supply):
+    def there(self):
         cores = np.array([4, 12, 12, 12, 12, 12, 12])
         return supply(access={"all": Access(cores_per_node=12)}, cores_left={"all": cores})
 
-    def test_jobs_have_no_more_together(self, job, there):
+    def test_jobs_have_no_more_together(self, there):
         """On c1 there is room for one of four cores, on each other node for three, with threads."""
         jobs = [job(job_id=n, cores_per_task=4) for n in range(1, 30)]
         result = solve(placement_problem(queue_of(*jobs), there).problem, "highs")
@@ -110,13 +110,13 @@ class TestCoresOfAPartition:
         assert len(placed) == 1 + 6 * 3
         assert sum(at == (0,) for at in placed) == 1
 
-    def test_jobs_of_other_partitions_do_not_count(self, job, there):
+    def test_jobs_of_other_partitions_do_not_count(self, there):
         other = job(partitions=("own",), cores_per_task=16)
         assert np.flatnonzero(request_of(other, there).most(there)).tolist() == [0, 1, 2, 3]
         assert not request_of(job(cores_per_task=13), there).most(there).any()
         assert not request_of(job(exclusive="node"), there).nodes.any()  # of which all are larger
 
-    def test_they_are_free_when_a_job_of_the_partition_ends(self, job, running, there):
+    def test_they_are_free_when_a_job_of_the_partition_ends(self, there):
         runs = running(7, "c1", cores=8, end=1600)
         waits = job(cores_per_task=12, required=("c1",))
         there = replace(there, free=there.free - np.array([[8, 0, 0, 0]] + [[0] * 4] * 6))
@@ -126,7 +126,7 @@ class TestCoresOfAPartition:
         assert [question.claims[claim].label for claim in result.solution.lifted] == ["job 7"]
 
 
-def test_a_job_that_cannot_end_before_its_deadline_is_blocked(job, supply):
+def test_a_job_that_cannot_end_before_its_deadline_is_blocked():
     there = supply()
     assert blocked_by_rule(job(deadline=4600), there) == ""
     assert blocked_by_rule(job(deadline=4599), there)
@@ -156,14 +156,14 @@ class TestWhoMayUseAReservation:
             ({"allowed_partitions": ("rest", "all")}, {}, True),
         ],
     )
-    def test_rules(self, job, supply, admits, fields, is_open):
+    def test_rules(self, admits, fields, is_open):
         kept = Reservation("r", ("c1", "c2"), 0, 2000, admits=admits)
         there = supply(reservations=(kept,), limits=Limits(parents={"below": "a"}))
         asks = job(**{"user": "u", "account": "a", "reservation": "r"} | fields)
         found = blocked_by_rule(asks, there)
         assert found == ("" if is_open else "reservation r does not admit it")
 
-    def test_what_is_not_known(self, job, supply):
+    def test_what_is_not_known(self):
         kept = Reservation("r", ("c1",), 0, 2000, admits={"groups": ("staff",)})
         asks = job(user="u", account="x", reservation="r")
         [said] = unseen_rules(asks, queue_of(asks), supply(reservations=(kept,)))
@@ -177,7 +177,7 @@ class TestWhoMayUseAReservation:
         assert unseen_rules(asks, queue_of(asks), exact) == ()
         assert blocked_by_rule(asks, exact) == "reservation r does not admit it"
 
-    def test_a_job_runs_in_one_of_several(self, job, supply):
+    def test_a_job_runs_in_one_of_several(self):
         kept = (
             Reservation("a", ("c1", "c2"), 0, 2000, admits={"users": ("v",)}),
             Reservation("b", ("c3",), 0, 2000),
@@ -200,7 +200,7 @@ class TestWhoMayUseAReservation:
         assert blocked_by_rule(gone, there) == "there is no reservation x,y that is shown"
         assert unseen_rules(gone, queue_of(gone), there) == ("reservation x,y, which is not shown",)
 
-    def test_a_flexible_one_does_not_bind_its_jobs(self, job, supply):
+    def test_a_flexible_one_does_not_bind_its_jobs(self):
         kept = (
             Reservation("r", ("c1",), 1500, 2000, flags=("FLEX",)),
             Reservation("other", ("c2",), 0, 2000),
@@ -218,7 +218,7 @@ class TestLicencesOfReservations:
 
     KEPT = Reservation("course", (), 5000, 9000, {"lab": 2})
 
-    def test_jobs_that_run_then_share_what_is_left(self, job, supply):
+    def test_jobs_that_run_then_share_what_is_left(self):
         there = supply(reservations=(self.KEPT,))
         short, long = job(licences="lab:2"), job(job_id=2, licences="lab:2", limit=4001.0)
         assert explain(queue_of(short), there, "1").earliest == 1000

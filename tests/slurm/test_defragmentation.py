@@ -20,20 +20,15 @@ from optsched.slurm.queue import Allocation
 from optsched.slurm.state import State
 from optsched.slurm.supply import Supply
 
-from .conftest import NOW, queue_of
+from .conftest import NOW, job, left_by, queue_of, running
 
 
-@pytest.fixture
-def answer(left_by):
-    """Return a function that makes the answer for running jobs on a site of seven nodes."""
-
-    def make(*jobs, **fields):
-        return State(queue_of(*jobs), left_by(*jobs, **fields)).defragmentation
-
-    return make
+def answer(*jobs, **fields):
+    """Return the answer for running jobs on a site of seven nodes."""
+    return State(queue_of(*jobs), left_by(*jobs, **fields)).defragmentation
 
 
-def test_two_half_empty_nodes_become_one(running, answer):
+def test_two_half_empty_nodes_become_one():
     # of the 16 cores of c1 and c2, 6 and 5 are in use: either job could join the other
     found = answer(running(1, "c1", cores=6), running(2, "c2", cores=5))
     assert (found.won, found.most, found.jobs, found.fewest, found.movable) == (1, 1, 1, 1, 2)
@@ -59,7 +54,7 @@ def test_two_half_empty_nodes_become_one(running, answer):
         ({"cores": 16, "partitions": ("rest",)}, "only like nodes could hold it"),
     ],
 )
-def test_jobs_that_stay_are_counted_by_the_reason(running, answer, fields, reason):
+def test_jobs_that_stay_are_counted_by_the_reason(fields, reason):
     other = running(2, "c4", cores=2, partitions=("rest",))
     found = answer(running(1, "c3", **{"cores": 3} | fields), other)
     [(words, count)] = found.stay.items()
@@ -69,7 +64,7 @@ def test_jobs_that_stay_are_counted_by_the_reason(running, answer, fields, reaso
     assert found.won == (words not in (CLOSED, FILLS) and "shares its" not in words)
 
 
-def test_nodes_out_of_service_reserved_or_unclear_take_no_part(running, left_by):
+def test_nodes_out_of_service_reserved_or_unclear_take_no_part():
     jobs = running(1, "c1", cores=6), running(2, "c2", cores=5)
     left = left_by(*jobs)
     closed = replace(left, site=replace(left.site, states=["drained", *["up"] * 6]))
@@ -108,7 +103,7 @@ def test_a_plan_for_a_captured_cluster_fits_node_by_node(captured):
     assert found.movable + sum(found.stay.values()) == len(queue.running)
 
 
-def test_the_page_says_what_is_won_and_that_it_is_proven(running, left_by):
+def test_the_page_says_what_is_won_and_that_it_is_proven():
     jobs = running(1, "c1", cores=6), running(2, "c2", cores=5, user="<b>ada</b>")
     state = State(queue_of(*jobs), left_by(*jobs))
     said = "1 more whole node would be idle if 1 running job could be moved."
@@ -134,7 +129,7 @@ def test_the_page_says_what_is_won_and_that_it_is_proven(running, left_by):
         assert words in render(page(state, None)), words
 
 
-def test_too_many_sizes_are_not_computed(running, answer, monkeypatch):
+def test_too_many_sizes_are_not_computed(monkeypatch):
     monkeypatch.setattr(defragmentation, "LARGEST", 1)
     found = answer(running(1, "c1", cores=6), running(2, "c2", cores=5))
     assert found.too_large
@@ -187,35 +182,30 @@ def best_by_trying(capacity, jobs):
     return best[0], -best[1]
 
 
-@pytest.fixture(scope="module")
-def placed(job):
-    """Return a function that makes the queue and the free amounts of a cluster."""
-
-    def make(capacity, jobs):
-        count = len(capacity)
-        names = tuple(f"n{place}" for place in range(count))
-        partitions = Partition("all", np.arange(count)), Partition("some", np.arange(2))
-        site = Site("s", names, ("cores", "memory"), np.array(capacity), partitions=partitions)
-        free, made = np.array(capacity), []
-        for number, (partition, nodes, amounts, stays) in enumerate(jobs, 1):
-            there = [
-                Allocation(node=names[node], cores=cores, memory=memory, gres={})
-                for node, (cores, memory) in zip(nodes, amounts)
-            ]
-            for node, at in zip(nodes, amounts):
-                free[node] -= at
-            needs = {"least_nodes": len(nodes), "tasks": len(nodes), "partitions": (partition,)}
-            other = ("it asks for adjacent nodes",) if stays else ()
-            times = {"state": "RUNNING", "start": 0, "end": NOW + 60}
-            made.append(job(job_id=number, allocations=tuple(there), other=other, **needs, **times))
-        return State(queue_of(*made), Supply(site, free, NOW))
-
-    return make
+def placed(capacity, jobs):
+    """Return the state of a cluster."""
+    count = len(capacity)
+    names = tuple(f"n{place}" for place in range(count))
+    partitions = Partition("all", np.arange(count)), Partition("some", np.arange(2))
+    site = Site("s", names, ("cores", "memory"), np.array(capacity), partitions=partitions)
+    free, made = np.array(capacity), []
+    for number, (partition, nodes, amounts, stays) in enumerate(jobs, 1):
+        there = [
+            Allocation(node=names[node], cores=cores, memory=memory, gres={})
+            for node, (cores, memory) in zip(nodes, amounts)
+        ]
+        for node, at in zip(nodes, amounts):
+            free[node] -= at
+        needs = {"least_nodes": len(nodes), "tasks": len(nodes), "partitions": (partition,)}
+        other = ("it asks for adjacent nodes",) if stays else ()
+        times = {"state": "RUNNING", "start": 0, "end": NOW + 60}
+        made.append(job(job_id=number, allocations=tuple(there), other=other, **needs, **times))
+    return State(queue_of(*made), Supply(site, free, NOW))
 
 
 @settings(deadline=None, max_examples=200)
 @given(cluster=clusters())
-def test_answers_are_those_of_trying_all_ways(placed, cluster):
+def test_answers_are_those_of_trying_all_ways(cluster):
     got = placed(*cluster).defragmentation
     assert (got.won, got.jobs) == best_by_trying(*cluster)
     assert (got.most, got.fewest) == (got.won, got.jobs)

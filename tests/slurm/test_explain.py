@@ -20,7 +20,7 @@ from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.snapshot import placement_problem
 from optsched.solvers.solving import solve
 
-from .conftest import NODE, NODES, NOW, VERSIONS, queue_of
+from .conftest import NODE, NODES, NOW, VERSIONS, job, left_by, queue_of, running, supply
 
 OWN = {"partitions": ("own",), "cores_per_task": 16}
 """What a job asks that takes a node of c1 to c4, of 16 cores, for itself."""
@@ -59,26 +59,26 @@ def subsets(these):
 def test_captured_pending_jobs_are_explained(captured, every):
     _, queue, supply = captured
     kinds = set()
-    for job in queue.pending[::every]:
-        found = explain(queue, supply, job.label)
+    for one in queue.pending[::every]:
+        found = explain(queue, supply, one.label)
         if found.left:
             continue
         fits = not found.shortage.is_proof
         kinds.add((fits, bool(found.rule)))
         if not found.rule:
             assert (found.earliest == supply.time) == fits
-        if job.start and found.earliest is not None:  # Slurm counts with other jobs, too
-            assert found.earliest <= max(job.start, supply.time + 1)
+        if one.start and found.earliest is not None:  # Slurm counts with other jobs, too
+            assert found.earliest <= max(one.start, supply.time + 1)
         least = answer(found)
         assert least is not None
         assert (least.release.lifted == ()) == fits
         for line in (*least.lines, *least.afterwards):
             assert line.startswith("scontrol ")
         if found.earliest is not None and not found.rule:
-            then = explain(queue, supply, job.label, by=found.earliest)
+            then = explain(queue, supply, one.label, by=found.earliest)
             assert answer(then).release.lifted == ()
             if not fits:
-                before = explain(queue, supply, job.label, by=found.earliest - 1)
+                before = explain(queue, supply, one.label, by=found.earliest - 1)
                 assert answer(before).release.lifted
     assert {(True, False), (False, False), (True, True)} <= kinds
 
@@ -86,10 +86,10 @@ def test_captured_pending_jobs_are_explained(captured, every):
 def test_captured_jobs_hold_what_is_not_free(captured):
     _, queue, supply = captured
     free = supply.site.capacity.copy()
-    for job in queue.running:
-        held = held_by(job, supply)
+    for one in queue.running:
+        held = held_by(one, supply)
         free[held.nodes] -= held.amounts
-        assert job.requeues
+        assert one.requeues
     up = supply.site.is_up
     assert (free[up] == supply.free[up]).all()
     later = supply_at(supply, queue, supply.time + 10**6)
@@ -98,19 +98,14 @@ def test_captured_jobs_hold_what_is_not_free(captured):
     assert not later.busy[up].any()
 
 
-@pytest.fixture(scope="session")
-def ask(left_by):
-    """Return a function that explains job 1, with options, and fields of what is free."""
-
-    def make(*jobs, **fields):
-        options = {name: fields.pop(name) for name in ("by", "actions", "force") if name in fields}
-        there = left_by(*(each for each in jobs if each.allocations), **fields)
-        return explain(queue_of(*jobs), there, "1", **options)
-
-    return make
+def ask(*jobs, **fields):
+    """Explain job 1, with options, and fields of what is free."""
+    options = {name: fields.pop(name) for name in ("by", "actions", "force") if name in fields}
+    there = left_by(*(each for each in jobs if each.allocations), **fields)
+    return explain(queue_of(*jobs), there, "1", **options)
 
 
-def test_what_is_short_is_said_by_requirement(job, ask, running):
+def test_what_is_short_is_said_by_requirement():
     states = ("up", "up", "up", "up", "down", "drained", "up")
     asks = job(least_nodes=3, most_nodes=3, tasks=3, constraint="ib", excluded=("g1",))
     found = ask(asks, running(7, "c1", "c2", "c4"), states=states)
@@ -120,7 +115,7 @@ def test_what_is_short_is_said_by_requirement(job, ask, running):
     assert answer(found).lines[-1] == "scontrol requeuehold 7"
 
 
-def test_the_least_work_is_lost(job, ask, running):
+def test_the_least_work_is_lost():
     """Of the job on two nodes half of each has been in use for long."""
     found = ask(
         job(**OWN),
@@ -136,13 +131,13 @@ def test_the_least_work_is_lost(job, ask, running):
     assert (names(answer(found).lifted), answer(found).nodes) == (["requeue 10"], ("c3",))
 
 
-def test_costs_too_large_for_a_problem_are_rounded(job, ask, running):
+def test_costs_too_large_for_a_problem_are_rounded():
     others = [running(n + 9, f"c{n}", start=NOW - 10**12 * n) for n in (1, 2, 3, 4)]
     least = answer(ask(job(**OWN), *others))
     assert (names(least.lifted), least.lost) == (["requeue 10"], 10**18)
 
 
-def test_drained_nodes_may_be_resumed(job, ask, running):
+def test_drained_nodes_may_be_resumed():
     other = running(7, "c1", start=NOW)
     asks = job(partitions=("short",), cores_per_task=16, limit=60.0)
     states = {"states": ("drained", "down", "up", "up", "up", "up", "up")}
@@ -154,7 +149,7 @@ def test_drained_nodes_may_be_resumed(job, ask, running):
     assert names(answer(ask(asks, other, by=NOW + 60, **both)).lifted) == ["resume c1"]
 
 
-def test_licences_of_running_jobs_are_freed(job, ask, running):
+def test_licences_of_running_jobs_are_freed():
     one = running(7, "c1", cores=1, licences="lab:1", start=0)
     two = running(8, "c2", cores=1, licences="lab:2", start=500)
     found = ask(job(licences="lab:2"), one, two)
@@ -163,7 +158,7 @@ def test_licences_of_running_jobs_are_freed(job, ask, running):
     assert names(answer(found).lifted) == ["requeue 8"]
 
 
-def test_lines_put_the_job_first_and_are_taken_back(job, ask, running):
+def test_lines_put_the_job_first_and_are_taken_back():
     place = {"partitions": ("rest",), "excluded": ("c4", "m1"), "most_nodes": 1}
     asks = job(cores_per_task=16, priority=5, nice=3, comment="it's mine", **place)
     first = job(job_id=2, priority=25, partitions=("all", "rest"))
@@ -181,14 +176,14 @@ def test_lines_put_the_job_first_and_are_taken_back(job, ask, running):
 
 
 @pytest.mark.parametrize("lightest", ["c1", "c4", "m1"])
-def test_where_nothing_is_lifted_the_job_is_on_the_lightest_nodes(job, ask, lightest):
+def test_where_nothing_is_lifted_the_job_is_on_the_lightest_nodes(lightest):
     weights = np.array([1 if name == lightest else 20 for name in NODES])
     found = answer(ask(job(tasks=4), weights=weights))
     assert (found.nodes, found.weight) == ((lightest,), 4)
     assert (found.lines, found.is_pinned) == ((), False)
 
 
-def test_a_rule_may_end_by_the_time(job, ask):
+def test_a_rule_may_end_by_the_time():
     begins = job(eligible=NOW + 50, reason="BeginTime")
     for seconds, rule in ((0, "it may begin in 50 s"), (40, "it may begin in 50 s"), (50, "")):
         found = ask(begins, by=NOW + seconds)
@@ -197,13 +192,13 @@ def test_a_rule_may_end_by_the_time(job, ask):
     assert (late.rule_then, late.starts) == ("", (NOW,))
 
 
-def test_what_never_holds_has_no_earliest_start(job, ask):
+def test_what_never_holds_has_no_earliest_start():
     assert ask(job(dependency="afterok:7(unfulfilled)")).earliest is None
     found = ask(job(cores_per_task=100))
     assert (found.earliest, found.shortage_of_idle.is_proof) == (None, True)
 
 
-def test_tasks_of_arrays_and_parts_of_jobs_are_found_by_number(job):
+def test_tasks_of_arrays_and_parts_of_jobs_are_found_by_number():
     array = job(job_id=12, array_id=9, array_tasks=(2, 4))
     part = job(job_id=32, part_of="31+1")
     queue = queue_of(job(job_id=1), array, part)
@@ -232,24 +227,19 @@ SITUATIONS = st.tuples(
 """Nodes, cores and times of running jobs; nodes, begins and lengths of reservations; a request."""
 
 
-@pytest.fixture(scope="session")
-def runs(running):
-    """Return a function that makes the running jobs for which nodes have room."""
-
-    def make(jobs, times):
-        load, found = Counter(), []
-        for number, (node, cores, time) in enumerate(jobs, 10):
-            load[node] += cores
-            if load[node] <= 16:
-                found.append(running(number, node, cores=cores, **times(number, time)))
-        return found
-
-    return make
+def runs(jobs, times):
+    """Return the running jobs for which nodes have room."""
+    load, found = Counter(), []
+    for number, (node, cores, time) in enumerate(jobs, 10):
+        load[node] += cores
+        if load[node] <= 16:
+            found.append(running(number, node, cores=cores, **times(number, time)))
+    return found
 
 
 @settings(max_examples=150, deadline=None)
 @given(SITUATIONS)
-def test_the_earliest_start_is_the_first_second_at_which_it_fits(job, runs, left_by, situation):
+def test_the_earliest_start_is_the_first_second_at_which_it_fits(situation):
     jobs, reserved, asks = situation
     others = runs(jobs, lambda _, end: {"end": end})
     reservations = tuple(
@@ -280,7 +270,7 @@ def test_the_earliest_start_is_the_first_second_at_which_it_fits(job, runs, left
         ({"eligible": 990, "switches_wait": 30.0, "tasks": 1}, False),
     ],
 )
-def test_a_job_that_fits_only_on_two_switches_gives_its_wait_up(job, ask, fields, gives_up):
+def test_a_job_that_fits_only_on_two_switches_gives_its_wait_up(fields, gives_up):
     asks = {"tasks": 3, "cores_per_task": 16, "switches": 1, "excluded": ("c4", "m1")}
     found = ask(job(**asks | fields))
     assert found.gives_up_switches is gives_up
@@ -291,7 +281,7 @@ def test_a_job_that_fits_only_on_two_switches_gives_its_wait_up(job, ask, fields
 
 @settings(max_examples=60, deadline=None)
 @given(SITUATIONS)
-def test_the_answer_is_the_cheapest_set_of_all(job, runs, ask, left_by, situation):
+def test_the_answer_is_the_cheapest_set_of_all(situation):
     """Every set of running jobs is taken away, and what is free is counted anew."""
     jobs, _, asks = situation
     others = runs(jobs, lambda _, start: {"start": start - 60, "end": 5000})
@@ -307,19 +297,14 @@ def test_the_answer_is_the_cheapest_set_of_all(job, runs, ask, left_by, situatio
     assert min(tried, default=None) == (least and (least.lost, len(least.lifted)))
 
 
-@pytest.fixture(scope="session")
-def planned(job):
-    """Return a function that makes a pending job that Slurm plans to start on some nodes."""
-
-    def make(job_id, *nodes, start, end=NOW + 10_000, cores=16, **fields):
-        usual = {"priority": 50, "tasks": len(nodes), "least_nodes": len(nodes)}
-        usual |= {"most_nodes": len(nodes), "cores_per_task": cores}
-        return job(job_id=job_id, planned_nodes=nodes, start=start, end=end, **usual | fields)
-
-    return make
+def planned(job_id, *nodes, start, end=NOW + 10_000, cores=16, **fields):
+    """Return a pending job that Slurm plans to start on some nodes."""
+    usual = {"priority": 50, "tasks": len(nodes), "least_nodes": len(nodes)}
+    usual |= {"most_nodes": len(nodes), "cores_per_task": cores}
+    return job(job_id=job_id, planned_nodes=nodes, start=start, end=end, **usual | fields)
 
 
-def test_jobs_that_slurm_plans_to_start_before_are_held(job, ask, running, planned):
+def test_jobs_that_slurm_plans_to_start_before_are_held():
     """c1 and c3 are taken at first, and jobs are planned on c2, and on c3 and c4."""
     jobs = (
         job(**OWN, least_nodes=2, most_nodes=2, tasks=2),
@@ -349,9 +334,7 @@ def test_jobs_that_slurm_plans_to_start_before_are_held(job, ask, running, plann
     ],
 )
 @pytest.mark.parametrize("actions", [("requeue",), ("requeue", "migrate", "hold")])
-def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped_or_held(
-    job, ask, running, planned, fields, actions
-):
+def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped_or_held(fields, actions):
     other = running(7, "c3", start=NOW - 100, flags=("CONFIGURING",))
     assert answer(ask(job(**ONLY_C3), replace(other, flags=(), **fields), actions=actions)) is None
     found = answer(ask(job(**ONLY_C3), other, actions=("requeue",)))
@@ -360,7 +343,7 @@ def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped_or_held(
     assert answer(ask(job(**ONLY_C3), first, by=NOW + 50, actions=("hold",))) is None
 
 
-def test_no_job_starts_where_another_is_being_completed(job, ask, left_by, running):
+def test_no_job_starts_where_another_is_being_completed():
     """c3 has a job that has ended, c1 and c4 run ones; the job asks nodes of its own."""
     ended = running(7, "c3", state="COMPLETED", flags=("COMPLETING",), end=NOW - 5, cores=1)
     others = (ended, running(8, "c1"), running(9, "c4"))
@@ -383,7 +366,7 @@ def test_no_job_starts_where_another_is_being_completed(job, ask, left_by, runni
     assert solve(posed.problem, "highs").solution.nodes == ((),)
 
 
-def test_jobs_are_requeued_no_sooner_than_the_job_is_to_start(job, ask, running, planned):
+def test_jobs_are_requeued_no_sooner_than_the_job_is_to_start():
     other = running(7, "c3", start=NOW - 100, end=NOW + 900)
     jobs = job(**ONLY_C3), other, planned(20, "c1", start=NOW, partitions=("own",))
     later = answer(ask(*jobs, by=NOW + 50, actions=("requeue", "hold")))
@@ -398,7 +381,7 @@ def test_jobs_are_requeued_no_sooner_than_the_job_is_to_start(job, ask, running,
     assert (by_nice.lines[0], by_nice.at_start) == (nice, (requeue,))
 
 
-def test_running_jobs_are_moved_to_nodes_of_their_kind(job, ask, running):
+def test_running_jobs_are_moved_to_nodes_of_their_kind():
     asks = job(partitions=("own",), tasks=2, least_nodes=2, most_nodes=2, excluded=("c1",))
     moves = running(7, "c3", "c4", cores=4, start=-10_000, partitions=("all",), tasks=2, limit=9e5)
     stay = [
@@ -431,7 +414,7 @@ PLANS = st.tuples(*PLANNED, st.integers(1000, 1012), st.integers(1, 12))
     st.sampled_from([(), ("hold",), ("hold", "drain"), ("drain",), ("migrate",)]),
 )
 def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
-    job, runs, planned, ask, situation, plans, seconds, actions
+    situation, plans, seconds, actions
 ):
     """Every second is tried: none is cheaper, so more time is never dearer than a start now."""
     jobs, reserved, asks = situation
@@ -473,18 +456,14 @@ def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
         (NOW - 5, NOW + 60, {"required": ("c4",)}, False),  # when it might start at first
     ],
 )
-def test_nothing_is_to_be_done_where_slurm_starts_the_job_in_time(
-    job, ask, running, start, by, fields, expected
-):
+def test_nothing_is_to_be_done_where_slurm_starts_the_job_in_time(start, by, fields, expected):
     asks = job(**{"cores_per_task": 16, "required": ("c3",), "start": start} | fields)
     assert ask(asks, running(7, "c3"), by=by).is_expected is expected
 
 
 @settings(max_examples=40, deadline=None)
 @given(SITUATIONS, st.lists(st.tuples(*PLANNED, st.integers(1000, 1100)), max_size=4))
-def test_holds_and_drains_cost_least_of_all(
-    job, runs, running, planned, ask, left_by, situation, plans
-):
+def test_holds_and_drains_cost_least_of_all(situation, plans):
     """Every set of planned jobs and nodes is kept away, and what is free is counted anew."""
     jobs, _, asks = situation
     others, by = runs(jobs, lambda _, end: {"end": end}), NOW + 60
@@ -522,7 +501,7 @@ def test_holds_and_drains_cost_least_of_all(
     assert min(tried, default=None) == (least and (least.lost, least.count))
 
 
-def test_planned_jobs_hold_what_they_ask_there(planned, supply):
+def test_planned_jobs_hold_what_they_ask_there():
     there = supply()
 
     def held(*nodes, **fields):
@@ -539,7 +518,7 @@ def test_planned_jobs_hold_what_they_ask_there(planned, supply):
     assert [cores for cores, *_ in spread] == [16, 4]
 
 
-def test_planned_jobs_hold_licences_and_run_until_their_end(job, planned, ask):
+def test_planned_jobs_hold_licences_and_run_until_their_end():
     first = planned(30, "c1", start=NOW, end=NOW + 100, licences="lab:2")
     jobs = job(licences="lab:2"), first
     assert names(answer(ask(*jobs, actions=("hold",))).lifted) == ["hold 30"]

@@ -14,7 +14,7 @@ from optsched.slurm.future import Future
 from optsched.slurm.limits import read_limits
 from optsched.slurm.supply import read_supply
 
-from .conftest import NODES, NOW, queue_of
+from .conftest import NODES, NOW, job, left_by, queue_of, running, supply
 from .test_future import POLICIES, WHOLE, started, with_settings
 
 RECORD = (
@@ -138,7 +138,7 @@ HALF_LIFE = {"prioritydecayhalflife": "00:00:50"}
 
 
 @pytest.fixture
-def waiting(job, running, left_by, limits_of):
+def waiting(limits_of):
     """Return a function that makes a job of ada until 50 s from now, and one each of ada and bob.
 
     All jobs take all 64 cores. Ada has used nothing, and is the first with 1,000 points; bob has
@@ -237,7 +237,7 @@ def test_usage_counts_by_the_factor_of_the_qos(waiting):
         assert started(Future(queue_of(*jobs), there)) == expected, factor
 
 
-def test_of_the_ranks_that_two_decimals_may_mean_the_nearest_is_taken(supply, limits_of):
+def test_of_the_ranks_that_two_decimals_may_mean_the_nearest_is_taken(limits_of):
     """Slurm last ranked three users when the usage of the first was the least."""
     users = (("", 0, 9), ("u", 1, 4), ("v", 0.67, 3), ("w", 0.33, 2))
     records = [("root", user, "", 1, factor, usage) for user, factor, usage in users]
@@ -249,7 +249,7 @@ def test_of_the_ranks_that_two_decimals_may_mean_the_nearest_is_taken(supply, li
     assert (found * 400).tolist() == pytest.approx([202, 200, 199, 198])
 
 
-def test_fair_shares_stay_where_the_tree_or_a_share_is_not_known(supply, waiting, limits_of):
+def test_fair_shares_stay_where_the_tree_or_a_share_is_not_known(waiting, limits_of):
     ada = ("a", "ada", "", 1, 1, 1)
     for records in (
         [],

@@ -20,7 +20,7 @@ from optsched.slurm.reserved import earliest_start
 from optsched.slurm.run_times import GROUPS, RunTimes, read_history, run_times
 from optsched.traces.trace import Trace
 
-from .conftest import NODES, NOW, SITUATIONS, queue_of
+from .conftest import NODES, NOW, SITUATIONS, job, left_by, posed, queue_of, running, supply
 
 LAST = 400  # seconds of the textbook
 TWO, POLICIES = ("conservative", "easy"), ("conservative", "easy", "none")
@@ -53,18 +53,13 @@ def started(future: Future, seconds=None) -> dict[str, float]:
     return {future.rows[row].label: at for row, at in zip(future.waiting.tolist(), starts)}
 
 
-@pytest.fixture
-def starts_of(left_by):
-    """Return a function: the starts of the jobs of a queue, which are the same by all policies."""
-
-    def find(*jobs, policies=TWO, parameters="", settings=(), **fields):
-        supply = replace(left_by(*(each for each in jobs if each.allocations)), **fields)
-        supply = with_settings(with_parameters(supply, parameters), **dict(settings))
-        first, *others = (started(Future(queue_of(*jobs), supply, policy)) for policy in policies)
-        assert all(each == first for each in others)
-        return first
-
-    return find
+def starts_of(*jobs, policies=TWO, parameters="", settings=(), **fields) -> dict[str, float]:
+    """The starts of the jobs of a queue, which are the same by all policies."""
+    supply = replace(left_by(*(each for each in jobs if each.allocations)), **fields)
+    supply = with_settings(with_parameters(supply, parameters), **dict(settings))
+    first, *others = (started(Future(queue_of(*jobs), supply, policy)) for policy in policies)
+    assert all(each == first for each in others)
+    return first
 
 
 class Plan:
@@ -85,20 +80,20 @@ class Plan:
 
     def place(self, jobs, now):
         """Place jobs at the first second from now on at which they fit as long as they may run."""
-        for job in jobs:
-            for time in range(now, LAST - int(job.limit)):
-                room = self.free[time : time + int(job.limit)].min(axis=0)
-                nodes = np.flatnonzero((room >= job.cores_per_task) & (time < self.closing))
-                if len(nodes) >= job.least_nodes:
-                    self.places[job.label] = time, nodes[: job.least_nodes].tolist()
-                    self.take(job, 1)
+        for one in jobs:
+            for time in range(now, LAST - int(one.limit)):
+                room = self.free[time : time + int(one.limit)].min(axis=0)
+                nodes = np.flatnonzero((room >= one.cores_per_task) & (time < self.closing))
+                if len(nodes) >= one.least_nodes:
+                    self.places[one.label] = time, nodes[: one.least_nodes].tolist()
+                    self.take(one, 1)
                     break
 
     def leave(self, jobs):
-        for job in jobs:
-            if job.label in self.places:
-                self.take(job, -1)
-                del self.places[job.label]
+        for one in jobs:
+            if one.label in self.places:
+                self.take(one, -1)
+                del self.places[one.label]
 
     def place_again(self, jobs, now):
         self.leave(jobs)
@@ -121,7 +116,7 @@ class Plan:
 
 @settings(max_examples=60, deadline=None)
 @given(SITUATIONS)
-def test_by_their_limits_jobs_start_as_in_the_textbook(posed, situation):
+def test_by_their_limits_jobs_start_as_in_the_textbook(situation):
     queue, supply = posed(*situation)
     future, plan = Future(queue, supply), Plan(queue, supply)
     plan.place(plan.order, 0)
@@ -132,7 +127,7 @@ def test_by_their_limits_jobs_start_as_in_the_textbook(posed, situation):
 
 @settings(max_examples=30, deadline=None)
 @given(SITUATIONS)
-def test_the_first_job_starts_as_early_as_it_can(posed, situation):
+def test_the_first_job_starts_as_early_as_it_can(situation):
     queue, supply = posed(*situation)
     first = min(queue.pending, key=lambda one: (-one.priority, one.job_id))
     at = earliest_start(first, queue, supply)
@@ -144,7 +139,7 @@ def test_the_first_job_starts_as_early_as_it_can(posed, situation):
 
 @settings(max_examples=30, deadline=None)
 @given(SITUATIONS, st.integers(0, 2**32))
-def test_no_node_has_more_than_it_holds_whatever_jobs_take(posed, situation, seed):
+def test_no_node_has_more_than_it_holds_whatever_jobs_take(situation, seed):
     queue, supply = posed(*situation)
     rng = np.random.default_rng(seed)
     for policy in POLICIES:
@@ -173,7 +168,7 @@ def test_captured_queues_are_played_on(captured):
     assert labels <= found.keys() | future.left.keys()
 
 
-def test_limits_hold_at_all_times_and_hold_back_nobody_else(job, running, starts_of):
+def test_limits_hold_at_all_times_and_hold_back_nobody_else():
     def limits_of(most, used):
         limit = Limit("QOS two for user ada", "MaxJobsPU", "", most, used)
         return Limits({"two": (), "two user ada": (limit,), "two user": ()}, {("a", "ada", ""): ()})
@@ -187,7 +182,7 @@ def test_limits_hold_at_all_times_and_hold_back_nobody_else(job, running, starts
     assert starts_of(*ada, other, limits=limits_of(0, 0)) == {"4": 0}
 
 
-def test_jobs_wait_for_their_time_others_and_the_limit_of_their_array(job, running, left_by):
+def test_jobs_wait_for_their_time_others_and_the_limit_of_their_array():
     runs = running(99, "c1", end=NOW + 50)
     queue = queue_of(
         runs,
@@ -204,7 +199,7 @@ def test_jobs_wait_for_their_time_others_and_the_limit_of_their_array(job, runni
     assert future.left == {"5": "it is held"}
 
 
-def test_jobs_without_a_node_in_service_are_left_out_with_the_reason(job, supply):
+def test_jobs_without_a_node_in_service_are_left_out_with_the_reason():
     nowhere = supply(states=("down",) * 4 + ("drained",) * 3)
     own = job(job_id=1)
     future = Future(queue_of(own, job(job_id=2, partitions=("own",))), nowhere)
@@ -219,7 +214,7 @@ def test_jobs_without_a_node_in_service_are_left_out_with_the_reason(job, supply
     assert Future(queue_of(own), supply()).out_of_service == ""
 
 
-def test_why_a_job_has_no_room_and_who_waits_for_it_is_said(job, running, left_by):
+def test_why_a_job_has_no_room_and_who_waits_for_it_is_said():
     runs = running(99, "c1", end=None)
     queue = queue_of(
         runs,
@@ -244,7 +239,7 @@ def test_why_a_job_has_no_room_and_who_waits_for_it_is_said(job, running, left_b
     assert future.never == {"4": never, "5": never}
 
 
-def test_a_job_that_begins_later_is_where_its_priority_is(job, running, starts_of):
+def test_a_job_that_begins_later_is_where_its_priority_is():
     runs = running(99, *NODES[:4], end=NOW + 50)
     late = job(job_id=1, priority=9, eligible=NOW + 20, **WHOLE)
     others = [job(job_id=n, priority=5, **WHOLE) for n in (2, 3)]
@@ -256,7 +251,7 @@ def test_a_job_that_begins_later_is_where_its_priority_is(job, running, starts_o
 
 @settings(max_examples=60, deadline=None)
 @given(SITUATIONS, st.lists(st.sampled_from([0, 0, 5, 17, 30]), min_size=6, max_size=6))
-def test_jobs_that_begin_later_are_planned_as_in_the_textbook(posed, situation, begins):
+def test_jobs_that_begin_later_are_planned_as_in_the_textbook(situation, begins):
     """All jobs that wait are placed in order at each begin of a job that has to wait.
 
     Others keep what they had; a job that can start at once delays none of them.
@@ -277,7 +272,7 @@ def test_jobs_that_begin_later_are_planned_as_in_the_textbook(posed, situation, 
     assert started(Future(queue, supply)) == plan.starts
 
 
-def test_a_job_that_comes_late_takes_its_place_before_those_that_have_one(job, running, starts_of):
+def test_a_job_that_comes_late_takes_its_place_before_those_that_have_one():
     """The limit of its array holds one back, and another waits for a job that runs."""
     found = starts_of(
         running(99, *NODES[:4], end=NOW + 50, user="bob"),
@@ -291,7 +286,7 @@ def test_a_job_that_comes_late_takes_its_place_before_those_that_have_one(job, r
 FIRST, SECOND = {"1": 50, "2": 60}, {"1": 60, "2": 50}
 
 
-def test_a_job_overtakes_another_as_it_ages(job, running, starts_of):
+def test_a_job_overtakes_another_as_it_ages():
     runs = running(99, *NODES[:4], end=NOW + 50)
     old = job(job_id=1, priority=1200, submit=0, eligible=0, **WHOLE)  # all for its age already
     young = job(job_id=2, priority=1190, submit=NOW - 20, eligible=NOW - 20, **WHOLE)
@@ -304,7 +299,7 @@ def test_a_job_overtakes_another_as_it_ages(job, running, starts_of):
         assert starts_of(runs, old, young, **given) == expected
 
 
-def test_a_priority_that_an_operator_has_set_does_not_grow(job, running, starts_of):
+def test_a_priority_that_an_operator_has_set_does_not_grow():
     runs, whole = running(99, *NODES[:4], end=NOW + 50), WHOLE | {"submit": NOW, "eligible": NOW}
     grows = job(job_id=1, priority=1000, **whole)  # to 1,050 when the first one ends
     for priority, expected in ((1040, FIRST), (1060, SECOND)):
@@ -313,7 +308,7 @@ def test_a_priority_that_an_operator_has_set_does_not_grow(job, running, starts_
         assert found == expected
 
 
-def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts(job, running, starts_of):
+def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts():
     """Of two jobs that wait for the one that runs, the second has the higher priority by 30."""
     runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
     whole = WHOLE | {"submit": NOW - 10, "eligible": NOW - 10}
@@ -326,7 +321,7 @@ def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts(job, run
 
 @settings(max_examples=60, deadline=None)
 @given(SITUATIONS, st.lists(st.sampled_from([950, 970, 1000]), min_size=6, max_size=6))
-def test_jobs_are_planned_again_where_they_overtake_others(posed, situation, ages):
+def test_jobs_are_planned_again_where_they_overtake_others(situation, ages):
     """All jobs that wait are placed at each end of a job at which their order has changed."""
     queue, supply = posed(*situation[:2], {})
     pending = [
@@ -358,25 +353,25 @@ def place_in_turn(plan, jobs, now, parameters) -> bool:
     """Place jobs of one partition by SchedulerParameters; return whether each has a place."""
     blocked, is_awaited = Counter(), False
     window = 60 * parameters.get("bf_window", 1440)
-    for job in jobs:
-        owners = {RESERVED: "", "bf_max_job_test": "", "bf_max_job_user": job.user}
+    for one in jobs:
+        owners = {RESERVED: "", "bf_max_job_test": "", "bf_max_job_user": one.user}
         counted = {(name, owner) for name, owner in owners.items() if name in parameters}
         over = {each for each in counted if blocked[each] >= parameters[each[0]]}
-        may_reserve = job.priority >= parameters.get(
+        may_reserve = one.priority >= parameters.get(
             "bf_min_prio_reserve", 0
-        ) and NOW + now - job.submit >= parameters.get("bf_min_age_reserve", 0)
+        ) and NOW + now - one.submit >= parameters.get("bf_min_age_reserve", 0)
         is_seen = over <= {(RESERVED, "")} or not is_awaited
         if is_seen:
-            plan.place([job], now)
-            start = plan.starts[job.label]
+            plan.place([one], now)
+            start = plan.starts[one.label]
             if start == now:
                 continue
             if over or not may_reserve or start > now + window:
-                plan.leave([job])
+                plan.leave([one])
         is_awaited |= may_reserve
         for each in counted:
-            blocked[each] += is_seen and (each[0] != RESERVED or job.label in plan.places)
-    return all(job.label in plan.places for job in jobs)
+            blocked[each] += is_seen and (each[0] != RESERVED or one.label in plan.places)
+    return all(one.label in plan.places for one in jobs)
 
 
 def planned_in_turn(queue, supply, parameters) -> dict[str, float]:
@@ -407,7 +402,7 @@ def planned_in_turn(queue, supply, parameters) -> dict[str, float]:
         },
     ),
 )
-def test_jobs_are_looked_at_and_reserve_as_in_the_textbook(posed, situation, ages, parameters):
+def test_jobs_are_looked_at_and_reserve_as_in_the_textbook(situation, ages, parameters):
     queue, supply = posed(*situation[:2], {})
     jobs = [*queue.running]
     for one, age in zip(queue.pending, ages):
@@ -419,18 +414,12 @@ def test_jobs_are_looked_at_and_reserve_as_in_the_textbook(posed, situation, age
     assert found == planned_in_turn(queue, supply, parameters)
 
 
-@pytest.fixture
-def behind(job, running, left_by):
-    """Return a function: the start of a job of a free node behind one that waits for 50 s."""
+def behind(parameters, head, small, limit=40.0) -> float:
+    """The start of a job of a free node behind one that waits for 50 s."""
     runs = running(99, *NODES[:3], end=NOW + 50)
-    second = {"required": ("c4",), "cores_per_task": 16, "limit": 40.0, "partitions": ("own",)}
-
-    def start(parameters, head, small, **fields):
-        jobs = job(job_id=1, **WHOLE | head), job(job_id=2, **second | fields | small)
-        supply = with_parameters(left_by(runs), parameters)
-        return started(Future(queue_of(runs, *jobs), supply, "conservative"))["2"]
-
-    return start
+    second = {"required": ("c4",), "cores_per_task": 16, "limit": limit, "partitions": ("own",)}
+    jobs = runs, job(job_id=1, **WHOLE | head), job(job_id=2, **second | small)
+    return starts_of(*jobs, policies=["conservative"], parameters=parameters)["2"]
 
 
 ADA, THREE, FOUR = {"user": "ada"}, {"association": 3}, {"association": 4}
@@ -446,19 +435,19 @@ ADA, THREE, FOUR = {"user": "ada"}, {"association": 3}, {"association": 4}
         ("bf_max_job_user=1,bf_max_job_assoc", ADA | THREE, ADA | FOUR),
     ],
 )
-def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled(behind, name, head, other):
+def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled(name, head, other):
     assert behind(f"{name}=1", head, head) == 60
     assert behind(f"{name}=1", head, other) == 0
     assert behind(f"{name}=2", head, head) == 0
 
 
-def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes(behind):
+def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes():
     array = {"array_id": 1, "array_tasks": (1, 2)}
     for parameters, start in (("", 70), ("bf_max_job_array_resv=0", 0)):
         assert behind(parameters, array, {}, limit=100.0) == start
 
 
-def test_a_job_beyond_all_quotas_starts_if_none_waits_for_its_nodes(job, running, starts_of):
+def test_a_job_beyond_all_quotas_starts_if_none_waits_for_its_nodes():
     short = {"partitions": ("short",), "limit": 10.0}
     jobs = (
         running(99, "c1", end=NOW + 50),
@@ -471,7 +460,7 @@ def test_a_job_beyond_all_quotas_starts_if_none_waits_for_its_nodes(job, running
         assert found == {"1": 50, "2": second, "3": 0, "4": 10}, parameters
 
 
-def test_a_job_that_would_start_beyond_a_day_keeps_no_nodes_by_default(job, running, starts_of):
+def test_a_job_that_would_start_beyond_a_day_keeps_no_nodes_by_default():
     day = 86_400
     own = {"limit": 3.0 * day, "partitions": ("own",)}
     jobs = running(99, *NODES[:3], end=NOW + 2 * day), job(job_id=1, **ALL | own)
@@ -483,7 +472,7 @@ def test_a_job_that_would_start_beyond_a_day_keeps_no_nodes_by_default(job, runn
         assert starts_of(*jobs, job(job_id=2, **own), **given) == expected
 
 
-def test_a_job_reserves_once_its_priority_has_grown(job, running, starts_of):
+def test_a_job_reserves_once_its_priority_has_grown():
     """It has 20 points more when the first job ends."""
     own = {"submit": NOW, "eligible": NOW, "partitions": ("own",), "limit": 100.0}
     jobs = (
@@ -500,7 +489,7 @@ def test_a_job_reserves_once_its_priority_has_grown(job, running, starts_of):
         assert starts_of(*jobs, settings=AGED, **given) == expected, least
 
 
-def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job, running, left_by):
+def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said():
     runs = running(99, *NODES[:4], end=NOW + 50, partitions=("own",), qos="low")
     queue = queue_of(runs, job(job_id=1, qos="high", **ALL))
     supply = replace(left_by(runs), qos_preempts={"high": ("low",)})
@@ -521,7 +510,7 @@ def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job
 
 
 @pytest.mark.parametrize("mode", ["REQUEUE", "CANCEL", "SUSPEND,GANG"])
-def test_a_job_does_not_wait_for_those_that_it_may_preempt(job, running, left_by, mode):
+def test_a_job_does_not_wait_for_those_that_it_may_preempt(mode):
     """Jobs that are suspended keep their memory, so those that preempt them wait."""
     whole = {"partitions": ("own",), "exclusive": "node"}
     runs = [
@@ -559,13 +548,13 @@ def test_a_job_does_not_wait_for_those_that_it_may_preempt(job, running, left_by
     assert "4" not in found.future.doubts
 
 
-def test_jobs_start_again_after_a_reservation_that_comes(job, running, starts_of):
+def test_jobs_start_again_after_a_reservation_that_comes():
     kept = Reservation("maintenance", NODES, NOW + 100, NOW + 300)
     jobs = running(99, "c1", end=NOW + 50), job(job_id=1, limit=150.0), job(job_id=2, limit=90.0)
     assert starts_of(*jobs, reservations=(kept,)) == {"1": 300, "2": 0}
 
 
-def test_a_job_starts_in_its_reservation_and_is_ended_with_it(job, running, left_by):
+def test_a_job_starts_in_its_reservation_and_is_ended_with_it():
     """As Slurm 24.11 did: it started a job of 5 h in a reservation of 3 h."""
     own = Reservation("course", ("c1",), NOW + 20, NOW + 100)
     runs = running(99, "c1", end=NOW + 50)
@@ -590,7 +579,7 @@ def test_a_job_starts_in_its_reservation_and_is_ended_with_it(job, running, left
     assert free.doubts["1"] == ("the nodes of reservation course are taken as closed to it",)
 
 
-def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends(job, running, left_by):
+def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends():
     own = {"cores": 2, "exclusive": "user", "user": "ada"}
     runs = [running(98, "c1", end=NOW + 50, **own), running(99, "c1", end=NOW + 80, **own)]
     there = {"required": ("c1",), "limit": 10.0}
@@ -616,7 +605,7 @@ def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends(job, ru
     assert math.isnan(started(Future(queue_of(bob), hidden))["1"])
 
 
-def test_what_no_job_of_the_queue_holds_stays_in_use(job, supply):
+def test_what_no_job_of_the_queue_holds_stays_in_use():
     there = supply()
     queue = queue_of(job(job_id=1, licences="lab:2"), job(job_id=2, licences="lab:1"))
     future = Future(queue, replace(there, licences={"lab": 1}))
@@ -628,7 +617,7 @@ def test_what_no_job_of_the_queue_holds_stays_in_use(job, supply):
     assert math.isnan(started(future)["1"])
 
 
-def test_cores_of_a_partition_on_a_node_are_limited(job, running, left_by):
+def test_cores_of_a_partition_on_a_node_are_limited():
     runs = running(99, "c1", cores=6, end=NOW + 50)
     left, access = np.array([2, *[8] * 6]), {"all": Access(cores_per_node=8)}
     supply = replace(left_by(runs), access=access, cores_left={"all": left})
@@ -640,7 +629,7 @@ def test_cores_of_a_partition_on_a_node_are_limited(job, running, left_by):
     assert "short of cores of partition all" in future.left["4"]
 
 
-def test_a_job_may_have_nodes_of_several_numbers_of_threads(job, running, left_by):
+def test_a_job_may_have_nodes_of_several_numbers_of_threads():
     runs = running(99, "c3", end=NOW + 50)
     rest = {"partitions": ("rest",), "limit": 10.0}
     wide = {"least_nodes": 2, "most_nodes": 2, "tasks": 2, "tasks_per_node": 1}
@@ -651,7 +640,7 @@ def test_a_job_may_have_nodes_of_several_numbers_of_threads(job, running, left_b
     assert found == {"1": 0, "2": 0, "3": 10}
 
 
-def test_draws_of_a_job_do_not_depend_on_other_jobs(job, running, left_by):
+def test_draws_of_a_job_do_not_depend_on_other_jobs():
     runs = running(99, "c1", end=NOW + 100, user="ada", start=NOW)
     one = job(job_id=1, priority=2, **ALL)
     two = job(job_id=2, priority=1, limit=10.0)
@@ -688,7 +677,7 @@ def history(*rows) -> Trace:
     )
 
 
-def test_run_times_are_those_of_the_closest_jobs(job):
+def test_run_times_are_those_of_the_closest_jobs():
     rows = [("ada", "a", "all", 100, 50)] * 10 + [("ada", "a", "all", 200, 20)] * 5
     rows += [("bob", "a", "all", 100, 100)] * 10
     times = run_times(history(*rows))
@@ -718,7 +707,7 @@ def test_jobs_that_have_not_ended_are_no_history(tmp_path):
     assert run_times(read_history(tmp_path)).shares.tolist() == [0.5]
 
 
-def test_a_forecast_has_medians_and_intervals_of_its_draws(job, running, left_by):
+def test_a_forecast_has_medians_and_intervals_of_its_draws():
     runs = running(99, *NODES[:4], end=NOW + 100, user="ada", start=NOW)
     queue = queue_of(runs, job(job_id=1, **ALL))
     future = Future(queue, left_by(runs))
@@ -738,7 +727,7 @@ def test_a_forecast_has_medians_and_intervals_of_its_draws(job, running, left_by
     assert moved.seconds == NOW + 100 - one.median
 
 
-def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations(job, supply):
+def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations():
     for count, chosen in ((300, "conservative"), (301, "easy")):
         queue = queue_of(*(job(job_id=n, user="ada", limit=60.0) for n in range(1, count + 1)))
         future = Future(queue, supply())

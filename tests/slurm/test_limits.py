@@ -14,7 +14,7 @@ from optsched.slurm.explain import earliest_start, explain
 from optsched.slurm.limits import read_limits
 from optsched.slurm.snapshot import placement_problem
 
-from .conftest import queue_of
+from .conftest import job, queue_of, running, supply
 
 USER = "ClusterName=here Account=ai UserName=ada(7) Partition= ID=6 ParentAccount= "
 ACCOUNT = "ClusterName=here Account=ai UserName= Partition= ParentAccount=root(1) "
@@ -39,15 +39,10 @@ def limits(tmp_path):
     return read
 
 
-@pytest.fixture
-def asks(job):
-    """Return a function that makes a pending job of ada on two nodes."""
-
-    def make(**fields):
-        usual = {"user": "ada", "account": "ai", "qos": "normal", "tres": ASKS, "limit": 3600.0}
-        return job(**usual | {"least_nodes": 2, "most_nodes": 2, "tasks": 8} | fields)
-
-    return make
+def asks(**fields):
+    """Return a pending job of ada on two nodes."""
+    usual = {"user": "ada", "account": "ai", "qos": "normal", "tres": ASKS, "limit": 3600.0}
+    return job(**usual | {"least_nodes": 2, "most_nodes": 2, "tasks": 8} | fields)
 
 
 def of_user(text):
@@ -90,7 +85,7 @@ def of_account(text):
         (of_user("ada(7)={MaxJobsPU=5(2)}") | {"user": "MaxJobs=2(2)"}, ""),
     ],
 )
-def test_a_job_is_within_a_limit_or_exceeds_it_by_what_is_said(limits, asks, given, words):
+def test_a_job_is_within_a_limit_or_exceeds_it_by_what_is_said(limits, given, words):
     qos = [f"QOS=normal(1) {given['qos']}"] if "qos" in given else []
     others = {name: text for name, text in given.items() if name != "qos"}
     found = limits(*qos, **others).exceeded(asks(), ASKS, "")
@@ -98,7 +93,7 @@ def test_a_job_is_within_a_limit_or_exceeds_it_by_what_is_said(limits, asks, giv
     assert bool(found) == bool(words)
 
 
-def test_the_qos_of_the_partition_comes_before_that_of_the_job(limits, asks):
+def test_the_qos_of_the_partition_comes_before_that_of_the_job(limits):
     strict, loose = "QOS=own(2) GrpJobs=2(2)", "QOS=normal(1) GrpJobs=5(2)"
     assert "QOS own allows 2" in limits(strict, loose).exceeded(asks(), ASKS, "own")
     assert limits(strict, loose).exceeded(asks(), ASKS, "") == ""
@@ -106,13 +101,13 @@ def test_the_qos_of_the_partition_comes_before_that_of_the_job(limits, asks):
     assert swapped.exceeded(asks(), ASKS, "own") == ""
 
 
-def test_a_job_without_a_time_limit_exceeds_each_one_on_time(limits, asks):
+def test_a_job_without_a_time_limit_exceeds_each_one_on_time(limits):
     endless = asks(limit=math.inf)
     found = limits(user="MaxWallPJ=9").exceeded(endless, ASKS, "")
     assert found.endswith("it has no time limit")
 
 
-def test_whose_limits_are_not_there_is_said(limits, asks):
+def test_whose_limits_are_not_there_is_said(limits):
     there = limits()
 
     def unknown(own="", **fields):
@@ -146,7 +141,7 @@ def test_a_mistake_is_named(tmp_path, line, message):
         read_limits(path, safe=False)
 
 
-def test_jobs_of_one_plan_keep_to_limits_together(limits, asks, supply):
+def test_jobs_of_one_plan_keep_to_limits_together(limits):
     """Two jobs of the QOS may run; those of highest priority that have room are counted."""
     two = "QOS=normal(1) Account Limits= User Limits= ada(7)={MaxJobsPU=2(0)}"
     there = supply(limits=limits(two))
@@ -163,7 +158,7 @@ def test_jobs_of_one_plan_keep_to_limits_together(limits, asks, supply):
     assert posed.blocked.keys() == {"5_3"}
 
 
-def test_a_user_is_known_by_number(limits, asks):
+def test_a_user_is_known_by_number(limits):
     """Slurm 22.05 names the users of a QOS by their numbers, and has the names above."""
     record = "UserName=ada(7) DefAccount=ai DefWckey= AdminLevel=None"
     own = "QOS=own(1) Account Limits= User Limits= 7={MaxJobsPU=2(2)}"
@@ -171,7 +166,7 @@ def test_a_user_is_known_by_number(limits, asks):
     assert "QOS own for user ada allows 2 running jobs" in there.exceeded(asks(), {}, "own")
 
 
-def test_whole_nodes_count_with_all_their_cores(limits, asks, supply):
+def test_whole_nodes_count_with_all_their_cores(limits):
     """Two of c1 to c4 have 32 cores, m1 alone has 64."""
     whole = asks(exclusive="node", partitions=("all",))
     there = supply(limits=limits(user="GrpTRES=cpu=40(0)"))
@@ -182,7 +177,7 @@ def test_whole_nodes_count_with_all_their_cores(limits, asks, supply):
     assert posed.blocked["1"].endswith("32 asked, 1 too many")
 
 
-def test_a_limit_ends_with_the_jobs_that_fill_it(limits, asks, running, supply):
+def test_a_limit_ends_with_the_jobs_that_fill_it(limits):
     there = supply(limits=limits(user="GrpTRES=cpu=20(16)"))
     its = {"user": "ada", "account": "ai", "qos": "normal", "tres": {"cpu": 16, "node": 1}}
     runs = running(7, "c1", end=1600, **its)
@@ -195,7 +190,7 @@ def test_a_limit_ends_with_the_jobs_that_fill_it(limits, asks, running, supply):
     assert earliest_start(waits, queue_of(waits, other), there) is None
 
 
-def test_a_partition_counts_for_its_own_qos(limits, asks, supply):
+def test_a_partition_counts_for_its_own_qos(limits):
     partition = Partition("all", np.arange(7))
     full = limits("QOS=own(2) GrpTRES=node=3(2)")
     there = supply(limits=full, access={"all": Access(own_qos="own")})

@@ -19,18 +19,18 @@ from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.reserved import reserved, with_reserved
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
-from .conftest import queue_of
+from .conftest import job, left_by, queue_of, running, supply
 
 LISTS = {"required": "ReqNodeList", "excluded": "ExcNodeList"}
 comments = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 
 
-def whole_nodes(job, number: int, nodes: int, **fields) -> QueuedJob:
+def whole_nodes(number: int, nodes: int, **fields) -> QueuedJob:
     counts = {"least_nodes": nodes, "most_nodes": nodes, "tasks": nodes, "cores_per_task": 16}
     return job(job_id=number, **counts | fields)
 
 
-def posed(queue: Queue, supply) -> SlurmSnapshot:
+def posed(queue: Queue) -> SlurmSnapshot:
     return placement_problem(without_pins(queue), supply())
 
 
@@ -42,23 +42,21 @@ def followed(queue: Queue, updates) -> Queue:
     """Return the queue after updates, as Slurm carries them out."""
     settings_of = {update.label: update.settings for update in updates}
     jobs = []
-    for job in queue.jobs:
-        settings = dict(text.split("=", 1) for text in settings_of.get(job.label, ()))
+    for one in queue.jobs:
+        settings = dict(text.split("=", 1) for text in settings_of.get(one.label, ()))
         own = {field: settings[name] for field, name in LISTS.items() if name in settings}
-        nice, comment = int(settings.get("Nice", job.nice)), settings.get("Comment", job.comment)
-        raised = {"nice": nice, "priority": job.priority + job.nice - nice}
+        nice, comment = int(settings.get("Nice", one.nice)), settings.get("Comment", one.comment)
+        raised = {"nice": nice, "priority": one.priority + one.nice - nice}
         nodes = {field: tuple(hosts_of(text)) for field, text in own.items()}
-        jobs.append(replace(job, comment=comment, **nodes, **raised))
+        jobs.append(replace(one, comment=comment, **nodes, **raised))
     return queue_of(*jobs)
 
 
 @given(comments, st.integers(0, 5000), st.integers(-5000, 5000))
-def test_clearing_restores_what_was_pinned(supply, job, comment, higher, nice):
-    before = queue_of(
-        whole_nodes(job, 1, 2, comment=comment, priority=70, nice=nice), whole_nodes(job, 2, 2)
-    )
+def test_clearing_restores_what_was_pinned(comment, higher, nice):
+    before = queue_of(whole_nodes(1, 2, comment=comment, priority=70, nice=nice), whole_nodes(2, 2))
     placements = at((0, 1), (2, 3))
-    updates = updates_of(before, posed(before, supply), placements, raises={"1": higher}).updates
+    updates = updates_of(before, posed(before), placements, raises={"1": higher}).updates
     its = followed(before, updates)
     assert its.jobs[0].priority == 70 + higher
     assert [each.required for each in its.jobs] == [("c1", "c2"), ("c3", "c4")]
@@ -67,9 +65,9 @@ def test_clearing_restores_what_was_pinned(supply, job, comment, higher, nice):
     assert {update.what for update in clearing(its)} == {"clear"}
 
 
-def test_raised_jobs_are_lowered_whether_they_run_or_wait(supply, job):
-    before = queue_of(whole_nodes(job, 1, 2, comment="mine", priority=70, nice=5))
-    [pin] = updates_of(before, posed(before, supply), at((0, 1)), raises={"1": 30}).updates
+def test_raised_jobs_are_lowered_whether_they_run_or_wait():
+    before = queue_of(whole_nodes(1, 2, comment="mine", priority=70, nice=5))
+    [pin] = updates_of(before, posed(before), at((0, 1)), raises={"1": 30}).updates
     assert "Nice=-25" in pin.settings
     its = followed(before, [pin]).jobs[0]
     lowered = replace(its, comment=its.comment.replace(":5:-25", ""), nice=5, priority=70)
@@ -89,13 +87,13 @@ def test_raised_jobs_are_lowered_whether_they_run_or_wait(supply, job):
     assert without_pins(queue_of(replace(its, nice=0, priority=9))).jobs[0].priority == 9
 
 
-def test_a_job_is_raised_before_those_that_have_no_room(left_by, job, running):
+def test_a_job_is_raised_before_those_that_have_no_room():
     """Three of four nodes are free; on the fourth a job runs for another minute."""
     own = {"partitions": ("own",), "exclusive": "node"}
     there = running(8, "c4", **own)
-    first = whole_nodes(job, 1, 4, priority=90, **own)
-    second = whole_nodes(job, 2, 1, priority=50, limit=60, **own)
-    third = whole_nodes(job, 3, 2, priority=20, limit=30, **own)
+    first = whole_nodes(1, 4, priority=90, **own)
+    second = whole_nodes(2, 1, priority=50, limit=60, **own)
+    third = whole_nodes(3, 2, priority=20, limit=30, **own)
 
     def plan(*jobs, nodes, reserve=1) -> Plan:
         queue, supply = queue_of(there, *jobs), left_by(there)
@@ -126,37 +124,37 @@ def test_a_job_is_raised_before_those_that_have_no_room(left_by, job, running):
     assert {row.label: why for row, why in found.not_placed}["2"] == "it would delay job 1"
 
 
-def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes(supply, job):
+def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes():
     """As Slurm 24.11 does after a restart."""
-    before = queue_of(whole_nodes(job, 1, 2, tasks=4, cores_per_task=1))
+    before = queue_of(whole_nodes(1, 2, tasks=4, cores_per_task=1))
     placements = at((0, 1))
-    its = followed(before, updates_of(before, posed(before, supply), placements).updates)
+    its = followed(before, updates_of(before, posed(before), placements).updates)
     restarted = queue_of(replace(its.jobs[0], most_nodes=0))
-    assert pinned_placements(restarted, posed(restarted, supply)) == placements
-    assert updates_of(restarted, posed(restarted, supply), placements).updates == ()
-    [update] = updates_of(restarted, posed(restarted, supply), at((2, 3))).updates
+    assert pinned_placements(restarted, posed(restarted)) == placements
+    assert updates_of(restarted, posed(restarted), placements).updates == ()
+    [update] = updates_of(restarted, posed(restarted), at((2, 3))).updates
     assert update.what == "pin"
 
 
 @given(comments, st.integers(0, 3))
-def test_a_job_that_may_start_on_more_nodes_excludes_the_others(supply, job, comment, higher):
+def test_a_job_that_may_start_on_more_nodes_excludes_the_others(comment, higher):
     usual = {"tasks": 4, "cores_per_task": 1, "comment": comment, "priority": 70}
-    before = queue_of(whole_nodes(job, 1, 2, **usual, most_nodes=0))
+    before = queue_of(whole_nodes(1, 2, **usual, most_nodes=0))
     placements = at((0, 0, 0, 1))
-    [pin] = updates_of(before, posed(before, supply), placements, raises={"1": higher}).updates
+    [pin] = updates_of(before, posed(before), placements, raises={"1": higher}).updates
     assert pin.settings[0] == "ExcNodeList=c[3-4],g[1-2],m1"
     its = followed(before, [pin])
     assert its.jobs[0].excluded == ("c3", "c4", "g1", "g2", "m1")
     assert without_pins(its).jobs == before.jobs
-    assert posed(its, supply).problem.allowed == posed(before, supply).problem.allowed
+    assert posed(its).problem.allowed == posed(before).problem.allowed
     assert followed(its, clearing(its)).jobs == before.jobs
     # the number of nodes becomes fixed, and the job requires them
     fixed = queue_of(replace(its.jobs[0], most_nodes=2))
-    [update] = updates_of(fixed, posed(fixed, supply), placements).updates
+    [update] = updates_of(fixed, posed(fixed), placements).updates
     assert update.settings[:2] == ("ExcNodeList=", "ReqNodeList=c[1-2]")
     # it excludes nodes itself, or somebody else has changed those that it excludes
     own = queue_of(replace(before.jobs[0], excluded=("c4",)))
-    found = updates_of(own, posed(own, supply), placements)
+    found = updates_of(own, posed(own), placements)
     assert (found.updates, [*found.without]) == ((), ["1"])
     other = queue_of(replace(its.jobs[0], excluded=("c4",)))
     [update] = clearing(other)
@@ -164,9 +162,9 @@ def test_a_job_that_may_start_on_more_nodes_excludes_the_others(supply, job, com
     assert followed(other, [update]).jobs[0].excluded == ("c4",)
 
 
-def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypatch):
-    before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 2))
-    pins = updates_of(before, posed(before, supply), at((0, 1), (2, 3))).updates
+def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(monkeypatch):
+    before = queue_of(whole_nodes(1, 2), whole_nodes(2, 2))
+    pins = updates_of(before, posed(before), at((0, 1), (2, 3))).updates
     monkeypatch.setattr("optsched.slurm.plan.run_command", lambda words: Output(b"", ""))
 
     def reasons(updates, **fields):
@@ -182,27 +180,27 @@ def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypat
 
 
 @pytest.mark.parametrize("comment", ["optsched:", "optsched:0123abc", "Optsched:01234567", "a"])
-def test_comments_without_a_mark_are_nobodys_pins(job, comment):
-    queue = queue_of(whole_nodes(job, 1, 2, comment=comment, required=("c1", "c2")))
+def test_comments_without_a_mark_are_nobodys_pins(comment):
+    queue = queue_of(whole_nodes(1, 2, comment=comment, required=("c1", "c2")))
     assert without_pins(queue).jobs == queue.jobs
     assert clearing(queue) == ()
 
 
-def test_pins_are_cleared_before_others_are_set_by_priority(supply, job):
-    before = queue_of(*(whole_nodes(job, n, 1, priority=n) for n in (1, 2, 3)))
-    first = updates_of(before, posed(before, supply), at((0,), (), ()))
+def test_pins_are_cleared_before_others_are_set_by_priority():
+    before = queue_of(*(whole_nodes(n, 1, priority=n) for n in (1, 2, 3)))
+    first = updates_of(before, posed(before), at((0,), (), ()))
     its = followed(before, first.updates)
-    updates = updates_of(its, posed(its, supply), at((), (0,), (1,))).updates
+    updates = updates_of(its, posed(its), at((), (0,), (1,))).updates
     assert [f"{update.what} {update.label}" for update in updates] == ["clear 1", "pin 3", "pin 2"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @given(st.lists(comments, min_size=1, max_size=20))
-def test_a_shell_reads_lines_as_they_are_meant(supply, job, texts):
+def test_a_shell_reads_lines_as_they_are_meant(texts):
     lines, words = [], []
     for text in texts:
-        queue = queue_of(whole_nodes(job, 1, 2, comment=text))
-        for update in updates_of(queue, posed(queue, supply), at((0, 1))).updates:
+        queue = queue_of(whole_nodes(1, 2, comment=text))
+        for update in updates_of(queue, posed(queue), at((0, 1))).updates:
             assert update.line.isprintable()
             lines.append(f"printf '%s\\0' {update.line}")
             words += update.words

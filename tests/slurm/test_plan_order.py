@@ -15,7 +15,7 @@ from optsched.slurm.strict import strict
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
-from .conftest import NOW, SITUATIONS, queue_of
+from .conftest import NOW, SITUATIONS, job, left_by, posed, queue_of, running
 
 
 def solved(problem, hint=None):
@@ -37,7 +37,7 @@ def fit_together(posed_now, chosen) -> bool:
 
 @settings(max_examples=40, deadline=None)
 @given(SITUATIONS)
-def test_strict_order_is_the_first_set_of_all(posed, situation):
+def test_strict_order_is_the_first_set_of_all(situation):
     queue, supply = posed(*situation)
     now = placement_problem(queue, supply)
     found = strict(now, supply, solved)
@@ -53,7 +53,7 @@ def test_strict_order_is_the_first_set_of_all(posed, situation):
 
 @settings(max_examples=40, deadline=None)
 @given(SITUATIONS, st.integers(1, 3), st.sets(st.integers(1, 6)))
-def test_no_plan_delays_the_jobs_that_have_reservations(posed, situation, number, alone):
+def test_no_plan_delays_the_jobs_that_have_reservations(situation, number, alone):
     queue, supply = posed(*situation)
     alike = (replace(each, exclusive="node" * (each.job_id in alone)) for each in queue.jobs)
     queue = queue_of(*alike)
@@ -76,7 +76,7 @@ def test_no_plan_delays_the_jobs_that_have_reservations(posed, situation, number
         )
 
 
-def test_licences_are_kept_for_a_reservation_too(job, running, left_by):
+def test_licences_are_kept_for_a_reservation_too():
     there = running(9, "c1", cores=1, end=NOW + 100, licences="lab:2")
     blocked = job(job_id=1, licences="lab:3", priority=9)
     for limit, starts in ((100.0, True), (101.0, False)):

@@ -14,7 +14,7 @@ from optsched.slurm.limits import Limit, Limits
 from optsched.slurm.preemption import may_preempt
 from optsched.slurm.supply import read_supply
 
-from .conftest import NOW, queue_of
+from .conftest import NOW, job, left_by, queue_of, running, supply
 from .test_explain import answer
 
 
@@ -23,13 +23,13 @@ def test_captured_factors_add_up_to_the_priorities(captured):
     factors = read_factors(folder)
     told = [(job, factors[job.job_id]) for job in queue.pending if job.job_id in factors]
     told = [(job, own) for job, own in told if own.get("TRES") is None]
-    for job, own in told:
-        assert sum(own.values()) == pytest.approx(job.priority, abs=2)
+    for one, own in told:
+        assert sum(own.values()) == pytest.approx(one.priority, abs=2)
     assert len(told) > 20
     assert not any(set_by_operator(job, factors) for job in queue.pending)
 
 
-def test_what_puts_a_job_behind_others_is_the_mean_difference(job, supply):
+def test_what_puts_a_job_behind_others_is_the_mean_difference():
     factors = {
         1: {"age": 10, "fair share": 5, "QOS": 0},
         2: {"age": 10, "fair share": 105, "QOS": 1000},
@@ -42,7 +42,7 @@ def test_what_puts_a_job_behind_others_is_the_mean_difference(job, supply):
     assert found.behind == [("QOS", 500), ("fair share", 75)]
 
 
-def test_a_priority_without_factors_is_set_by_an_operator(tmp_path, job):
+def test_a_priority_without_factors_is_set_by_an_operator(tmp_path):
     header = "JOBID PARTITION USER PRIORITY AGE PARTITION QOS NICE TRES"
     rows = ("1 p ada 1007 0 0 0 0", "2 p ada 1000 0 1000 0 0", "3 p ada 900 0 0 0 0 cpu=900")
     (tmp_path / "sprio.txt").write_text("\n".join((header, *rows, "4 p ada 1 0 0 0 0")) + "\n")
@@ -55,7 +55,7 @@ def test_a_priority_without_factors_is_set_by_an_operator(tmp_path, job):
     assert found == {1: True, 2: False, 3: False, 4: False, 5: False}
 
 
-def test_a_job_whose_priority_is_set_is_raised_by_it_and_not_by_its_nice(job, running, left_by):
+def test_a_job_whose_priority_is_set_is_raised_by_it_and_not_by_its_nice():
     runs = running(9, "c1", "c2", "c3", "c4", end=NOW + 900)
     whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",)}
     first = job(job_id=2, priority=30, **whole)
@@ -81,7 +81,7 @@ def test_wrong_factors_are_refused_with_their_line(tmp_path, text, message):
     assert read_factors(tmp_path / "none") == {}
 
 
-def test_who_has_how_much_of_a_limit_is_named(job, running, left_by):
+def test_who_has_how_much_of_a_limit_is_named():
     limit = Limit("QOS two", "GrpJobs", "", 3, 3)
     of = (("ada", "two"), ("ada", "two"), ("bob", "two"), ("eve", "other"))
     runs = [running(n, "c1", user=user, qos=qos, cores=1) for n, (user, qos) in enumerate(of, 10)]
@@ -92,7 +92,7 @@ def test_who_has_how_much_of_a_limit_is_named(job, running, left_by):
     assert users_of_limit(replace(waits, qos="other"), runs, supply) == ()
 
 
-def test_only_the_qos_that_its_own_may_preempt_counts(job, running, left_by):
+def test_only_the_qos_that_its_own_may_preempt_counts():
     runs = [running(10, "c1", qos="low"), running(11, "c2", qos="normal")]
     supply = replace(left_by(*runs), settings={"preempttype": "preempt/qos"})
     for rules, expected in (
@@ -105,7 +105,7 @@ def test_only_the_qos_that_its_own_may_preempt_counts(job, running, left_by):
         assert [each.label for each in found] == expected
 
 
-def test_jobs_of_a_qos_preempt_each_other_within_it_by_priority(job, running, left_by):
+def test_jobs_of_a_qos_preempt_each_other_within_it_by_priority():
     """With PreemptMode=WITHIN of the QOS, or of all, only those of a lower priority."""
     runs = [running(10 + n, f"c{n}", qos="self", priority=n) for n in (1, 2, 3)]
     waits = job(job_id=1, qos="self", priority=2)

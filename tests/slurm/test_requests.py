@@ -18,6 +18,8 @@ from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.snapshot import Row, placement_fields
 from optsched.slurm.supply import CORES, MEMORY, column
 
+from .conftest import job, supply
+
 GPU = {"gpu": 1}
 A100 = {"gpu": 2, "gpu:a100": 2}
 OF_GPU = {"cores_per_gpu": 4, "memory_per_gpu": 100}
@@ -62,13 +64,13 @@ def names(request, supply):
         ({"memory_per_gpu": 700, "memory_per_core": 9}, 1, 0, {MEMORY: 9}),  # without a GPU
     ],
 )
-def test_chunks(job, supply, fields, chunks, most_per_node, demand):
+def test_chunks(fields, chunks, most_per_node, demand):
     request = request_of(job(**fields), supply())
     assert (request.chunks, request.most_per_node) == (chunks, most_per_node)
     assert {name: request.demand[name] for name in demand} == demand
 
 
-def test_gpus_have_the_cores_and_memory_of_a_partition_or_the_site(job, supply):
+def test_gpus_have_the_cores_and_memory_of_a_partition_or_the_site():
     """Slurm shows these with a job once it has tried to start it."""
     asks = job(per_node={"gpu": 2}, partitions=("all",), memory_per_core=1)
     there = supply(
@@ -82,7 +84,7 @@ def test_gpus_have_the_cores_and_memory_of_a_partition_or_the_site(job, supply):
     assert request_of(replace(asks, per_node={}), there).demand[CORES] == 1
 
 
-def test_nodes_of_two_threads_give_whole_cores(job, supply):
+def test_nodes_of_two_threads_give_whole_cores():
     for fields, cores, memory in (
         ({"tasks": 1, "memory_per_core": 100}, 2, 200),
         ({"cores_per_task": 3, "memory_per_node": 70}, 4, 70),
@@ -92,7 +94,7 @@ def test_nodes_of_two_threads_give_whole_cores(job, supply):
         assert (demand[column(CORES, 2)], demand[column(MEMORY, 2)]) == (cores, memory)
 
 
-def test_what_does_not_divide_is_noted(job, supply):
+def test_what_does_not_divide_is_noted():
     notes = request_of(job(tasks=7, **TWO), supply()).notes
     assert notes == ("its 7 tasks count as 4 on each node",)
     notes = request_of(job(per_job={"gpu": 5}, tasks=5), supply()).notes
@@ -130,19 +132,19 @@ def test_what_does_not_divide_is_noted(job, supply):
         (TWO | BLOCK, {"g1", "g2"}),
     ],
 )
-def test_nodes(job, supply, fields, expected):
+def test_nodes(fields, expected):
     fields = {"tasks": fields.get("least_nodes", 1)} | fields
     assert names(request_of(job(**fields), supply()), supply()) == expected
 
 
-def test_nodes_that_are_not_up_are_never_used(job, supply):
+def test_nodes_that_are_not_up_are_never_used():
     there = supply(states=("drained", "up", "down", "up", "up", "reserved", "up"))
     assert names(request_of(job(), there), there) == {"c2", "c4", "m1", "g2"}
     assert (there.free[[0, 2]] == 0).all()
     assert (there.amounts[[0, 2]] == 0).all()
 
 
-def test_nodes_of_a_reservation_are_for_its_jobs_alone(job, supply):
+def test_nodes_of_a_reservation_are_for_its_jobs_alone():
     kept = (
         Reservation("now", ("c1", "c2"), 0, 2000),
         Reservation("soon", ("c3",), 1000 + 1800, 9000),
@@ -171,11 +173,11 @@ def test_nodes_of_a_reservation_are_for_its_jobs_alone(job, supply):
         ({"partitions": ("torus",), "tasks": 1}, "anywhere"),
     ],
 )
-def test_spans(job, supply, fields, span):
+def test_spans(fields, span):
     assert request_of(job(**fields), supply()).span == span
 
 
-def test_limits_of_groups(job, supply):
+def test_limits_of_groups():
     pairs = Blocks(("b1", "b2", "b3"), [0, 0, 1, 1, -1, 2, 2], (2, 4))
     there = supply(topologies={"blocks": pairs}, partitions=(Partition("all", np.arange(7)),))
     request = request_of(job(tasks=3, least_nodes=3, most_nodes=3), there)
@@ -195,14 +197,14 @@ def test_limits_of_groups(job, supply):
     assert {*unknown} - {*known} == {"whether it asks for segments is not known"}
 
 
-def test_exclusive_jobs(job, supply):
+def test_exclusive_jobs():
     own = {"exclusive": "node"}, {"exclusive": "user"}, {"partitions": ("own",)}
     for fields in (*own, {"memory_per_node": 0}):
         assert request_of(job(**fields), supply()).exclusive, fields
     assert not request_of(job(), supply()).exclusive
 
 
-def test_memory_that_is_not_given_away_only_rules_out_smaller_nodes(job, supply):
+def test_memory_that_is_not_given_away_only_rules_out_smaller_nodes():
     there = supply(counts_memory=False)
     request = request_of(job(memory_per_node=100_000), there)
     assert names(request, there) == {"m1", "g1", "g2"}
@@ -228,7 +230,7 @@ def test_memory_that_is_not_given_away_only_rules_out_smaller_nodes(job, supply)
         ({"required": ("c1",), "tasks": 4}, "leaves others open"),
     ],
 )
-def test_what_the_model_cannot_state_is_left_to_slurm(job, supply, fields, words):
+def test_what_the_model_cannot_state_is_left_to_slurm(fields, words):
     with pytest.raises(LeftToSlurmError, match=words):
         request_of(job(**fields), supply())
     with pytest.raises(LeftToSlurmError, match="needs licence lab, and those of the site are not"):
@@ -257,7 +259,7 @@ def test_what_the_model_cannot_state_is_left_to_slurm(job, supply, fields, words
         ({"reason": "PartitionTimeLimit", "partitions": ("short", "all")}, ""),
     ],
 )
-def test_rules(job, supply, fields, words):
+def test_rules(fields, words):
     rule = blocked_by_rule(job(**fields), supply())
     assert words in rule
     assert bool(rule) == bool(words)
@@ -340,7 +342,7 @@ JOBS = st.fixed_dictionaries(
 
 @settings(max_examples=600)
 @given(JOBS, st.lists(st.integers(0, 30), min_size=7, max_size=7), st.permutations(range(7)))
-def test_where_all_chunks_fit_slurm_can_start_the_job(job, supply, fields, percent, order):
+def test_where_all_chunks_fit_slurm_can_start_the_job(fields, percent, order):
     """Whatever the nodes are, what the job has there is checked from its own fields."""
     if fields["most_nodes"]:
         fields["most_nodes"] = max(fields["most_nodes"], fields["least_nodes"])

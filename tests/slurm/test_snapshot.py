@@ -15,7 +15,7 @@ from optsched.slurm.snapshot import placement_problem
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
-from .conftest import queue_of
+from .conftest import job, queue_of, running, supply
 
 TWO = {"least_nodes": 2, "most_nodes": 2}
 BLOCK = {"partitions": ("block",)}
@@ -32,15 +32,15 @@ def test_every_captured_pending_job_is_in_the_problem_or_said_not_to_be(captured
     assert named == {job.label for job in queue.pending}
     assert len({*snapshot.problem.jobs}) == len(snapshot.rows)
     assert Counter(snapshot.left.values()) == LEFT[folder.name]
-    for job in queue.pending:
-        rule = job.reason in (
+    for one in queue.pending:
+        rule = one.reason in (
             *("JobHeldUser", "BeginTime", "Dependency", "DependencyNeverSatisfied"),
             *("PartitionTimeLimit", "JobArrayTaskLimit"),
         )
-        assert (job.label in snapshot.blocked) == rule
+        assert (one.label in snapshot.blocked) == rule
 
 
-def test_placements_of_a_problem_with_all_that_may_be_asked(job, supply):
+def test_placements_of_a_problem_with_all_that_may_be_asked():
     """Two columns of GPUs, threads, a switch, licences and an own node, by hand."""
     there = supply(busy=np.array([True, *(False,) * 6]))
     jobs = (
@@ -73,14 +73,14 @@ def test_placements_of_a_problem_with_all_that_may_be_asked(job, supply):
         assert broken(*(at if here == place else () for here in range(4))) == [kind]
 
 
-def test_columns_of_threads_are_left_out_where_they_say_nothing_more(job, supply):
+def test_columns_of_threads_are_left_out_where_they_say_nothing_more():
     even = job(cores_per_task=2, memory_per_core=10)
     assert "cores of 2 threads" not in placement_problem(queue_of(even), supply()).problem.resources
     odd = job(partitions=("short",), limit=60.0)  # which has no such nodes
     assert "cores of 2 threads" not in placement_problem(queue_of(odd), supply()).problem.resources
 
 
-def test_tasks_of_an_array_are_rows_up_to_its_limit_and_the_room(job, running, supply):
+def test_tasks_of_an_array_are_rows_up_to_its_limit_and_the_room():
     array = job(job_id=9, array_id=9, array_tasks=(2, 3, 4, 7), array_limit=3)
     split = replace(array, job_id=10, array_tasks=(9,))  # as an update of one task leaves it
     wide = replace(array, array_limit=0, per_node={"gpu": 3})
@@ -98,7 +98,7 @@ def test_tasks_of_an_array_are_rows_up_to_its_limit_and_the_room(job, running, s
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=7, max_size=7), max_size=5))
-def test_kinds_are_the_coarsest_that_the_sets_need(job, supply, sets):
+def test_kinds_are_the_coarsest_that_the_sets_need(sets):
     there = supply()
     nodes = there.site.nodes
     jobs = [
@@ -123,7 +123,7 @@ def test_kinds_are_the_coarsest_that_the_sets_need(job, supply, sets):
         ("gpus", [1, 1, 1, 4 * 5 + 1]),
     ],
 )
-def test_weights(job, supply, weigh, expected):
+def test_weights(weigh, expected):
     jobs = (
         job(job_id=1, priority=5),
         job(job_id=2, priority=900, tasks=2, **TWO),
@@ -138,7 +138,7 @@ BASIC = 2**32 - 2**16
 """About the first priority of ``priority/basic``."""
 
 
-def test_priorities_that_tell_the_order_alone(job, supply):
+def test_priorities_that_tell_the_order_alone():
     """Two nodes of 16 cores: the first job fits, and is worth more than all others."""
     jobs = [
         job(job_id=n, priority=BASIC - 3 * n, cores_per_task=c, partitions=("short",), limit=60.0)
@@ -158,7 +158,7 @@ def test_priorities_that_tell_the_order_alone(job, supply):
     assert weights.tolist() == [3, 2, 6]
 
 
-def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply):
+def test_large_priorities_are_scaled_so_that_the_objective_is_exact():
     jobs = [job(job_id=n, priority=2_000_000_000 - n, tasks=80) for n in range(1, 400)]
     jobs.append(job(job_id=500, priority=1))
     problem = placement_problem(queue_of(*jobs), supply(), then=("switches", "nodes")).problem
@@ -168,7 +168,7 @@ def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply)
     assert (np.diff(problem.weights) <= 0).all()
 
 
-def test_other_jobs_leave_room_for_the_largest_chunks(job, supply):
+def test_other_jobs_leave_room_for_the_largest_chunks():
     """Two nodes of 4 GPUs: of 6 Slurm takes 4 + 2, and either node may be the first."""
     six = BLOCK | TWO | {"tasks": 2, "per_job": {"gpu": 6}}
     jobs = (job(job_id=1, priority=9, **six), job(job_id=2, per_node={"gpu": 1}, **BLOCK))
@@ -205,7 +205,7 @@ def test_other_jobs_leave_room_for_the_largest_chunks(job, supply):
         ({"tasks": 8, "exclusive": "node"}, 8, None),
     ],
 )
-def test_a_job_is_on_the_fewest_nodes_as_slurm_divides_it(job, supply, fields, chunks, divided):
+def test_a_job_is_on_the_fewest_nodes_as_slurm_divides_it(fields, chunks, divided):
     request = request_of(job(**fields), supply())
     if divided is None:
         assert (request.divided, request.chunks) == (None, chunks)
@@ -214,7 +214,7 @@ def test_a_job_is_on_the_fewest_nodes_as_slurm_divides_it(job, supply, fields, c
     assert {name: request.divided.demand[name] for name in divided} == divided
 
 
-def test_of_several_partitions_the_one_with_the_lightest_nodes_is_taken(job, supply):
+def test_of_several_partitions_the_one_with_the_lightest_nodes_is_taken():
     wide = job(tasks=2, partitions=("rest", "block"), **TWO)
     for weights, first in (([1] * 7, {2, 3, 4}), ([1, 1, 9, 9, 9, 5, 5], {5, 6})):
         request = request_of(wide, supply(weights=np.array(weights)))
@@ -222,7 +222,7 @@ def test_of_several_partitions_the_one_with_the_lightest_nodes_is_taken(job, sup
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), min_size=2, max_size=6))
-def test_plans_are_feasible_however_slurm_divides_the_tasks(job, supply, asked):
+def test_plans_are_feasible_however_slurm_divides_the_tasks(asked):
     """Of jobs of a fixed number of nodes, and of any number, which is 0 here."""
     jobs = []
     for number, (nodes, more) in enumerate(asked):
@@ -237,13 +237,13 @@ def test_plans_are_feasible_however_slurm_divides_the_tasks(job, supply, asked):
         assert len(here) < 2 or sum(min(most, free) for most in here) <= free
 
 
-def test_switches_are_not_minimized_without_a_tree(job, supply):
+def test_switches_are_not_minimized_without_a_tree():
     assert placement_problem(queue_of(job()), supply()).problem.then == ("switches",)
     flat = supply(topologies={}, partitions=(supply().site.partition("all"),))
     assert placement_problem(queue_of(job()), flat).problem.then == ()
 
 
-def test_what_slurm_starts_now_is_what_fits_alone(job, supply):
+def test_what_slurm_starts_now_is_what_fits_alone():
     planned = {"start": 900}
     jobs = (
         job(job_id=1, planned_nodes=("c1", "c2"), least_nodes=2, most_nodes=2, tasks=2, **planned),

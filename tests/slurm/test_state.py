@@ -16,7 +16,7 @@ from optsched.slurm.page import page
 from optsched.slurm.state import State, idle_while_waiting, weekly_waits
 from optsched.traces.trace import Header, Trace
 
-from .conftest import NOW, queue_of
+from .conftest import NOW, job, left_by, queue_of, running, supply
 
 
 def test_groups_add_up_to_the_site(captured):
@@ -32,7 +32,7 @@ def test_groups_add_up_to_the_site(captured):
         assert one.whole_nodes <= one.nodes
 
 
-def test_what_is_idle_and_stranded_is_counted(job, running, left_by):
+def test_what_is_idle_and_stranded_is_counted():
     alone = running(1, "c1", cores=3, exclusive="node")
     full = running(2, "g1", cores=32, end=NOW + 60)
     queue = queue_of(alone, full, job(job_id=3, per_node={"gpu": 2}, cores_per_task=2))
@@ -78,7 +78,7 @@ def test_waits_and_idle_nodes_of_each_week(history):
     assert idle_while_waiting(history, 4) == [(begun + 168 * 3600, 5.0, 20.0), (begun, 2.0, 0.0)]
 
 
-def test_the_page_of_a_state_escapes_what_users_write(job, supply):
+def test_the_page_of_a_state_escapes_what_users_write():
     queue = queue_of(job(job_id=1, user="<b>ada</b>", reason="<i>Priority</i>"))
     text = render(page(State(queue, supply()), None))
     assert "<b>ada" not in text
@@ -86,7 +86,7 @@ def test_the_page_of_a_state_escapes_what_users_write(job, supply):
     assert "7 of 7 nodes in service are idle, and 1 job waits" in text
 
 
-def test_the_page_lists_reservations_with_times_in_a_named_zone(job, supply):
+def test_the_page_lists_reservations_with_times_in_a_named_zone():
     kept = (
         Reservation("later", ("c1", "c2"), NOW + 60, NOW + 120, {"lab": 2}, flags=("MAINT",)),
         Reservation("own", ("g1",), admits={"users": ("ada", "bob"), "allowed_partitions": ("x",)}),

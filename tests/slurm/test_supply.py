@@ -7,10 +7,12 @@ from optsched.errors import InputError
 from optsched.slurm.supply import read_supply
 from slurm.raw_capture import Captured, clock, hosts
 
+from .conftest import supply
+
 ONE_NODE = "NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n"
 
 
-def test_columns_of_threads_bind_on_their_nodes_alone(supply):
+def test_columns_of_threads_bind_on_their_nodes_alone():
     there = supply()
     assert there.columns[4:] == ("cores of 2 threads", "memory of 2 threads")
     threads = np.array([2, 2, 2, 2, 1, 2, 2])
@@ -18,7 +20,7 @@ def test_columns_of_threads_bind_on_their_nodes_alone(supply):
     assert supply(threads=np.ones(7, dtype=int)).columns == there.site.resources
 
 
-def test_groups_name_switches_and_blocks(supply):
+def test_groups_name_switches_and_blocks():
     there = supply()
     assert " ".join(there.switches[:5]) == "leaf1 leaf1 leaf2 leaf2 leaf2"
     assert there.switches[5:] == ("none of g1", "none of g2")
@@ -28,7 +30,7 @@ def test_groups_name_switches_and_blocks(supply):
     assert (flat.switches, flat.blocks) == (None, None)
 
 
-def test_what_does_not_match_the_site_is_refused(supply):
+def test_what_does_not_match_the_site_is_refused():
     for field, value in (
         ("free", np.ones((6, 4), dtype=int)),
         ("free", -np.ones((7, 4), dtype=int)),

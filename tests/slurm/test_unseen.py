@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -13,30 +12,24 @@ from optsched.slurm.requests import alternatives
 from optsched.slurm.supply import read_supply
 from optsched.slurm.unseen import unseen, unseen_rules
 
-from .conftest import queue_of
+from .conftest import job, queue_of, running, supply
 
 PREEMPTION = {"preempttype": "preempt/partition_prio"}
 
 
-@pytest.fixture
-def runs(running):
-    """Return a function that makes a running job with 8 cores of some nodes."""
-    return partial(running, 7, cores=8, end=2000)
+def runs(*nodes, **fields):
+    """Return a running job with 8 cores of some nodes."""
+    return running(7, *nodes, cores=8, **{"end": 2000} | fields)
 
 
-@pytest.fixture
-def used(supply):
-    """Return a function that makes what is free where 8 cores of some nodes are in use."""
-
-    def make(*places, **fields):
-        free = supply().free.copy()
-        free[list(places), 0] -= 8
-        return supply(free=free, **fields)
-
-    return make
+def used(*places, **fields):
+    """Return what is free where 8 cores of some nodes are in use."""
+    free = supply().free.copy()
+    free[list(places), 0] -= 8
+    return supply(free=free, **fields)
 
 
-def test_cores_that_no_job_of_the_queue_holds_are_seen(job, runs, used):
+def test_cores_that_no_job_of_the_queue_holds_are_seen():
     there = used(0, 1)
     assert unseen(job(), queue_of(job(), runs("c1", "c2")), there) == ()
     [said] = unseen(job(), queue_of(job(), runs("c1")), there)
@@ -47,7 +40,7 @@ def test_cores_that_no_job_of_the_queue_holds_are_seen(job, runs, used):
     assert "16 cores of 2 nodes (c[1-2])" in said
 
 
-def test_licences_that_no_job_of_the_queue_holds_are_seen(job, runs, supply):
+def test_licences_that_no_job_of_the_queue_holds_are_seen():
     there = replace(supply(), licences={"lab": 1})  # of three
     asks = job(licences="lab")
     [said] = unseen(asks, queue_of(asks, runs("c1", licences="lab")), there)
@@ -55,13 +48,13 @@ def test_licences_that_no_job_of_the_queue_holds_are_seen(job, runs, supply):
     assert unseen(job(), queue_of(job()), there) == ()
 
 
-def test_gpus_of_jobs_that_do_not_state_theirs_are_not_known(job, supply):
+def test_gpus_of_jobs_that_do_not_state_theirs_are_not_known():
     asks = job(per_node={"gpu": 1})
     queue = queue_of(asks, **{"allocations.gres": 2})
     assert unseen(asks, queue, supply()) == ("which GPUs and the like 2 jobs hold",)
 
 
-def test_groups_are_known_where_a_job_of_the_user_runs(job, runs, used):
+def test_groups_are_known_where_a_job_of_the_user_runs():
     there = used(0, access={"all": Access(groups=("hpc",))})
     asks = job(user="ada")
     [said] = unseen(asks, queue_of(asks, runs("c1")), there)
@@ -79,7 +72,7 @@ def test_groups_are_known_where_a_job_of_the_user_runs(job, runs, used):
         ({"accounts": ("ai",)}, "which accounts are below ai of partition all"),
     ],
 )
-def test_rules_that_are_not_known_are_named(job, supply, access, words):
+def test_rules_that_are_not_known_are_named(access, words):
     there = supply(access={"all": Access(**access)})
     [said] = unseen_rules(job(account="chem"), queue_of(), there)
     assert words in said
@@ -95,9 +88,7 @@ def test_rules_that_are_not_known_are_named(job, supply, access, words):
         ("rest", {"preempttype": "preempt/qos"}, True, True),
     ],
 )
-def test_preemption_is_said_not_to_be_modelled(
-    job, runs, used, partition, settings, preempted, says
-):
+def test_preemption_is_said_not_to_be_modelled(partition, settings, preempted, says):
     parts = tuple(
         replace(each, priority_tier=1 if each.name == "rest" else 5)
         for each in used().site.partitions
@@ -130,13 +121,13 @@ OF_LICENCES = Reservation("r", (), 0, 5000, {"lab": 1})
         (OF_LICENCES, {"least_time": 600, "licences": "lab"}, "--"),
     ],
 )
-def test_what_reservations_leave_to_a_job_is_not_known(job, supply, kept, fields, words):
+def test_what_reservations_leave_to_a_job_is_not_known(kept, fields, words):
     asks = job(**{"user": "ada"} | fields)
     found = unseen(asks, queue_of(asks), supply(reservations=(kept,)))
     assert [words in said for said in found] == [True] if words else found == ()
 
 
-def test_nodes_of_a_hidden_reservation_are_said(job, supply):
+def test_nodes_of_a_hidden_reservation_are_said():
     states = ("reserved", "reserved", *("up",) * 5)
     for nodes, shown in (((), "2 nodes (c[1-2])"), (("c2",), "1 node (c1)")):
         there = supply(states=states, reservations=(Reservation("r", nodes, 0, 5000),))
@@ -146,7 +137,7 @@ def test_nodes_of_a_hidden_reservation_are_said(job, supply):
     assert unseen(of_rest, queue_of(), there) == ()
 
 
-def test_a_job_on_parts_of_reserved_nodes_is_left_to_slurm(job, supply):
+def test_a_job_on_parts_of_reserved_nodes_is_left_to_slurm():
     there = supply(reservations=(replace(KEPT, cores=8),))
     with pytest.raises(LeftToSlurmError, match="reservation r has parts of its nodes alone"):
         alternatives(job(reservation="r"), there)
@@ -154,7 +145,7 @@ def test_a_job_on_parts_of_reserved_nodes_is_left_to_slurm(job, supply):
     assert alternatives(job(reservation="r"), flexible)
 
 
-def test_a_start_that_slurm_plans_and_the_model_excludes_raises_a_doubt(job, runs, used):
+def test_a_start_that_slurm_plans_and_the_model_excludes_raises_a_doubt():
     there = used(*range(7))
     other = runs("c1", "c2", "c3", "c4", "m1", "g1", "g2")  # which runs until 2000
     for start, doubts in ((2000, False), (1940, False), (1939, True), (None, False), (999, False)):

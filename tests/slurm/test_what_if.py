@@ -16,11 +16,11 @@ from optsched.slurm.limits import Limit, Limits
 from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.what_if import Present, changed, read_changes
 
-from .conftest import NOW, queue_of
+from .conftest import NOW, job, left_by, queue_of, running, supply
 
 
 @pytest.fixture
-def present(job, running, left_by):
+def present():
     """A job on c1 and two that wait, of ada and of bob."""
     there = running(9, "c1", end=NOW + 100, start=NOW - 100)
     queue = queue_of(
@@ -89,7 +89,7 @@ def test_a_priority_of_0_holds_a_job_and_that_of_a_held_job_stays(present):
     assert pending(changed(present, ["release 2", "priority 2 = 7"]))[2].priority == 7
 
 
-def test_a_limit_that_an_operator_sets_is_bound_by_no_partition_or_qos(job, supply, tmp_path):
+def test_a_limit_that_an_operator_sets_is_bound_by_no_partition_or_qos(tmp_path):
     """Of a partition of 10 minutes and a QOS of 5; what Slurm says of the old limit is over."""
     there = supply(limits=Limits({"q": (Limit("QOS q", "MaxWallPJ", "", 5, 0),)}))
     long = {"partitions": ("short",), "limit": 900.0}
@@ -111,7 +111,7 @@ def test_a_limit_that_an_operator_sets_is_bound_by_no_partition_or_qos(job, supp
         assert explain(queue_of(asks), supply(), "1").rule == rule
 
 
-def test_what_slurm_says_of_the_size_of_a_partition_is_over_with_more_nodes(job, supply):
+def test_what_slurm_says_of_the_size_of_a_partition_is_over_with_more_nodes():
     asks = job(partitions=("rest",), least_nodes=4, most_nodes=4, reason="PartitionNodeLimit")
     present = Present(queue_of(asks), supply())
     assert Future(present.queue, present.supply).left["1"] == (
@@ -158,7 +158,7 @@ def test_the_default_limit_is_read(tmp_path):
         assert shown_partitions(path, {"c1": 0}, {}, Notes())[1]["p"].default_time == limit
 
 
-def test_a_released_job_has_the_priority_that_slurm_would_give(job, supply):
+def test_a_released_job_has_the_priority_that_slurm_would_give():
     there = supply(settings={"priorityweightage": "1000", "prioritymaxage": "00:10:00"})
     like = {"user": "ada", "account": "a", "qos": "q"}
     queue = queue_of(
