@@ -82,10 +82,9 @@ def queue_of(*jobs, **missing):
     return Queue(jobs, NOW, 42, Path("squeue.json"), missing)
 
 
-def running(job_id, *nodes, cores=16, gpus=0, **fields) -> QueuedJob:
+def running(job_id, *nodes, cores=16, **fields) -> QueuedJob:
     """Return a running job with a number of cores on some nodes."""
-    gres = {"gpu": gpus, "gpu:a100": gpus} if gpus else {}
-    there = [Allocation(node=node, cores=cores, memory=1000, gres=gres) for node in nodes]
+    there = [Allocation(node=node, cores=cores, memory=1000, gres={}) for node in nodes]
     usual = {"state": "RUNNING", "start": 0, "end": NOW + 60, "requeues": True}
     return job(job_id=job_id, allocations=tuple(there), **usual | fields)
 
@@ -132,12 +131,12 @@ def posed(runs, waits, drains) -> tuple[Queue, Supply]:
 def write_dump(tmp_path):
     """Return a function that writes records as squeue does, by the version of its data parser."""
 
-    def write(version: int, *records: dict, name: str = "squeue.json", key: str = "jobs") -> Path:
+    def write(version, *records: dict, name="squeue.json", key="jobs", **more) -> Path:
         meta = {"plugin": {"data_parser": f"data_parser/v0.0.{version}"}}
         if version == 38:
             meta = {"plugin": {"type": "openapi/v0.0.38"}}
         path = tmp_path / name
-        path.write_text(json.dumps({"meta": meta, key: list(records)}))
+        path.write_text(json.dumps({"meta": meta, key: list(records)} | more))
         return path
 
     return write

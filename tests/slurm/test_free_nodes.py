@@ -45,13 +45,14 @@ def cluster(tmp_path, write_dump):
 
     def write(nodes, jobs, *, version=42, reservations=None, partitions="", config="", text=""):
         name = "sinfo.json" if version == 38 else "nodes.json"
-        write_dump(version, *nodes, name=name, key="nodes")
-        write_dump(version, *jobs)
+        kept = {"name": "reservations.json", "key": "reservations", "last_update": NOW}
+        write_dump(version, *nodes, name=name, key="nodes", last_update=NOW)
+        write_dump(version, *jobs, last_update=NOW)
         if reservations is not None:
-            write_dump(version, *reservations, name="reservations.json", key="reservations")
-        texts = {"now": str(NOW), "partitions.txt": partitions, "config.txt": config}
-        for file, words in (texts | {"nodes.txt": text}).items():
-            (tmp_path / file).write_text(words)
+            write_dump(version, *reservations, **kept)
+        texts = {"partitions": partitions, "config": config, "nodes": text}
+        for file, words in texts.items():
+            (tmp_path / f"{file}.txt").write_text(words)
         return read_queue(tmp_path), read_supply(tmp_path, NOW)
 
     return write
