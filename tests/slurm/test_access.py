@@ -97,29 +97,35 @@ def test_more_cores_for_more_memory_are_left_to_slurm():
 class TestCoresOfAPartition:
     """Partition `all` with MaxCPUsPerNode=12; 8 of them are in use on c1."""
 
-    @pytest.fixture
-    def there(self):
-        cores = np.array([4, 12, 12, 12, 12, 12, 12])
-        return supply(access={"all": Access(cores_per_node=12)}, cores_left={"all": cores})
+    THERE = supply(
+        access={"all": Access(cores_per_node=12)}, cores_left={"all": np.array([4] + [12] * 6)}
+    )
 
-    def test_jobs_have_no_more_together(self, there):
+    def test_jobs_have_no_more_together(self):
         """On c1 there is room for one of four cores, on each other node for three, with threads."""
         jobs = [job(job_id=n, cores_per_task=4) for n in range(1, 30)]
-        result = solve(placement_problem(queue_of(*jobs), there).problem, "highs")
+        result = solve(placement_problem(queue_of(*jobs), self.THERE).problem, "highs")
         placed = [at for at in result.solution.nodes if at]
         assert len(placed) == 1 + 6 * 3
         assert sum(at == (0,) for at in placed) == 1
 
-    def test_jobs_of_other_partitions_do_not_count(self, there):
+    def test_jobs_of_other_partitions_do_not_count(self):
         other = job(partitions=("own",), cores_per_task=16)
-        assert np.flatnonzero(request_of(other, there).most(there)).tolist() == [0, 1, 2, 3]
-        assert not request_of(job(cores_per_task=13), there).most(there).any()
-        assert not request_of(job(exclusive="node"), there).nodes.any()  # of which all are larger
+        assert np.flatnonzero(request_of(other, self.THERE).most(self.THERE)).tolist() == [
+            0,
+            1,
+            2,
+            3,
+        ]
+        assert not request_of(job(cores_per_task=13), self.THERE).most(self.THERE).any()
+        assert not request_of(
+            job(exclusive="node"), self.THERE
+        ).nodes.any()  # of which all are larger
 
-    def test_they_are_free_when_a_job_of_the_partition_ends(self, there):
+    def test_they_are_free_when_a_job_of_the_partition_ends(self):
         runs = running(7, "c1", cores=8, end=1600)
         waits = job(cores_per_task=12, required=("c1",))
-        there = replace(there, free=there.free - np.array([[8, 0, 0, 0]] + [[0] * 4] * 6))
+        there = replace(self.THERE, free=self.THERE.free - np.array([[8, 0, 0, 0]] + [[0] * 4] * 6))
         assert earliest_start(waits, queue_of(waits, runs), there) == 1600
         [question] = explain(queue_of(waits, runs), there, "1").questions(1000)
         result = solve(question.problem, "highs")

@@ -336,7 +336,10 @@ def test_jobs_that_slurm_plans_to_start_before_are_held():
 @pytest.mark.parametrize("actions", [("requeue",), ("requeue", "migrate", "hold")])
 def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped_or_held(fields, actions):
     other = running(7, "c3", start=NOW - 100, flags=("CONFIGURING",))
-    assert answer(ask(job(**ONLY_C3), replace(other, flags=(), **fields), actions=actions)) is None
+    assert (
+        answer(ask(job(**ONLY_C3), replace(other, **{"flags": ()} | fields), actions=actions))
+        is None
+    )
     found = answer(ask(job(**ONLY_C3), other, actions=("requeue",)))
     assert found.lines[-1] == "scontrol requeuehold 7"
     first = planned(20, "c3", start=NOW, partitions=("own",), part_of="20+0")

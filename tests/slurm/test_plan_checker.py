@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,7 @@ from slurm.raw_capture import gres, hosts
 @pytest.mark.parametrize(
     "version", ["22.05.8", pytest.param("24.11.5", marks=pytest.mark.long), "26.05.5"]
 )
-def test_slurm_would_make_every_planned_start(shared, version, capsys) -> None:
+def test_slurm_would_make_every_planned_start(shared, version, capsys):
     """Those of the reviews are in the table of public cases, and are checked there."""
     folder = shared(f"slurm/fixtures/{version}")
     assert run(["slurm", "plan", "--json", "--from", str(folder)]) == 0
@@ -26,16 +23,13 @@ def test_slurm_would_make_every_planned_start(shared, version, capsys) -> None:
     assert illegal_starts(folder, plan) == []
 
 
-Build = Callable[..., Path]
-
-
-def _node(name: str, **fields: Any) -> dict[str, Any]:
+def _node(name, **fields):
     usual = {"state": ["IDLE"], "effective_cpus": 8, "cpus": 8, "alloc_cpus": 0, "threads": 1}
     usual |= {"real_memory": 8000, "alloc_memory": 0, "gres": "gpu:a100:4", "gres_used": ""}
     return {"name": name, "active_features": ["ib"], "owner": "", "weight": 1} | usual | fields
 
 
-def _job(number: int, **fields: Any) -> dict[str, Any]:
+def _job(number, **fields):
     usual = {"job_state": ["PENDING"], "priority": 1000 - number, "time_limit": 60, "tasks": 1}
     usual |= {"partition": "batch", "account": "lab", "qos": "normal", "max_nodes": 1}
     usual |= {"node_count": 1, "memory_per_cpu": 1000, "memory_per_node": None, "shared": []}
@@ -43,21 +37,16 @@ def _job(number: int, **fields: Any) -> dict[str, Any]:
     return {"job_id": number, "eligible_time": 0} | usual | fields
 
 
-def _running(at: str, **fields: Any) -> dict[str, Any]:
+def _running(at, **fields):
     return _job(99, job_state=["RUNNING"], nodes=at) | fields
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Build:
+def build(tmp_path):
     """Return a function that writes a captured cluster of n1 and n2, which is changed by name."""
 
-    def write(
-        *jobs: dict[str, Any],
-        nodes: dict[str, dict[str, Any]] | None = None,
-        partition: str = "",
-        **files: str,
-    ) -> Path:
-        made = [_node(name, **(nodes or {}).get(name, {})) for name in ("n1", "n2")]
+    def write(*jobs, nodes=(), partition="", **files):
+        made = [_node(name, **dict(nodes).get(name, {})) for name in ("n1", "n2")]
         (tmp_path / "nodes.json").write_text(json.dumps({"nodes": made}))
         (tmp_path / "squeue.json").write_text(json.dumps({"jobs": jobs}))
         (tmp_path / "now").write_text("1000000000")
@@ -70,7 +59,7 @@ def build(tmp_path: Path) -> Build:
     return write
 
 
-def _plan(**starts: str) -> dict[str, Any]:
+def _plan(**starts):
     jobs = [{"job": job[1:], "nodes": hosts(at)} for job, at in starts.items()]
     return {"jobs": jobs, "lines": [f"JobId={each['job']} ReqNodeList=n" for each in jobs]}
 
@@ -83,7 +72,7 @@ OF_ANN = "QOS=normal(1) GrpJobs=N(2) User Limits= ann={MaxJobsPU=2(2) X=1} "
 QOS = "QOS=normal(1)\n  GrpTRES=cpu=N(0),node=1(0)\n  User Limits\n    ann\n    MaxJobsPU=3(2)"
 
 
-def _n1(**fields: Any) -> dict[str, Any]:
+def _n1(**fields):
     return {"nodes": {"n1": fields}}
 
 
@@ -136,9 +125,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("job", "cluster", "reason"), FAULTS.values(), ids=FAULTS)
-def test_a_planted_fault_is_found(
-    build: Build, job: dict[str, Any], cluster: dict[str, Any], reason: str
-) -> None:
+def test_a_planted_fault_is_found(build, job, cluster, reason):
     cluster = dict(cluster)
     others = [_running("n1", **cluster.pop("running"))] if "running" in cluster else []
     at = "n[1-2]" if job.get("node_count") == 2 else "n1"
@@ -146,7 +133,7 @@ def test_a_planted_fault_is_found(
     assert any(reason in each for each in wrong)
 
 
-def test_a_legal_start_is_legal(build: Build) -> None:
+def test_a_legal_start_is_legal(build):
     booting = {"n1": {"state": ["IDLE", "NOT_RESPONDING", "POWERING_UP"], "owner": "ann"}}
     floating = RESERVED.format("2001-09-09T02:46:41")  # one second after the end of the job
     job = _job(1, tasks=8, features="ib", tres_per_node="gres/gpu:a100:4")
@@ -154,7 +141,7 @@ def test_a_legal_start_is_legal(build: Build) -> None:
     assert illegal_starts(folder, _plan(j1="n1")) == []
 
 
-def test_tasks_share_the_least_cores_of_a_node(build: Build) -> None:
+def test_tasks_share_the_least_cores_of_a_node(build):
     """MaxMemPerCPU makes 7 CPUs the least of a node for the memory of one; they hold 4 tasks."""
     job = _job(1, tasks=4, cpus=4, minimum_cpus_per_node=7, memory_per_node=7000)
     folder = build(job, _job(2), _job(3))
@@ -162,7 +149,7 @@ def test_tasks_share_the_least_cores_of_a_node(build: Build) -> None:
     assert "n1 has 0 cores" in illegal_starts(folder, _plan(j1="n1", j2="n1", j3="n1"))[0]
 
 
-def test_jobs_of_a_plan_are_in_the_way_of_each_other(build: Build) -> None:
+def test_jobs_of_a_plan_are_in_the_way_of_each_other(build):
     # on two nodes of 8 cores, 9 tasks take 8 + 1
     first = _job(1, **PER_JOB | {"tasks": 9})
     folder, plan = build(first, _job(2, tasks=7)), _plan(j1="n[1-2]", j2="n2")
@@ -186,7 +173,7 @@ def test_jobs_of_a_plan_are_in_the_way_of_each_other(build: Build) -> None:
     assert "MaxJobsPU" in wrong
 
 
-def test_a_node_of_less_weight_is_named(build: Build) -> None:
+def test_a_node_of_less_weight_is_named(build):
     folder = build(_job(1), nodes={"n1": {"weight": 20}})
     assert needless_weights(folder, _plan(j1="n1")) == ["job 1 on n1 of weight 20: n2"]
     assert needless_weights(folder, _plan(j1="n2")) == []
@@ -197,7 +184,7 @@ def test_a_node_of_less_weight_is_named(build: Build) -> None:
     assert needless_weights(folder, _plan(j1="n1")) == []
 
 
-def test_lists_are_read() -> None:
+def test_lists_are_read():
     listed = "c01 c02 c7 a0_b1 a0_b2 a1_b1 a1_b2 m"
     assert hosts("c[01-02,7],a[0-1]_b[1-2],m") == listed.split()
     assert gres("gpu:a100:4(S:0-1),tmp:2K") == {("gpu", "a100"): 4, ("tmp", ""): 2048}
