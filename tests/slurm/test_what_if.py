@@ -233,5 +233,5 @@ def test_policies_are_for_forecasts_alone():
 def test_the_present_itself_does_not_change():
     before = replace(PRESENT)
     changed(PRESENT, ["drain c1", "hold 1", "add 1 like c1"])
-    assert PRESENT == before
+    assert before == PRESENT
     assert (PRESENT.supply.site.states[0], len(PRESENT.supply.free)) == ("up", 7)
