@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,12 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.slurm.queue import read_queue
 from slurm.raw_capture import clock, hosts, pairs, text_of
+
+TEXTS = {"name": "JobName", "account": "Account", "qos": "QOS", "constraint": "Features"}
+TEXTS |= {"licences": "Licenses", "dependency": "Dependency"}
+NUMBERS = {"priority": "Priority", "nice": "Nice", "tasks": "NumTasks"}
+NUMBERS |= {"cores_per_task": "CPUs/Task", "least_cores": "MinCPUsNode"}
+LISTS = {"planned_nodes": "SchedNodeList", "excluded": "ExcNodeList", "required": "ReqNodeList"}
 
 
 def lines_of(folder):
@@ -39,51 +44,33 @@ def test_captured_requests_are_those_that_scontrol_prints(captured):
             label = f"{line['ArrayJobId']}_{tasks.partition('%')[0]}"
             assert job.label.replace("[", "").replace("]", "") == label
         expected = {
-            "name": line["JobName"],
             "partitions": tuple(line["Partition"].split(",")),
-            "planned_nodes": tuple(hosts(value(line, "SchedNodeList"))),
             "user": line["UserId"].partition("(")[0],
-            "account": line["Account"],
-            "qos": line["QOS"],
-            "priority": int(line["Priority"]),
-            "nice": int(line["Nice"]),
             "limit": clock(line["TimeLimit"]),
             "least_nodes": int(re.search(r"node=(\d+)", asked)[1]),
             "most_nodes": int(most[1]) if most else 0,
-            "tasks": int(line["NumTasks"]),
-            "cores_per_task": int(line["CPUs/Task"]),
             "tasks_per_node": int(line["NtasksPerN:B:S:C"].split(":")[0]),
-            "least_cores": int(line["MinCPUsNode"]),
-            "constraint": value(line, "Features"),
-            "excluded": tuple(hosts(value(line, "ExcNodeList"))),
-            "required": tuple(hosts(value(line, "ReqNodeList"))),
-            "licences": value(line, "Licenses"),
-            "dependency": value(line, "Dependency"),
+            **{name: value(line, key) for name, key in TEXTS.items()},
+            **{name: int(line[key]) for name, key in NUMBERS.items()},
+            **{name: tuple(hosts(value(line, key))) for name, key in LISTS.items()},
         }
         assert {name: getattr(job, name) for name in expected} == expected
         if job.reason not in ("", "Priority", "Resources"):  # which have descriptions in the text
             assert job.reason == line["Reason"]
-        exclusive = line.get("Exclusive") == "NODE"
-        if "Exclusive" not in line:
-            exclusive = line["OverSubscribe"] == "NO"
-        assert job.exclusive == ("node" if exclusive else "")
+        whole = "Exclusive=NODE" if "Exclusive" in line else "OverSubscribe=NO"
+        assert job.exclusive == ("node" if f" {whole} " in text else "")
         memory = re.search(r"MinMemory(CPU|Node)=([\d.]+)(M|G)", text)
         if memory and not job.memory_per_gpu:
-            amount = float(memory[2]) * (1024 if memory[3] == "G" else 1)
             own = job.memory_per_core if memory[1] == "CPU" else job.memory_per_node
-            assert own == amount
+            assert own == float(memory[2]) * (1024 if memory[3] == "G" else 1)
         switches = re.search(r" Switches=(\d+)@(\S+)", text)
         assert job.switches == (int(switches[1]) if switches else 0)
         assert job.switches_wait == (clock(switches[2]) if switches else 0)
         assert bool(job.other) == (line["Contiguous"] == "1")
         for key, own in (("PerNode", job.per_node), ("PerJob", job.per_job)):
             stated = re.search(rf" Tres{key}=gres[:/](\S+)", text)
-            counts = Counter()
-            if stated:
-                *name, count = stated[1].split(":")
-                counts[name[0]] = int(count)
-                counts[":".join(name)] = int(count)
-            assert own == counts
+            name, _, count = stated[1].rpartition(":") if stated else ("", "", "0")
+            assert own == ({name.split(":")[0]: int(count), name: int(count)} if name else {})
         assert job.held == line["Reason"].startswith("JobHeld")
     assert compared > 80
 
