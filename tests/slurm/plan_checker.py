@@ -30,10 +30,9 @@ from slurm.raw_capture import (
 )
 
 OPEN = {
-    *("IDLE", "MIXED", "ALLOCATED", "ALLOC", "PLANNED", "RESERVED", "MAINTENANCE"),
+    *("IDLE", "MIXED", "ALLOCATED", "ALLOC", "PLANNED", "RESERVED", "MAINTENANCE", "RESUME"),
     *("MAINT", "RESV", "CLOUD", "POWERED_DOWN", "POWERING_UP", "POWER_UP", "NOT_RESPONDING"),
     *("DYNAMIC_NORM", "DYNAMIC_FUTURE", "REBOOT_REQUESTED", "REBOOT_CANCELED", "UNDRAIN"),
-    "RESUME",
 }
 """States in which nodes that respond start jobs; in a state that is not known they do not."""
 PIN = re.compile(r"JobId=(\S+) .*ReqNodeList=")
@@ -124,7 +123,7 @@ class Check:
             reasons.append(f"more than {most} tasks of the array")
         asked = {} if label in self.started else _licences(job)
         reasons += [f"licence {name}" for name in asked if self.licences[name] < asked[name]]
-        tried = [list(self._in_partition(name, job, at)) for name in _partitions(job)]
+        tried = [list(self._in_partition(name, job, at)) for name in job["partition"].split(",")]
         reasons += sorted(tried, key=len)[0]
         if not reasons and label not in self.started:
             _, shares = self._shares(job, at)
@@ -153,7 +152,7 @@ class Check:
                 yield f"{cpus} CPUs on {node.name}; MaxCPUsPerNode={most}"
 
     def _shares(self, job: Record, at: list[Node]) -> tuple[str, dict[str, Share]]:
-        for name in _partitions(job):
+        for name in job["partition"].split(","):
             if not list(self._in_partition(name, job, at)):
                 shares = Division(self.cluster, job, name).divide(at)
                 assert not isinstance(shares, str)
@@ -162,13 +161,9 @@ class Check:
 
     def _most(self, partition: str, job: Record, at: list[Node]) -> dict[str, Share]:
         """Return the most that Slurm may take of each node, if it is filled first."""
-        found = {}
-        for node in at:
-            first = [node, *(each for each in at if each is not node)]
-            shares = Division(self.cluster, job, partition).divide(first)
-            assert not isinstance(shares, str)
-            found[node.name] = shares[node.name]
-        return found
+        divide = Division(self.cluster, job, partition).divide
+        orders = [[node, *(each for each in at if each is not node)] for node in at]
+        return {first.name: divide([first, *rest])[first.name] for first, *rest in orders}
 
     def _start(self, label: str, job: Record, at: list[Node]) -> None:
         name, shares = self._shares(job, at)
@@ -190,10 +185,6 @@ class Check:
             node.by_partition[name] += share.cores * node.threads
             if self.cluster.only_user(job, name):
                 node.users_only.add(job["user_name"])
-
-
-def _partitions(job: Record) -> list[str]:
-    return list(job["partition"].split(","))
 
 
 def _licences(job: Record) -> Counter[str]:

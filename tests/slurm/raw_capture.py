@@ -24,15 +24,9 @@ Kind = tuple[str, str]
 Record = dict[str, Any]
 
 MARKS = {
-    "*": "NOT_RESPONDING",
-    "$": "MAINTENANCE",
-    "@": "REBOOT",
-    "#": "POWERING_UP",
-    "%": "POWERING_DOWN",
-    "~": "POWERED_DOWN",
-    "!": "POWER_DOWN",
-    "-": "PLANNED",
-}
+    "*": "NOT_RESPONDING", "$": "MAINTENANCE", "@": "REBOOT", "#": "POWERING_UP",
+    "%": "POWERING_DOWN", "~": "POWERED_DOWN", "!": "POWER_DOWN", "-": "PLANNED",
+}  # fmt: skip
 UNITS = {"": 1, **{unit: 1024**power for power, unit in enumerate("KMGTP", 1)}}
 LIVE = {"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED"}
 """States of jobs that hold nodes; those that ended are listed for some minutes."""
@@ -78,7 +72,7 @@ def hosts(text: str | None) -> list[str]:
         heads = [""]
         for fixed, ranges in re.findall(r"([^\[]*)(?:\[([^\]]*)\])?", part):
             tails = [
-                str(n).zfill(len(low))
+                f"{n:0{len(low)}}"
                 for low, high in spans(ranges)
                 for n in range(int(low), int(high) + 1)
             ]

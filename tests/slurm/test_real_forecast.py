@@ -142,8 +142,7 @@ PriorityWeightPartition=1000
 def running(tmp_path_factory) -> Iterator[RealSlurm]:
     own = "".join(f"PartitionName={one.partition} Nodes={one.nodes} {one.rules}\n" for one in CASES)
     folder = tmp_path_factory.mktemp("real") / "slurm"
-    slurm = RealSlurm(folder, settings=SETTINGS + OTHERS + own)
-    with slurm:
+    with RealSlurm(folder, settings=SETTINGS + OTHERS + own) as slurm:
         yield slurm
 
 

@@ -81,8 +81,7 @@ BLOCKED = (
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[AccountedSlurm]:
     folder = tmp_path_factory.mktemp("real") / "slurm"
-    slurm = AccountedSlurm(folder, OF_ACCOUNTS, settings=SETTINGS + OF_QOS)
-    with slurm:
+    with AccountedSlurm(folder, OF_ACCOUNTS, settings=SETTINGS + OF_QOS) as slurm:
         yield slurm
 
 
