@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +24,16 @@ VERSIONS = ("22.05.8", "24.11.5", "26.05.5")
 NOW = 1000
 
 
+@cache
+def _read(folder: Path) -> tuple[Path, Queue, Supply]:
+    queue = read_queue(folder)
+    return folder, queue, read_supply(folder, queue.time)
+
+
 @pytest.fixture(params=VERSIONS)
 def captured(request, shared) -> tuple[Path, Queue, Supply]:
     """Return the folder of a captured cluster, its queue and what it has free."""
-    folder = shared(f"slurm/fixtures/{request.param}")
-    queue = read_queue(folder)
-    return folder, queue, read_supply(folder, queue.time)
+    return _read(shared(f"slurm/fixtures/{request.param}"))
 
 
 NODES = ("c1", "c2", "c3", "c4", "m1", "g1", "g2")
