@@ -65,6 +65,22 @@ def test_clearing_restores_what_was_pinned(comment, higher, nice):
     assert {update.what for update in clearing(its)} == {"clear"}
 
 
+def test_pins_stay_marked_while_their_jobs_run_and_are_cleared_once_requeued():
+    before = queue_of(whole_nodes(1, 2, comment="mine"))
+    its = followed(before, updates_of(before, posed(before), at((0, 1))).updates).jobs[0]
+    clear, unmark = ("clear", ("ReqNodeList=", "Comment=mine")), ("unmark", ("Comment=mine",))
+    for fields, expected in (
+        ({"state": "RUNNING"}, []),
+        ({"state": "COMPLETED"}, []),
+        ({"flags": ("REQUEUED",)}, [clear]),
+        # somebody else has set other nodes
+        ({"required": ("c3",)}, [unmark]),
+        ({"required": (), "state": "RUNNING"}, [unmark]),
+    ):
+        found = clearing(queue_of(replace(its, **fields)))
+        assert [(update.what, update.settings) for update in found] == expected
+
+
 def test_raised_jobs_are_lowered_whether_they_run_or_wait():
     before = queue_of(whole_nodes(1, 2, comment="mine", priority=70, nice=5))
     [pin] = updates_of(before, posed(before), at((0, 1)), raises={"1": 30}).updates
