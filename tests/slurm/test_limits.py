@@ -126,19 +126,16 @@ def test_whose_limits_are_not_there_is_said(limits):
     assert "limits of QOS high on each user and account, not shown until" in unknown("high")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+def test_a_mistake_is_named(tmp_path):
+    path = tmp_path / "assoc_mgr.txt"
+    for line, message in (
         ("QOS=two(2) GrpJobs=many(3)", r"line 1, GrpJobs: 'many\(3\)'; expected a limit such as"),
         ("QOS=two(2) GrpTRES=cpu=x(1)", r"line 1, GrpTRES: 'cpu=x\(1\)'; expected a limit"),
         ("QOS=two(2)\n    GrpJobs=1(0)", "line 2: .*expected a record a line, as scontrol -o"),
-    ],
-)
-def test_a_mistake_is_named(tmp_path, line, message):
-    path = tmp_path / "assoc_mgr.txt"
-    path.write_text(line + "\n")
-    with pytest.raises(InputError, match=message):
-        read_limits(path, safe=False)
+    ):
+        path.write_text(line + "\n")
+        with pytest.raises(InputError, match=message):
+            read_limits(path, safe=False)
 
 
 def test_jobs_of_one_plan_keep_to_limits_together(limits):

@@ -66,19 +66,16 @@ def test_a_job_whose_priority_is_set_is_raised_by_it_and_not_by_its_nice():
         assert found.afterwards[-1] == f"scontrol update JobId=1 {back}"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_wrong_factors_are_refused_with_their_line(tmp_path):
+    assert read_factors(tmp_path) == {}
+    for text, message in (
         ("A B\n1 2\n", "line 1: no JOBID and PRIORITY; expected what sprio -l writes"),
         ("JOBID PRIORITY AGE\nx 1 2\n", "line 2, JOBID: 'x'; expected the number of a job"),
         (f"JOBID PRIORITY AGE\n{'9' * 5000} 1 2\n", "expected the number of a job"),
-    ],
-)
-def test_wrong_factors_are_refused_with_their_line(tmp_path, text, message):
-    (tmp_path / "sprio.txt").write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_factors(tmp_path)
-    assert read_factors(tmp_path / "none") == {}
+    ):
+        (tmp_path / "sprio.txt").write_text(text)
+        with pytest.raises(InputError, match=message):
+            read_factors(tmp_path)
 
 
 def test_who_has_how_much_of_a_limit_is_named():

@@ -283,19 +283,16 @@ def test_malformed_texts_are_named(write_dump, name, text, words):
         read_queue(path.parent)
 
 
-@pytest.mark.parametrize(
-    ("more", "planned"),
-    [
+def test_comments_with_line_breaks_state_nothing_of_jobs(write_dump):
+    path = write_dump(38, {"job_id": 7, "job_state": "PENDING"})
+    for more, planned in (
         ("and more of it", ("c1",)),
         ("JobId=8 SchedNodeList=c9 NumNodes=1", ("c1",)),
         ("JobId=7 SchedNodeList=c9 NumNodes=1", ()),  # which of the two is Slurm's?
-    ],
-)
-def test_comments_with_line_breaks_state_nothing_of_jobs(write_dump, more, planned):
-    path = write_dump(38, {"job_id": 7, "job_state": "PENDING"})
-    lines = ("JobId=7 SchedNodeList=c1 NumNodes=1 Comment=text", more, "StdOut=/a")
-    path.with_name("jobs.txt").write_text("\n".join(lines))
-    assert read_queue(path.parent).jobs[0].planned_nodes == planned
+    ):
+        lines = ("JobId=7 SchedNodeList=c1 NumNodes=1 Comment=text", more, "StdOut=/a")
+        path.with_name("jobs.txt").write_text("\n".join(lines))
+        assert read_queue(path.parent).jobs[0].planned_nodes == planned
 
 
 def test_a_folder_without_a_queue_is_refused(tmp_path):

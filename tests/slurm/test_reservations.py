@@ -31,20 +31,15 @@ def test_times():
     assert [kept.overlaps(*span) for span in spans] == [False, True, True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_malformed_texts_and_fields_are_named(tmp_path, write_dump):
+    path = tmp_path / "reservations.txt"
+    for text, words in (
         ("\nNodes=c1", "line 2: expected a line of a reservation"),
         ("ReservationName=a StartTime=x Nodes=c[1 NodeCnt=1", "line 1, Nodes"),
-    ],
-)
-def test_malformed_texts_are_named(tmp_path, text, words):
-    (tmp_path / "reservations.txt").write_text(text)
-    with pytest.raises(InputError, match=words):
-        read_reservations(tmp_path / "reservations.txt")
-
-
-def test_malformed_fields_are_named(write_dump):
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=words):
+            read_reservations(path)
     path = write_dump(42, {"name": "maint", "node_list": "c[1-"}, key="reservations")
     with pytest.raises(InputError, match=r"node_list: record 1 \(maint\): .*expected a host list"):
         read_reservations(path)

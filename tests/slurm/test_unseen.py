@@ -63,41 +63,35 @@ def test_groups_are_known_where_a_job_of_the_user_runs():
     assert unseen_rules(job(user="root"), queue_of(), there) == ()
 
 
-@pytest.mark.parametrize(
-    ("access", "words"),
-    [
+def test_rules_that_are_not_known_are_named():
+    for access, words in (
         ({"unknown": ("maxcpuspersocket=8",)}, "the rule maxcpuspersocket=8 of partition all"),
         ({"shares": "FORCE:2"}, "which cores jobs may share in partition all"),
         ({"denied_accounts": ("ai",)}, "which accounts are below ai of partition all"),
         ({"accounts": ("ai",)}, "which accounts are below ai of partition all"),
-    ],
-)
-def test_rules_that_are_not_known_are_named(access, words):
-    there = supply(access={"all": Access(**access)})
-    [said] = unseen_rules(job(account="chem"), queue_of(), there)
-    assert words in said
+    ):
+        there = supply(access={"all": Access(**access)})
+        [said] = unseen_rules(job(account="chem"), queue_of(), there)
+        assert words in said
 
 
-@pytest.mark.parametrize(
-    ("partition", "settings", "preempted", "says"),
-    [
+def test_preemption_is_said_not_to_be_modelled():
+    parts = [
+        replace(each, priority_tier=1 if each.name == "rest" else 5)
+        for each in supply().site.partitions
+    ]
+    for partition, settings, preempted, says in (
         ("rest", PREEMPTION, True, True),
         ("rest", PREEMPTION, False, False),
         ("rest", {"preempttype": "preempt/none"}, True, False),
         ("own", PREEMPTION, True, False),  # of the same tier
         ("rest", {"preempttype": "preempt/qos"}, True, True),
-    ],
-)
-def test_preemption_is_said_not_to_be_modelled(partition, settings, preempted, says):
-    parts = tuple(
-        replace(each, priority_tier=1 if each.name == "rest" else 5)
-        for each in used().site.partitions
-    )
-    access = {name: Access(preempted=preempted) for name in ("rest", "own")}
-    there = used(2, partitions=parts, settings=settings, access=access)
-    other = runs("c3", partitions=(partition,), qos="low")
-    found = unseen(job(), queue_of(job(), other), there)
-    assert any("preempts" in said for said in found) == says
+    ):
+        access = {name: Access(preempted=preempted) for name in ("rest", "own")}
+        there = used(2, partitions=tuple(parts), settings=settings, access=access)
+        other = runs("c3", partitions=(partition,), qos="low")
+        found = unseen(job(), queue_of(job(), other), there)
+        assert any("preempts" in said for said in found) == says
 
 
 KEPT = Reservation("r", ("c1",), 0, 5000, cores=16)
