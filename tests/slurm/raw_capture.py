@@ -33,7 +33,7 @@ LIVE = {"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED"}
 
 NAMED = {
     "NodeName": "name", "ActiveFeatures": "active_features", "Owner": "owner", "Gres": "gres",
-    "MCS_label": "mcs_label", "CPUEfctv": "effective_cpus", "CPUAlloc": "alloc_cpus",
+    "CPUEfctv": "effective_cpus", "CPUAlloc": "alloc_cpus",
     "ThreadsPerCore": "threads", "RealMemory": "real_memory", "AllocMem": "alloc_memory",
     "TmpDisk": "temporary_disk", "GresUsed": "gres_used", "Weight": "weight",
 }  # fmt: skip
@@ -138,7 +138,6 @@ class Node:
     gres: Counter[Kind]
     features: set[str]
     owner: str
-    label: str
     scratch: int
     weight: int
     idle: bool
@@ -232,7 +231,6 @@ class Captured:
             gres=Counter({kind: count - busy[kind] for kind, count in total.items()}),
             features=set(features) if isinstance(features, list) else names(features),
             owner=(row.get("Owner") or "").split("(")[0],
-            label=row.get("MCS_label") or "",
             scratch=int(row.get("TmpDisk") or 0),
             weight=int(row.get("Weight") or 1),
             idle=used == 0 and not whole,

@@ -67,9 +67,6 @@ def _plan(**starts):
 PER_JOB = {"node_count": 2, "max_nodes": 2, "tasks": 2}
 RESERVED = "ReservationName=m StartTime={} EndTime=2001-09-10T00:00:00 Nodes=n1"
 LICENCES = "LicenseName=lab Total=3 Used=1 Free=2 Reserved=1"
-OF_BOB = "QOS=normal(1) User Limits= bob={MaxTRESPU=cpu=1(1)} "
-OF_ANN = "QOS=normal(1) GrpJobs=N(2) User Limits= ann={MaxJobsPU=2(2) X=1} "
-QOS = "QOS=normal(1)\n  GrpTRES=cpu=N(0),node=1(0)\n  User Limits\n    ann\n    MaxJobsPU=3(2)"
 
 
 def _n1(**fields):
@@ -118,9 +115,6 @@ FAULTS = {
         *({"tres_per_node": "gres/shard:5"}, _n1(gres="gpu:2,shard:8", gres_used="")),
         "5 shard needed",
     ),
-    "QOS": (PER_JOB, {"assoc_mgr": QOS}, "GrpTRES.node"),
-    "QOS that others have used": (PER_JOB, {"assoc_mgr": OF_BOB}, "MaxTRESPU.cpu of normal ann"),
-    "QOS in a line": ({}, {"assoc_mgr": OF_ANN}, "MaxJobsPU of normal ann is 2, 2 in use"),
 }
 
 
@@ -167,10 +161,6 @@ def test_jobs_of_a_plan_are_in_the_way_of_each_other(build):
     first["cpus_per_tres"] = "gpu:2"
     [wrong] = illegal_starts(build(first, _job(2)), _plan(j1="n[1-2]", j2="n2"))
     assert "n2 has 0 cores" in wrong
-    # the third job of a user who may have three, of which two run
-    folder = build(_job(1), _job(2), assoc_mgr=QOS.replace("node=1", "node=9"))
-    [wrong] = illegal_starts(folder, _plan(j1="n1", j2="n1"))
-    assert "MaxJobsPU" in wrong
 
 
 def test_a_node_of_less_weight_is_named(build):
