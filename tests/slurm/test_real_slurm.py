@@ -14,7 +14,7 @@ from optsched.slurm.pins import updates_of
 from optsched.slurm.plan import Ask, Plan, carry_out, current_queue, current_situation
 from optsched.solvers.solving import solve
 
-from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, asked, optsched, why_not
+from .real_slurm import ASLEEP, AWAKE, EIGHTS, RealSlurm, asked, optsched, why_not
 
 pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
@@ -37,14 +37,9 @@ def slurm(running) -> Iterator[RealSlurm]:
     running.wait(
         lambda: running.call("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").count("n") >= 64
     )
-    blockers = [
-        "n[01-03]",
-        "n[09-10]",
-        *(f"n[{8 * leaf + 1:02}-{8 * leaf + 8:02}]" for leaf in range(2, LEAVES)),
-    ]
     jobs = [
         running.submit("-w", nodes, f"-N{len(hosts_of(nodes))}", "--exclusive")
-        for nodes in blockers
+        for nodes in ("n[01-03]", "n[09-10]", *EIGHTS[2:])
     ]
     running.wait(lambda: all(running.field(job, "State") == "RUNNING" for job in jobs))
     running.schedule(ASLEEP)
