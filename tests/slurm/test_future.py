@@ -449,11 +449,12 @@ def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes():
 
 def test_a_job_beyond_all_quotas_starts_if_none_waits_for_its_nodes():
     short = {"partitions": ("short",), "limit": 10.0}
+    other = {"partitions": ("rest",), "required": ("c3",), "cores_per_task": 16, "limit": 10.0}
     jobs = (
         running(99, "c1", end=NOW + 50),
         job(job_id=1, least_nodes=2, most_nodes=2, cores_per_task=16, **short),
         job(job_id=2, **short),
-        *(job(job_id=n, required=("c3",), cores_per_task=16, limit=10.0) for n in (3, 4)),
+        *(job(job_id=n, **other) for n in (3, 4)),
     )
     for parameters, second in (("", 0), ("bf_max_job_test=1", 60)):
         found = starts_of(*jobs, policies=["conservative"], parameters=parameters)

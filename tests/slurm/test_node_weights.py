@@ -60,7 +60,7 @@ def test_jobs_move_to_the_lightest_nodes_on_as_many_switches(fields, before, aft
     found = on_lighter_nodes(problem, placements, WEIGHTS)
     assert problem.violations(found) == []
     assert list(found.nodes) == after
-    assert problem.objective(found) == problem.objective(placements)
+    assert problem.objective(found) >= problem.objective(placements)
 
 
 @given(st.data())

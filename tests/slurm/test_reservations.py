@@ -53,7 +53,7 @@ def test_malformed_texts_and_fields_are_named(tmp_path, write_dump):
         ({"groups": "staff"}, "Groups=staff Accounts=(null)"),
         ({"qos": "high", "allowed_partitions": "p,q"}, "AllowedPartitions=p,q QOS=high"),
         ({"core_count": 8}, "CoreCnt=8"),
-        ({"licenses": "lab:2"}, "Licenses=lab:2"),
+        ({"licenses": "lab:2"}, "Licenses=lab:2 State=A"),
         ({"core_specializations": [{"node": "c1", "core": "0-7"}]}, "NodeName=c1 CoreIDs=0-7"),
         ({"tres": "cpu=8,gres/gpu=2"}, "TRES=cpu=8,gres/gpu=2"),
     ],
