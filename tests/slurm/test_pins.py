@@ -195,6 +195,15 @@ def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(monkeypatch):
     assert reasons(clear, state="RUNNING") == {"it is RUNNING by now"}
 
 
+def test_a_plan_loses_jobs_on_whose_nodes_others_start_unless_it_has_them_there():
+    before = queue_of(running(8, "c7"), *(whole_nodes(number, 2) for number in (1, 2)))
+    plan = Plan(Situation(before, supply(), posed(before), Ask()), at((0, 1), (2, 3)))
+    ran, first, second = followed(before, plan.updates.updates).jobs
+    starts = replace(second, state="RUNNING", allocations=running(2, "c3", "c4").allocations)
+    assert plan.lost(queue_of(ran, first, starts)) == frozenset()
+    assert plan.lost(queue_of(ran, first, starts, running(9, "c2", "c6"))) == {"1"}
+
+
 @pytest.mark.parametrize("comment", ["optsched:", "optsched:0123abc", "Optsched:01234567", "a"])
 def test_comments_without_a_mark_are_nobodys_pins(comment):
     queue = queue_of(whole_nodes(1, 2, comment=comment, required=("c1", "c2")))
