@@ -20,6 +20,8 @@ from optsched.slurm.running import held_by
 from optsched.slurm.supply import Supply, read_supply
 
 VERSIONS = ("22.05.8", "24.11.5", "26.05.5")
+SMALL = ["22.05.8", pytest.param("24.11.5", marks=pytest.mark.long), "26.05.5"]
+"""All, of which the largest one is for long tests."""
 
 NOW = 1000
 

@@ -20,7 +20,7 @@ from optsched.slurm.queue import Allocation
 from optsched.slurm.state import State
 from optsched.slurm.supply import Supply
 
-from .conftest import NOW, job, left_by, queue_of, running
+from .conftest import NOW, SMALL, job, left_by, queue_of, running
 
 
 def answer(*jobs, **fields):
@@ -76,6 +76,7 @@ def test_nodes_out_of_service_reserved_or_unclear_take_no_part():
         assert found.stay == {CLOSED: 1}
 
 
+@pytest.mark.parametrize("captured", SMALL, indirect=True)
 def test_a_plan_for_a_captured_cluster_fits_node_by_node(captured):
     _, queue, supply = captured
     state = State(queue, supply)

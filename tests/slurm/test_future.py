@@ -713,15 +713,15 @@ def test_a_forecast_has_medians_and_intervals_of_its_draws():
     queue = queue_of(runs, job(job_id=1, **ALL))
     future = Future(queue, left_by(runs))
     times = alike(np.arange(1, 101) / 100)
-    found = forecast(future, times, draws=400, seed=3)
+    found = forecast(future, times, draws=200, seed=3)
     [one] = found.starts
     assert one.by_limits == NOW + 100
     assert one.low == pytest.approx(NOW + 10, abs=6)
     assert one.median == pytest.approx(NOW + 50, abs=8)
     assert one.high == pytest.approx(NOW + 90, abs=6)
-    again = forecast(future, times, draws=400, seed=3)
+    again = forecast(future, times, draws=200, seed=3)
     assert again.to_json() == found.to_json()
-    alone = forecast(future, None, draws=400)
+    alone = forecast(future, None, draws=200)
     assert alone.starts[0].expected == NOW + 100
     assert any("no sacct output" in note for note in alone.notes)
     [moved] = shifts(found, alone)

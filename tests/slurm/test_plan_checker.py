@@ -10,10 +10,10 @@ from optsched.cli import run
 from slurm.plan_checker import illegal_starts, needless_weights
 from slurm.raw_capture import gres, hosts
 
+from .conftest import SMALL
 
-@pytest.mark.parametrize(
-    "version", ["22.05.8", pytest.param("24.11.5", marks=pytest.mark.long), "26.05.5"]
-)
+
+@pytest.mark.parametrize("version", SMALL)
 def test_slurm_would_make_every_planned_start(shared, version, capsys):
     """Those of the reviews are in the table of public cases, and are checked there."""
     folder = shared(f"slurm/fixtures/{version}")
