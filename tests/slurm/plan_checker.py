@@ -9,7 +9,7 @@ divided as Slurm does. `needless_weights` names the starts that a node of less w
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,14 +26,12 @@ from slurm.raw_capture import (
     listed,
     names,
     number,
-    pairs,
 )
 
 OPEN = {
-    *("IDLE", "MIXED", "ALLOCATED", "ALLOC", "PLANNED", "RESERVED", "MAINTENANCE"),
+    *("IDLE", "MIXED", "ALLOCATED", "ALLOC", "PLANNED", "RESERVED", "MAINTENANCE", "RESUME"),
     *("MAINT", "RESV", "CLOUD", "POWERED_DOWN", "POWERING_UP", "POWER_UP", "NOT_RESPONDING"),
     *("DYNAMIC_NORM", "DYNAMIC_FUTURE", "REBOOT_REQUESTED", "REBOOT_CANCELED", "UNDRAIN"),
-    "RESUME",
 }
 """States in which nodes that respond start jobs; in a state that is not known they do not."""
 PIN = re.compile(r"JobId=(\S+) .*ReqNodeList=")
@@ -82,7 +80,6 @@ class Check:
     def __init__(self, folder: Path, plan: Record, *, in_any_order: bool = False) -> None:
         self.cluster = Captured(folder)
         self.in_any_order = in_any_order
-        self.limits = Limits(self.cluster)
         self.licences = Counter(self.cluster.licences)
         self.tasks: Counter[str] = Counter()
         self.started: dict[str, list[Node]] = {}
@@ -124,12 +121,8 @@ class Check:
             reasons.append(f"more than {most} tasks of the array")
         asked = {} if label in self.started else _licences(job)
         reasons += [f"licence {name}" for name in asked if self.licences[name] < asked[name]]
-        tried = [list(self._in_partition(name, job, at)) for name in _partitions(job)]
-        reasons += sorted(tried, key=len)[0]
-        if not reasons and label not in self.started:
-            _, shares = self._shares(job, at)
-            reasons += self.limits.exceeded(job, shares, at)
-        return reasons
+        tried = [list(self._in_partition(name, job, at)) for name in job["partition"].split(",")]
+        return reasons + min(tried, key=len)
 
     def _in_partition(self, name: str, job: Record, at: list[Node]) -> Iterator[str]:
         cluster, user = self.cluster, job["user_name"]
@@ -153,7 +146,7 @@ class Check:
                 yield f"{cpus} CPUs on {node.name}; MaxCPUsPerNode={most}"
 
     def _shares(self, job: Record, at: list[Node]) -> tuple[str, dict[str, Share]]:
-        for name in _partitions(job):
+        for name in job["partition"].split(","):
             if not list(self._in_partition(name, job, at)):
                 shares = Division(self.cluster, job, name).divide(at)
                 assert not isinstance(shares, str)
@@ -162,17 +155,12 @@ class Check:
 
     def _most(self, partition: str, job: Record, at: list[Node]) -> dict[str, Share]:
         """Return the most that Slurm may take of each node, if it is filled first."""
-        found = {}
-        for node in at:
-            first = [node, *(each for each in at if each is not node)]
-            shares = Division(self.cluster, job, partition).divide(first)
-            assert not isinstance(shares, str)
-            found[node.name] = shares[node.name]
-        return found
+        divide = Division(self.cluster, job, partition).divide
+        orders = [[node, *(each for each in at if each is not node)] for node in at]
+        return {first.name: divide([first, *rest])[first.name] for first, *rest in orders}
 
     def _start(self, label: str, job: Record, at: list[Node]) -> None:
         name, shares = self._shares(job, at)
-        self.limits.take(job, shares, at)
         if self.in_any_order:
             shares = self._most(name, job, at)
         self.licences.subtract(_licences(job))
@@ -190,10 +178,6 @@ class Check:
             node.by_partition[name] += share.cores * node.threads
             if self.cluster.only_user(job, name):
                 node.users_only.add(job["user_name"])
-
-
-def _partitions(job: Record) -> list[str]:
-    return list(job["partition"].split(","))
 
 
 def _licences(job: Record) -> Counter[str]:
@@ -246,8 +230,6 @@ def _of_nodes(cluster: Captured, job: Record, at: list[Node]) -> Iterator[str]:
             yield f"{node.name} is {'+'.join(sorted(node.states))}"
         if node.owner not in ("", job["user_name"]):
             yield f"{node.name} belongs to {node.owner}"
-        if node.label != (job.get("mcs_label") or "") and node.label:
-            yield f"{node.name} has the label {node.label}"
         if node.scratch < (number(job.get("minimum_tmp_disk_per_node")) or 0):
             yield f"{node.name} has too little scratch space"
     own, known = job.get("resv_name") or "", {each["name"] for each in cluster.reservations}
@@ -442,96 +424,3 @@ def _fill(
 def _default(row: dict[str, str], name: str) -> int:
     found = re.search(rf"{name}=(\d+)", row.get("JobDefaults", ""))
     return int(found[1]) if found else 0
-
-
-Held = dict[str, tuple[float, float]]
-"""Limits and what is used of them, by name and resource, as ``GrpTRES.node``."""
-
-
-class Limits:
-    """Limits of QOS and associations, as far as ``scontrol show assoc_mgr`` was captured."""
-
-    def __init__(self, cluster: Captured) -> None:
-        self.held: dict[tuple[str, ...], Held] = {}
-        self.parents: dict[str, str] = {}
-        self.started: Counter[tuple[str, ...]] = Counter()
-        self.nodes: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
-        """Nodes of jobs of a scope, as those that jobs share count once."""
-        users: dict[str, str] = {}
-        scope: tuple[str, ...] = ()
-        # a record a line, as with -o, becomes the lines that are written without it
-        known = re.sub(r" (Account|User) Limits=", r"\n\1 Limits\n", cluster.text("assoc_mgr.txt"))
-        known = re.sub(r"([^\s={}]+)=\{", r"\n\1\n", known.replace("}", "\n"))
-        for line in known.splitlines():
-            row, text = pairs(line), line.strip()
-            user = re.match(r"UserName=(.*)\((\d+)\) ", text)
-            if user:
-                users[user[2]] = user[1]
-            elif text.startswith("ClusterName="):
-                scope = ("association", row["Account"], row["UserName"].split("(")[0])
-            elif text.startswith("QOS="):
-                scope = ("qos", text[4:].split("(")[0])
-            elif text in ("User Limits", "Account Limits"):
-                scope = (text, scope[1])
-            elif scope and scope[0].endswith("Limits") and "=" not in text and text:
-                name = text.split("(")[0]
-                scope = (scope[0], scope[1], users.get(name, name))
-            if row.get("ParentAccount"):
-                self.parents[scope[1]] = row["ParentAccount"].split("(")[0]
-            for name, values in re.findall(
-                r"(\w+)=((?:[\w/:]+=)?[^\s=,]*(?:,[\w/:]+=[^\s=,]*)*)", text
-            ):
-                for kind, most, used in re.findall(r"(?:([\w/:]+)=)?(\d+)\((\d+)\)", values):
-                    entry = self.held.setdefault(scope, {})
-                    entry[f"{name}.{kind}" if kind else name] = (float(most), float(used))
-                    if scope[0] == "User Limits":
-                        anyone = self.held.setdefault((*scope[:2], "anyone"), {})
-                        anyone[f"{name}.{kind}" if kind else name] = (float(most), 0)
-        for job in cluster.running:
-            for scope in self._scopes(job):
-                self.nodes[scope] |= set(hosts(job["nodes"]))
-
-    def _scopes(self, job: Record) -> Iterator[tuple[str, ...]]:
-        user, account = job["user_name"], job["account"]
-        yield from (("qos", job["qos"]), ("User Limits", job["qos"], user))
-        yield ("association", account, user)
-        while account:
-            yield ("association", account, "")
-            account = self.parents.get(account, "")
-
-    def exceeded(self, job: Record, shares: dict[str, Share], at: list[Node]) -> list[str]:
-        """Return the limits that a job would exceed beside those that were started."""
-        over, amounts = [], _amounts(shares, at)
-        for scope in self._scopes(job):
-            anyone = self.held.get((scope[0], scope[1], "anyone"), {})  # who has not used the QOS
-            for key, (most, used) in self.held.get(scope, anyone).items():
-                name, _, kind = key.partition(".")
-                kind = "jobs" if name in ("GrpJobs", "MaxJobsPU") else kind
-                counts = kind == "jobs" or name in ("GrpTRES", "MaxTRESPU")
-                asked = amounts[kind] if counts else 0
-                if kind == "node":
-                    asked = len({node.name for node in at} - self.nodes[scope])
-                if asked and used + self.started[(*scope, kind)] + asked > most:
-                    over.append(f"{key} of {' '.join(scope[1:])} is {most:g}, {used:g} in use")
-        return over
-
-    def take(self, job: Record, shares: dict[str, Share], at: list[Node]) -> None:
-        amounts = _amounts(shares, at)
-        for scope in self._scopes(job):
-            amounts["node"] = len(shares.keys() - self.nodes[scope])
-            self.nodes[scope] |= shares.keys()
-            for kind, count in amounts.items():
-                self.started[(*scope, kind)] += count
-
-
-def _amounts(shares: dict[str, Share], at: list[Node]) -> Counter[str]:
-    found = Counter({"jobs": 1, "node": len(at)})
-    for node in at:
-        share = shares[node.name]
-        found["cpu"] += share.cores * node.threads
-        found["mem"] += share.memory
-        for (name, sort), count in share.gres.items():
-            found[f"gres/{name}"] += count
-            if sort:
-                found[f"gres/{name}:{sort}"] += count
-    return found

@@ -24,18 +24,20 @@ Kind = tuple[str, str]
 Record = dict[str, Any]
 
 MARKS = {
-    "*": "NOT_RESPONDING",
-    "$": "MAINTENANCE",
-    "@": "REBOOT",
-    "#": "POWERING_UP",
-    "%": "POWERING_DOWN",
-    "~": "POWERED_DOWN",
-    "!": "POWER_DOWN",
-    "-": "PLANNED",
-}
+    "*": "NOT_RESPONDING", "$": "MAINTENANCE", "@": "REBOOT", "#": "POWERING_UP",
+    "%": "POWERING_DOWN", "~": "POWERED_DOWN", "!": "POWER_DOWN", "-": "PLANNED",
+}  # fmt: skip
 UNITS = {"": 1, **{unit: 1024**power for power, unit in enumerate("KMGTP", 1)}}
 LIVE = {"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED"}
 """States of jobs that hold nodes; those that ended are listed for some minutes."""
+
+NAMED = {
+    "NodeName": "name", "ActiveFeatures": "active_features", "Owner": "owner", "Gres": "gres",
+    "CPUEfctv": "effective_cpus", "CPUAlloc": "alloc_cpus",
+    "ThreadsPerCore": "threads", "RealMemory": "real_memory", "AllocMem": "alloc_memory",
+    "TmpDisk": "temporary_disk", "GresUsed": "gres_used", "Weight": "weight",
+}  # fmt: skip
+"""The keys of nodes in text, and the same ones in JSON."""
 
 NOT_GRES = {"", "(null)", "cpu", "mem", "node", "billing", "license"}
 
@@ -70,7 +72,7 @@ def hosts(text: str | None) -> list[str]:
         heads = [""]
         for fixed, ranges in re.findall(r"([^\[]*)(?:\[([^\]]*)\])?", part):
             tails = [
-                str(n).zfill(len(low))
+                f"{n:0{len(low)}}"
                 for low, high in spans(ranges)
                 for n in range(int(low), int(high) + 1)
             ]
@@ -111,6 +113,14 @@ def epoch(text: str) -> int:
     return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 
+def text_of(folder: Path, name: str) -> str:
+    """Return what a file of a folder says, packed or not; an empty text without one."""
+    packed, plain = folder / f"{name}.gz", folder / name
+    if packed.exists():
+        return gzip.decompress(packed.read_bytes()).decode(errors="replace")
+    return plain.read_text(errors="replace") if plain.exists() else ""
+
+
 def pairs(line: str) -> dict[str, str]:
     return dict(re.findall(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*)", line))
 
@@ -128,7 +138,6 @@ class Node:
     gres: Counter[Kind]
     features: set[str]
     owner: str
-    label: str
     scratch: int
     weight: int
     idle: bool
@@ -180,11 +189,7 @@ class Captured:
             self._runs(job)
 
     def text(self, name: str) -> str:
-        packed = self.folder / f"{name}.gz"
-        if packed.exists():
-            return gzip.decompress(packed.read_bytes()).decode(errors="replace")
-        plain = self.folder / name
-        return plain.read_text(errors="replace") if plain.exists() else ""
+        return text_of(self.folder, name)
 
     def _json(self, name: str) -> Any:
         return json.loads(self.text(name) or "{}")
@@ -199,24 +204,10 @@ class Captured:
         for record in records:
             row = rows.get(record["name"], {})
             special = record.get("specialized_memory") or int(row.get("MemSpecLimit", 0))
-            found = {
-                "State": "+".join([*listed(record["state"]), *listed(record.get("state_flags"))]),
-                "ActiveFeatures": record.get("active_features"),
-                "Owner": record.get("owner"),
-                "MCS_label": record.get("mcs_label"),
-                "CPUEfctv": record.get("effective_cpus") or row.get("CPUEfctv") or record["cpus"],
-                "CPUAlloc": record["alloc_cpus"],
-                "ThreadsPerCore": record["threads"],
-                "RealMemory": record["real_memory"],
-                "AllocMem": record["alloc_memory"],
-                "MemSpecLimit": special,
-                "TmpDisk": record.get("temporary_disk"),
-                "Gres": record["gres"],
-                "GresUsed": record["gres_used"],
-                "NodeName": record["name"],
-                "Weight": record.get("weight"),
-            }
-            yield self._node(found)
+            found = {key: record.get(name) for key, name in NAMED.items()}
+            found["State"] = "+".join(listed(record["state"]) + listed(record.get("state_flags")))
+            found["CPUEfctv"] = found["CPUEfctv"] or row.get("CPUEfctv") or record["cpus"]
+            yield self._node(found | {"MemSpecLimit": special})
         for row in () if records else rows.values():
             yield self._node({key: None if value == "N/A" else value for key, value in row.items()})
 
@@ -240,7 +231,6 @@ class Captured:
             gres=Counter({kind: count - busy[kind] for kind, count in total.items()}),
             features=set(features) if isinstance(features, list) else names(features),
             owner=(row.get("Owner") or "").split("(")[0],
-            label=row.get("MCS_label") or "",
             scratch=int(row.get("TmpDisk") or 0),
             weight=int(row.get("Weight") or 1),
             idle=used == 0 and not whole,
@@ -305,31 +295,27 @@ class Captured:
     @cached_property
     def reservations(self) -> list[Record]:
         """Name, begin, end and nodes of reservations; without nodes of which it has some cores."""
-        keys = ("name", "begin", "end", "nodes")
         found = []
         for each in self._json("reservations.json").get("reservations", ()):
             partly = {one["node"] for one in each["core_specializations"]}
-            nodes = set(hosts(each["node_list"])) - partly
-            span = (number(each["start_time"]), number(each["end_time"]))
-            found.append(dict(zip(keys, (each["name"], *span, nodes))))
+            begin, end = number(each["start_time"]), number(each["end_time"])
+            found.append((each["name"], begin, end, set(hosts(each["node_list"])) - partly))
         for row in () if found else self._rows("reservations.txt"):
             if "ReservationName" in row:
-                span = (epoch(row["StartTime"]), epoch(row["EndTime"]))
-                nodes = set(hosts(row["Nodes"]))
-                found.append(dict(zip(keys, (row["ReservationName"], *span, nodes))))
-        return found
+                begin, end = epoch(row["StartTime"]), epoch(row["EndTime"])
+                found.append((row["ReservationName"], begin, end, set(hosts(row["Nodes"]))))
+        return [dict(zip(("name", "begin", "end", "nodes"), each)) for each in found]
 
     @cached_property
     def licences(self) -> Counter[str]:
         """Licences that are neither used nor reserved."""
         rows = self._json("licenses.json").get("licenses") or self._rows("licenses.txt")
-        return Counter(
-            {
-                row["LicenseName"]: int(row["Total"]) - int(row["Used"]) - int(row["Reserved"])
-                for row in rows
-                if "LicenseName" in row
-            }
-        )
+        named = {row["LicenseName"]: row for row in rows if "LicenseName" in row}
+        left = {
+            name: int(row["Total"]) - int(row["Used"]) - int(row["Reserved"])
+            for name, row in named.items()
+        }
+        return Counter(left)
 
     @cached_property
     def leaves(self) -> dict[str, str]:

@@ -7,10 +7,10 @@ daemons need not run. Without it a Slurm has no QOS, no accounts and no limits o
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from .real_slurm import ALIKE, AWAKE, NODES, SEARCHED, SETTINGS, TREE, RealSlurm
+from .real_slurm import NODES, SEARCHED, SETTINGS, RealSlurm
 
 PROGRAMS = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
 
@@ -40,16 +40,8 @@ StorageUser=root
 class AccountedSlurm(RealSlurm):
     """A Slurm that knows the QOS, accounts and users that lines of sacctmgr make."""
 
-    def __init__(
-        self,
-        folder: Path,
-        lines: Sequence[str],
-        scheduler: str = AWAKE,
-        settings: str = SETTINGS,
-        nodes: Mapping[str, str] = ALIKE,
-        topology: str = TREE,
-    ) -> None:
-        super().__init__(folder, scheduler, settings, nodes, topology)
+    def __init__(self, folder: Path, lines: Sequence[str], settings: str = SETTINGS) -> None:
+        super().__init__(folder, settings=settings)
         self.lines = lines
         self.settings += ACCOUNTING.format(folder=folder, port=self.port + NODES + 1)
         # the only address of the database is a socket in the folder, so nobody else gets there

@@ -13,16 +13,25 @@ from optsched.slurm.fair_share import OF_PARENT, FairTree, fair_shares
 from optsched.slurm.future import Future
 from optsched.slurm.limits import read_limits
 from optsched.slurm.supply import read_supply
-from optsched.slurm.what_if import Present, changed
 
-from .conftest import NODES, NOW, queue_of
-from .test_future import started, with_settings
+from .conftest import NODES, NOW, job, left_by, queue_of, running, supply
+from .test_future import POLICIES, WHOLE, started, with_settings
 
 RECORD = (
     "ClusterName=here Account={} UserName={} Partition= Priority=0 ID={} "
     "SharesRaw/Norm/Level/Factor={}/0.50/2/{:.2f} UsageRaw/Norm/Efctv={:.2f}/1.00/1.00 "
     "ParentAccount={} Lineage=/ DefAssoc=No GrpJobs=N(0) GrpTRES=cpu=N(0)"
 )
+
+
+CONFIG = """\
+AccountingStorageEnforce = associations,qos
+PriorityType = priority/multifactor
+PriorityWeightFairShare = 1000
+PriorityDecayHalfLife = 7-00:00:00
+PriorityCalcPeriod = 00:05:00
+PriorityFlags =
+"""
 
 
 @pytest.fixture(scope="session")
@@ -80,8 +89,7 @@ def textbook(records) -> dict[tuple[str, str], float]:
                 visit(name, usage, is_tied)
             before = each
 
-    root = records[0]
-    visit("root", root[-1], False)
+    visit("root", records[0][-1], False)
     return found
 
 
@@ -130,7 +138,7 @@ HALF_LIFE = {"prioritydecayhalflife": "00:00:50"}
 
 
 @pytest.fixture
-def waiting(job, running, left_by, limits_of):
+def waiting(limits_of):
     """Return a function that makes a job of ada until 50 s from now, and one each of ada and bob.
 
     All jobs take all 64 cores. Ada has used nothing, and is the first with 1,000 points; bob has
@@ -138,15 +146,14 @@ def waiting(job, running, left_by, limits_of):
     """
 
     def make(used_by_bob, **changes):
-        whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
-        whole |= {"submit": NOW, "eligible": NOW, "tres": {"cpu": 1, "billing": 64}}
-        ada, bob = ({"user": user, "account": "root"} for user in ("ada", "bob"))
-        runs = running(99, *NODES[:4], end=NOW + 50, tres={"cpu": 1, "billing": 64}, **ada)
+        its = {"account": "root", "tres": {"cpu": 1, "billing": 64}}
+        whole = WHOLE | its | {"submit": NOW, "eligible": NOW}
+        runs = running(99, *NODES[:4], end=NOW + 50, user="ada", **its)
         # so that the forecast has two rows of it
         parts = (*runs.allocations[1:], replace(runs.allocations[0], cores=15))
         runs = replace(runs, allocations=parts)
-        first = job(job_id=1, priority=1000, **ada, **whole)
-        second = job(job_id=2, priority=600, **bob, **whole)
+        first = job(job_id=1, priority=1000, user="ada", **whole)
+        second = job(job_id=2, priority=600, user="bob", **whole)
         limits = limits_of(
             ("root", "", "", 1, 0, used_by_bob),
             ("root", "ada", "", 1, 1, 0),
@@ -181,14 +188,14 @@ BOB_FIRST, ADA_FIRST = {"1": 60, "2": 50}, {"1": 50, "2": 60}
         (64, {"priorityusageresetperiod": "WEEKLY"}, ADA_FIRST),
     ],
 )
-@pytest.mark.parametrize("policy", ["conservative", "easy", "none"])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_a_job_overtakes_another_as_the_other_user_uses_more(
     waiting, policy, used, changes, expected
 ):
     assert started(Future(*waiting(used, **changes), policy)) == expected
 
 
-@pytest.mark.parametrize("policy", ["conservative", "easy", "none"])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_what_starts_counts(waiting, policy):
     queue, supply = waiting(64 * 60)
     runs, first, second = queue.jobs
@@ -198,14 +205,14 @@ def test_what_starts_counts(waiting, policy):
     assert started(future) == {"1": 50, "3": 70, "4": 60}
 
 
-@pytest.mark.parametrize(("used", "expected"), [(64 * 4, BOB_FIRST), (64 * 6, ADA_FIRST)])
-def test_what_has_ended_does_not_count(waiting, used, expected):
-    queue, supply = waiting(used)
-    runs, first, second = queue.jobs
-    # ada uses 64 * 5, and then eve, whose share is not known, has all nodes
-    other = replace(first, job_id=3, user="eve", priority=9999, limit=45.0)
-    jobs = (replace(runs, end=NOW + 5), first, second, other)
-    assert started(Future(queue_of(*jobs), supply)) == {"3": 5} | expected
+def test_what_has_ended_does_not_count(waiting):
+    for used, expected in ((64 * 4, BOB_FIRST), (64 * 6, ADA_FIRST)):
+        queue, supply = waiting(used)
+        runs, first, second = queue.jobs
+        # ada uses 64 * 5, and then eve, whose share is not known, has all nodes
+        other = replace(first, job_id=3, user="eve", priority=9999, limit=45.0)
+        queue = queue_of(replace(runs, end=NOW + 5), first, second, other)
+        assert started(Future(queue, supply)) == {"3": 5} | expected
 
 
 def test_the_fair_share_of_an_unknown_user_stays(waiting):
@@ -213,10 +220,9 @@ def test_the_fair_share_of_an_unknown_user_stays(waiting):
     runs, first, second = queue.jobs
     assert started(Future(queue_of(runs, first, replace(second, user="eve")), supply)) == BOB_FIRST
     # bob has used nothing either, and eve's job counts for nobody
-    queue, supply = waiting(0)
-    jobs = (replace(queue.jobs[0], user="eve"), *queue.jobs[1:])
-    assert started(Future(queue_of(*jobs), supply)) == BOB_FIRST
-    queue, supply = waiting(64)
+    _, unused = waiting(0)
+    jobs = (replace(runs, user="eve"), first, second)
+    assert started(Future(queue_of(*jobs), unused)) == BOB_FIRST
     second = replace(second, user="eve", priority=499)  # ada will have 500
     assert started(Future(queue_of(runs, first, second), supply)) == ADA_FIRST
     assert started(Future(queue_of(replace(runs, user="eve"), first, second), supply)) == ADA_FIRST
@@ -231,68 +237,44 @@ def test_usage_counts_by_the_factor_of_the_qos(waiting):
         assert started(Future(queue_of(*jobs), there)) == expected, factor
 
 
-def test_a_priority_that_an_operator_has_set_does_not_change(waiting):
-    found = changed(Present(*waiting(64)), ["priority 1 = 1101"])  # bob will have 1,100
-    assert started(Future(found.queue, found.supply)) == ADA_FIRST
-    found = changed(Present(*waiting(64)), ["priority 1 = 1099"])
-    assert started(Future(found.queue, found.supply)) == BOB_FIRST
-
-
-def test_of_the_ranks_that_two_decimals_may_mean_the_nearest_is_taken(supply, limits_of):
+def test_of_the_ranks_that_two_decimals_may_mean_the_nearest_is_taken(limits_of):
     """Slurm last ranked three users when the usage of the first was the least."""
-    records = [
-        (f"{name}", user, "", 1, factor, usage)
-        for name, user, factor, usage in (
-            ("root", "", 0, 9), ("root", "u", 1, 4), ("root", "v", 0.67, 3), ("root", "w", 0.33, 2)
-        )
-    ]  # fmt: skip
+    users = (("", 0, 9), ("u", 1, 4), ("v", 0.67, 3), ("w", 0.33, 2))
+    records = [("root", user, "", 1, factor, usage) for user, factor, usage in users]
     there = with_settings(supply(limits=limits_of(*records)), **FAIR)
-    found = fair_shares(there)
-    assert found is not None
-    assert found.factors.tolist() == pytest.approx([0, 1, 2 / 3, 1 / 3])
+    assert fair_shares(there).factors.tolist() == pytest.approx([0, 1, 2 / 3, 1 / 3])
     many = [("root", f"u{at}", "", 1, 0.5, at) for at in range(1, 401)]  # 1 to 1/400, but 0.5 shown
     there = with_settings(supply(limits=limits_of(records[0], *many)), **FAIR)
-    found = fair_shares(there)
-    assert found is not None
-    assert (found.factors[[1, 201, 202, 400]] * 400).tolist() == pytest.approx([202, 200, 199, 198])
+    found = fair_shares(there).factors[[1, 201, 202, 400]]
+    assert (found * 400).tolist() == pytest.approx([202, 200, 199, 198])
 
 
-@pytest.mark.parametrize(
-    "records",
-    [
+def test_fair_shares_stay_where_the_tree_or_a_share_is_not_known(waiting, limits_of):
+    ada = ("a", "ada", "", 1, 1, 1)
+    for records in (
         [],
         [("root", "", "", 1, 0, 1)],
-        [("root", "ada", "", 1, 1, 1)],  # private data: what is above is not shown
-        [("root", "", "", 1, 0, 1), ("a", "ada", "", 1, 1, 1)],
-        [("a", "", "b", 1, 0, 1), ("b", "", "a", 1, 0, 1), ("a", "ada", "", 1, 1, 1)],
-    ],
-)
-def test_fair_shares_stay_where_the_tree_is_not_known(supply, limits_of, records):
-    assert fair_shares(with_settings(supply(limits=limits_of(*records)), **FAIR)) is None
-
-
-def test_fair_shares_stay_where_a_share_is_not_known(waiting):
-    _, supply = waiting(64)
-    shares = dict([*supply.limits.shares.items()][1:])
-    lacking = replace(supply, limits=replace(supply.limits, shares=shares))
-    assert (fair_shares(supply) is None, fair_shares(lacking)) == (False, None)
+        [ada],  # private data: what is above is not shown
+        [("root", "", "", 1, 0, 1), ada],
+        [("a", "", "b", 1, 0, 1), ("b", "", "a", 1, 0, 1), ada],
+    ):
+        assert fair_shares(with_settings(supply(limits=limits_of(*records)), **FAIR)) is None
+    _, known = waiting(64)
+    shares = dict([*known.limits.shares.items()][1:])
+    lacking = replace(known, limits=replace(known.limits, shares=shares))
+    assert (fair_shares(known) is None, fair_shares(lacking)) == (False, None)
 
 
 def test_shares_are_read_where_no_limits_are_enforced(write_dump, tmp_path):
     node = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
     write_dump(42, node, name="nodes.json", key="nodes")
-    shown = {"AccountingStorageEnforce": "associations,qos", "PriorityWeightFairShare": "1000"}
-    shown |= {"PriorityType": "priority/multifactor", "PriorityDecayHalfLife": "7-00:00:00"}
-    shown |= {"PriorityCalcPeriod": "00:05:00", "PriorityFlags": ""}
-    (tmp_path / "config.txt").write_text("".join(f"{n} = {text}\n" for n, text in shown.items()))
-    records = [RECORD.format(*each) for each in (
-        ("root", "", 1, 1, 0, 5, ""), ("root", "ada(7)", 2, OF_PARENT, 1, 5, "")
-    )]  # fmt: skip
-    (tmp_path / "assoc_mgr.txt").write_text("\n".join(records))
+    (tmp_path / "config.txt").write_text(CONFIG)
+    records = ("root", "", 1, 1, 0, 5, ""), ("root", "ada(7)", 2, OF_PARENT, 1, 5, "")
+    told = "\n".join(RECORD.format(*each) for each in records)
+    (tmp_path / "assoc_mgr.txt").write_text(told)
     supply = read_supply(tmp_path, NOW)
     assert not supply.limits.known
     found = fair_shares(supply)
-    assert found is not None
     assert (found.weight, found.half_life, found.period) == (1000, 7 * 86_400, 300)
     assert found.usage.tolist() == [5, 5]
     assert found.factors.tolist() == [0, 1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from optsched.slurm.explain import explain
@@ -33,44 +31,28 @@ def pending(number, cores=1, **fields):
 
 def running(number, at="c1", cores=4, gres="", limit=3600, **fields):
     """A job that started 600 s ago."""
-    has = {
-        "name": at,
-        "memory": {"allocated": 1000 * cores},
-        "sockets": [{"cores": [{"status": ["ALLOCATED"]}] * cores}],
-    }
-    times = {"start_time": NOW - 600, "end_time": NOW - 600 + limit}
-    return pending(number, cores) | {
-        "job_state": ["RUNNING"],
-        "user_name": "u2",
-        "requeue": True,
-        "batch_flag": True,
-        "job_resources": {"nodes": {"allocation": [has]}},
-        "gres_detail": [gres] if gres else [],
-        **times,
-        **fields,
-    }
+    sockets = [{"cores": [{"status": ["ALLOCATED"]}] * cores}]
+    has = {"name": at, "memory": {"allocated": 1000 * cores}, "sockets": sockets}
+    usual = {"job_state": ["RUNNING"], "user_name": "u2", "requeue": True, "batch_flag": True}
+    usual |= {"start_time": NOW - 600, "end_time": NOW - 600 + limit}
+    usual |= {"job_resources": {"nodes": {"allocation": [has]}}}
+    return pending(number, cores) | usual | {"gres_detail": [gres] if gres else []} | fields
 
 
 @pytest.fixture
-def cluster(tmp_path):
+def cluster(tmp_path, write_dump):
     """Return a function that writes a cluster and reads its queue, and what it has free."""
 
     def write(nodes, jobs, *, version=42, reservations=None, partitions="", config="", text=""):
-        meta = {"plugin": {"data_parser": f"data_parser/v0.0.{version}"}}
-        if version == 38:
-            meta = {"plugin": {"type": "openapi/v0.0.38"}}
         name = "sinfo.json" if version == 38 else "nodes.json"
-        files = {name: {"nodes": nodes}, "squeue.json": {"jobs": jobs}}
+        kept = {"name": "reservations.json", "key": "reservations", "last_update": NOW}
+        write_dump(version, *nodes, name=name, key="nodes", last_update=NOW)
+        write_dump(version, *jobs, last_update=NOW)
         if reservations is not None:
-            files["reservations.json"] = {"reservations": reservations}
-        for file, records in files.items():
-            (tmp_path / file).write_text(json.dumps({"meta": meta, "last_update": NOW} | records))
-        for file, words in (
-            ("partitions.txt", partitions),
-            ("config.txt", config),
-            ("nodes.txt", text),
-        ):
-            (tmp_path / file).write_text(words)
+            write_dump(version, *reservations, **kept)
+        texts = {"partitions": partitions, "config": config, "nodes": text}
+        for file, words in texts.items():
+            (tmp_path / f"{file}.txt").write_text(words)
         return read_queue(tmp_path), read_supply(tmp_path, NOW)
 
     return write
@@ -92,14 +74,13 @@ def plan(queue, supply):
 def least(queue, supply, job):
     """The earliest start in seconds from now, what is lifted, and the seconds of a node lost."""
     found = explain(queue, supply, str(job))
-    best = None
+    reliefs = []
     for question in found.questions(found.by):
         result = solve(question.problem, "highs")
         if result.solution is not None:
-            relief = Relief(found, question, result.solution)
-            if best is None or relief.lost < best.lost:
-                best = relief
+            reliefs.append(Relief(found, question, result.solution))
     earliest = None if found.earliest is None else found.earliest - NOW
+    best = min(reliefs, key=lambda relief: relief.lost, default=None)
     if best is None:
         return earliest, None, None
     return earliest, [claim.name for claim in best.lifted], best.lost / 1e6
@@ -115,8 +96,7 @@ def test_a_node_of_a_user_is_closed_to_others(cluster):
     # a quarter of the node is lost for 600 s
     assert least(queue, supply, 1) == (3000, ["requeue 9"], 150)
     # the running job says so where the node does not
-    queue, supply = cluster([node(used=4)], jobs)
-    assert plan(queue, supply) == {"2": ["c1"]}
+    assert plan(*cluster([node(used=4)], jobs)) == {"2": ["c1"]}
     # nobody knows when the owner leaves that has no visible job
     queue, supply = cluster([node(used=4, owner="u2")], jobs[:2])
     assert plan(queue, supply) == {"2": ["c1"]}
@@ -128,56 +108,45 @@ def test_a_node_of_a_user_is_closed_to_others(cluster):
 def test_all_jobs_that_close_a_node_are_in_the_way(cluster):
     owner = {"shared": ["user"], "cores": 2}
     jobs = [pending(1), running(8, **owner), running(9, limit=5400, **owner)]
-    queue, supply = cluster([node(used=4, owner="u2")], jobs)
-    assert least(queue, supply, 1) == (4800, ["requeue 8", "requeue 9"], 150)
+    found = least(*cluster([node(used=4, owner="u2")], jobs), 1)
+    assert found == (4800, ["requeue 8", "requeue 9"], 150)
 
 
 def test_a_job_that_shares_with_its_user_joins_running_jobs_of_its_user(cluster):
-    nodes = [node("c1", 4), node("c2", 4), node("c3", 4)]
-    jobs = [
-        pending(1, 12, shared=["user"]),
-        pending(2, 4, user_name="u3"),
-        running(8, "c1", user_name="u1"),
-        running(9, "c2"),
-        running(10, "c3", user_name="u4", shared=["user"]),
-    ]
-    queue, supply = cluster(nodes, jobs)
-    assert plan(queue, supply) == {"1": ["c1"], "2": ["c2"]}
+    nodes = [node(name, 4) for name in ("c1", "c2", "c3")]
+    own = running(8, user_name="u1")
+    others = running(9, "c2"), running(10, "c3", user_name="u4", shared=["user"])
+    jobs = [pending(1, 12, shared=["user"]), pending(2, 4, user_name="u3"), own]
+    assert plan(*cluster(nodes, [*jobs, *others])) == {"1": ["c1"], "2": ["c2"]}
     # there is no other place for job 2, and a pending job is not joined
-    queue, supply = cluster(nodes[:1], jobs[:3])
-    assert plan(queue, supply) == {"1": ["c1"]}
+    assert plan(*cluster(nodes[:1], jobs)) == {"1": ["c1"]}
     # an exclusive job joins nobody, nor is a node joined on which others run, perhaps unseen
-    queue, supply = cluster(nodes[:1], [pending(1, shared=["none"]), jobs[2]])
-    assert plan(queue, supply) == {}
-    queue, supply = cluster([node("c1", 8)], [pending(1, shared=["user"]), jobs[2]])
-    assert plan(queue, supply) == {}
-    two = [pending(1, shared=["user"]), jobs[2], running(9, "c1")]
-    queue, supply = cluster([node("c1", 8)], two)
+    assert plan(*cluster(nodes[:1], [pending(1, shared=["none"]), own])) == {}
+    one = pending(1, shared=["user"])
+    assert plan(*cluster([node("c1", 8)], [one, own])) == {}
+    queue, supply = cluster([node("c1", 8)], [one, own, running(9)])
     assert plan(queue, supply) == {}
     assert least(queue, supply, 1)[1] == ["requeue 9"]
 
 
 @pytest.mark.parametrize("rule", ["ExclusiveUser=YES", "Exclusive=USER"])
 def test_partitions_whose_jobs_share_with_their_user(cluster, rule):
-    nodes = [node("c1", partitions=["own"]), node("c2", partitions=["own"])]
+    nodes = [node(name, partitions=["own"]) for name in ("c1", "c2")]
     line = f"PartitionName=own Nodes=c[1-2] {rule} State=UP\n"
-    asks = {"partition": "own"}
-    jobs = [pending(1, **asks), pending(2, user_name="u2", **asks)]
-    queue, supply = cluster(nodes, jobs, partitions=line)
-    assert sorted(plan(queue, supply).values()) == [["c1"], ["c2"]]
+    jobs = [pending(1, partition="own"), pending(2, user_name="u2", partition="own")]
+    found = plan(*cluster(nodes, jobs, partitions=line))
+    assert sorted(found.values()) == [["c1"], ["c2"]]
     # a running job owns its node, also against jobs of other partitions
     both = f"{line}PartitionName=batch Nodes=c1 State=UP\n"
-    jobs = [pending(1), pending(2, user_name="u2"), running(9, **asks)]
-    queue, supply = cluster([node("c1", 4), nodes[1]], jobs, partitions=both)
-    assert plan(queue, supply) == {"2": ["c1"]}
+    jobs = [pending(1), pending(2, user_name="u2"), running(9, partition="own")]
+    assert plan(*cluster([node("c1", 4), nodes[1]], jobs, partitions=both)) == {"2": ["c1"]}
 
 
 def test_a_node_of_an_exclusive_job_has_nothing_free(cluster):
     queue, supply = cluster([node(used=4)], [pending(1), running(9, shared=["none"])])
     assert plan(queue, supply) == {}
     assert least(queue, supply, 1) == (3000, ["requeue 9"], 150)
-    queue, supply = cluster([node(used=4) | {"state": ["ALLOCATED"]}], [pending(1)])
-    assert plan(queue, supply) == {}
+    assert plan(*cluster([node(used=4) | {"state": ["ALLOCATED"]}], [pending(1)])) == {}
 
 
 def test_nodes_of_a_label_are_for_its_jobs(cluster):
@@ -220,22 +189,19 @@ def asking(number, gres, **fields):
 )
 def test_a_gpu_is_whole_or_shared(cluster, used, jobs, starts):
     asked = [asking(number, f"gres/{each}") for number, each in enumerate(jobs, 1)]
-    queue, supply = cluster([node(**GPUS, gres_used=used)], asked)
-    assert "".join(plan(queue, supply)) == starts
+    assert "".join(plan(*cluster([node(**GPUS, gres_used=used)], asked))) == starts
 
 
 def test_jobs_of_which_slurm_alone_knows_the_gpus_are_left_to_it(cluster):
     asked = [
         asking(1, "gres/mps:50"),
         pending(2, tres_per_task="gres/shard:1"),
-        pending(3, tres_per_job="gres/shard:2"),
         asking(4, "gres/shard:2,gres/gpu:1"),
         asking(5, "gres/shard:2"),
     ]
-    has = {"gres": "gpu:a100:2,shard:8,mps:200"}
-    queue, supply = cluster([node(**has)], asked)
+    queue, supply = cluster([node(gres="gpu:a100:2,shard:8,mps:200")], asked)
     posed = placement_problem(queue, supply)
-    assert list(posed.left) == ["1", "2", "3", "4"]
+    assert list(posed.left) == ["1", "2", "4"]
     assert posed.left["1"] == "it asks for mps, and only Slurm knows of which GPUs"
     assert "what it lacks of them is not modelled" in explain(queue, supply, "5").left
 
@@ -258,18 +224,18 @@ MIG = {"gres": "gpu:3g.20gb:2,gpu:1g.5gb:4", "gres_used": "gpu:3g.20gb:1(IDX:0),
 
 
 def test_a_job_of_any_type_leaves_a_type_to_later_jobs(cluster):
-    any_two, typed = "gres/gpu:2", "gres/gpu:3g.20gb:1"
-    # the first may get the last slice of the second, which starts before the third
-    assert plan(*cluster([node(**MIG)], [asking(1, any_two), asking(2, typed)])) == {"1": ["c1"]}
-    both = plan(*cluster([node(**MIG)], [asking(1, typed), asking(2, any_two)]))
-    assert both == {"1": ["c1"], "2": ["c1"]}
+    untyped, typed = "gres/gpu:2", "gres/gpu:3g.20gb:1"
+    mig, wide = node(**MIG), node(gres="gpu:a:3,gpu:b:3")
     other = node("c2", gres="gpu:a100:2", gres_used="gpu:a100:0")
-    both = plan(*cluster([node(**MIG), other], [asking(1, any_two), asking(2, typed)]))
-    assert both == {"1": ["c2"], "2": ["c1"]}
-    # there are enough of each type for whatever Slurm takes
-    wide = {"gres": "gpu:a:3,gpu:b:3"}
-    both = plan(*cluster([node(**wide)], [asking(1, "gres/gpu:2"), asking(2, "gres/gpu:a:1")]))
-    assert both == {"1": ["c1"], "2": ["c1"]}
+    for nodes, first, second, expected in (
+        # the first may get the last slice of the second, which starts before the third
+        ([mig], untyped, typed, {"1": ["c1"]}),
+        ([mig], typed, untyped, {"1": ["c1"], "2": ["c1"]}),
+        ([mig, other], untyped, typed, {"1": ["c2"], "2": ["c1"]}),
+        # there are enough of each type for whatever Slurm takes
+        ([wide], untyped, "gres/gpu:a:1", {"1": ["c1"], "2": ["c1"]}),
+    ):
+        assert plan(*cluster(nodes, [asking(1, first), asking(2, second)])) == expected
 
 
 def test_gpus_of_unstated_types_in_use_count_for_every_type(cluster):
@@ -294,8 +260,7 @@ def test_gpus_of_unstated_types_in_use_count_for_every_type(cluster):
 )
 def test_amounts_of_any_size(cluster, has, used, asked, starts):
     jobs = [asking(number, f"gres/{each}") for number, each in enumerate(asked, 1)]
-    queue, supply = cluster([node(gres=has, gres_used=used)], jobs)
-    assert "".join(plan(queue, supply)) == starts
+    assert "".join(plan(*cluster([node(gres=has, gres_used=used)], jobs))) == starts
 
 
 def test_large_amounts_are_free_again_when_a_job_ends(cluster):
@@ -308,10 +273,8 @@ def test_large_amounts_are_free_again_when_a_job_ends(cluster):
 
 def test_what_is_shown_in_other_units_than_its_use_is_left_out(cluster):
     # Slurm 22.05 shows 900 for 900G
-    nodes = [
-        node("c1", gres="scratch:900", gres_used="scratch:966367641600"),
-        node("c2", gres="scratch:900", gres_used="scratch:0"),
-    ]
+    used = {"c1": "scratch:966367641600", "c2": "scratch:0"}
+    nodes = [node(name, gres="scratch:900", gres_used=each) for name, each in used.items()]
     queue, supply = cluster(nodes, [asking(1, "gres/scratch:1"), pending(2)])
     assert "scratch: left out, as what there is has no unit, unlike the rest" in supply.notes
     assert list(placement_problem(queue, supply).left) == ["1"]
@@ -324,17 +287,14 @@ def test_cores_of_the_system_are_not_free_in_slurm_22(cluster):
     del whole["effective_cpus"]
     text = "NodeName=c1 CPUTot=16 CPUEfctv=14 RealMemory=64000 MemSpecLimit=4000 State=IDLE\n"
     for cores, memory, start in ((14, 1000, True), (15, 1, False), (14, 4286, False)):
-        job = pending(1, cores, memory_per_cpu=memory) | {"job_state": "PENDING"}
-        assert plan(*cluster([whole], [job], version=38, text=text)) == (
-            {"1": ["c1"]} if start else {}
-        )
+        job = pending(1, cores, memory_per_cpu=memory, job_state="PENDING")
+        assert bool(plan(*cluster([whole], [job], version=38, text=text))) == start
     # without the text the cores are those of the TRES, and the memory is not known
     supply = cluster([whole], [], version=38)[1]
     assert supply.site.capacity.tolist() == [[14, 64000]]
     assert "no nodes.txt: memory kept for the system (MemSpecLimit) is not known" in supply.notes
     # all 14 are allocated, though two are idle
-    full = whole | {"state": "allocated", "alloc_cpus": 14}
-    job = pending(1) | {"job_state": "PENDING"}
+    full, job = whole | {"state": "allocated", "alloc_cpus": 14}, pending(1, job_state="PENDING")
     assert plan(*cluster([full], [job], version=38, text=text)) == {}
 
 
@@ -365,10 +325,9 @@ def test_a_floating_reservation_keeps_long_jobs_alone(cluster):
 
 def test_the_word_reserved_does_not_count_where_times_are_known(cluster):
     later = reservation("later", NOW + 7200, NOW + 9000)
-    queue, supply = cluster([node(**RESERVED)], [pending(1)], reservations=[later])
-    assert plan(queue, supply) == {"1": ["c1"]}
-    queue, supply = cluster([node(**RESERVED)], [pending(1)], reservations=[])
-    assert plan(queue, supply) == {}
+    for kept, expected in (([later], {"1": ["c1"]}), ([], {})):
+        found = plan(*cluster([node(**RESERVED)], [pending(1)], reservations=kept))
+        assert found == expected
 
 
 SUSPENDED = {"job_state": ["SUSPENDED"], "pre_sus_time": 540, "suspend_time": NOW - 60}
@@ -381,13 +340,10 @@ def test_a_suspended_job_has_no_end_and_loses_what_it_held(cluster):
     assert plan(queue, supply) == {"1": ["c1"]}
     assert least(queue, supply, 2) == (None, ["requeue 9"], 540)
     # it does not close its node while it is suspended, but it owns it
-    exclusive = [pending(1), running(9, shared=["none"], **SUSPENDED)]
-    assert plan(*cluster([node()], exclusive)) == {"1": ["c1"]}
-    own = [pending(1), running(9, shared=["user"], **SUSPENDED)]
-    assert plan(*cluster([node()], own)) == {}
-
-
-def test_a_resumed_job_has_run_without_its_suspension(cluster):
+    for shared, expected in (("none", {"1": ["c1"]}), ("user", {})):
+        jobs = [pending(1), running(9, shared=[shared], **SUSPENDED)]
+        assert plan(*cluster([node()], jobs)) == expected
+    # once it is resumed, it has run without its suspension
     resumed = {"pre_sus_time": 100, "suspend_time": NOW - 60, "end_time": NOW + 3440}
     jobs = [pending(2, 16), running(9, cores=16, **resumed)]
     assert least(*cluster([node(used=16)], jobs), 2) == (3440, ["requeue 9"], 160)

@@ -12,19 +12,39 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.sites.parts import Reservation
-from optsched.sites.site import Partition
 from optsched.sites.slurm_partitions import Access
 from optsched.slurm.forecast import forecast, shifts
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits
 from optsched.slurm.reserved import earliest_start
 from optsched.slurm.run_times import GROUPS, RunTimes, read_history, run_times
-from optsched.slurm.what_if import Present, changed
 from optsched.traces.trace import Trace
 
-from .conftest import NODES, NOW, queue_of
+from .conftest import NODES, NOW, SITUATIONS, job, left_by, posed, queue_of, running, supply
 
 LAST = 400  # seconds of the textbook
+TWO, POLICIES = ("conservative", "easy"), ("conservative", "easy", "none")
+
+ALL = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",)}
+WHOLE = ALL | {"limit": 10.0}
+"""What a job of 10 s asks that has all of c1 to c4."""
+
+AGED = {
+    "prioritytype": "priority/multifactor",
+    "priorityweightage": "1000",
+    "prioritymaxage": "00:16:40",
+}
+"""A job has a further point of priority for each second, up to 1,000."""
+
+RESERVED = "bf_job_part_count_reserve"
+
+
+def with_settings(supply, **settings):
+    return replace(supply, settings={**supply.settings, **settings})
+
+
+def with_parameters(supply, text):
+    return with_settings(supply, schedulerparameters=text)
 
 
 def started(future: Future, seconds=None) -> dict[str, float]:
@@ -33,109 +53,96 @@ def started(future: Future, seconds=None) -> dict[str, float]:
     return {future.rows[row].label: at for row, at in zip(future.waiting.tolist(), starts)}
 
 
-def textbook(queue, supply) -> dict[str, float]:
-    """Place each job in order of priority at the first second at which it fits as long."""
-    free = np.repeat(supply.site.capacity[None].astype(int), LAST, axis=0)
-    for each in queue.running:
-        for at in each.allocations:
-            free[: each.end - NOW, supply.site.index[at.node], 0] -= at.cores
-            free[: each.end - NOW, supply.site.index[at.node], 1] -= at.memory
-    found = {}
-    for job in sorted(queue.pending, key=lambda job: (-job.priority, job.job_id)):
-        limit = int(job.limit)
-        for time in range(LAST - limit):
-            room = free[time : time + limit].min(axis=0)
-            nodes = [
-                node
-                for node in range(4)
-                if room[node, 0] >= job.cores_per_task and NOW + time < supply.closing[node]
-            ]
-            if len(nodes) >= job.least_nodes:
-                free[time : time + limit, nodes[: job.least_nodes], 0] -= job.cores_per_task
-                found[job.label] = time
-                break
-        else:
-            found[job.label] = math.nan
-    return found
+def starts_of(*jobs, policies=TWO, parameters="", settings=(), **fields) -> dict[str, float]:
+    """The starts of the jobs of a queue, which are the same by all policies."""
+    supply = replace(left_by(*(each for each in jobs if each.allocations)), **fields)
+    supply = with_settings(with_parameters(supply, parameters), **dict(settings))
+    first, *others = (started(Future(queue_of(*jobs), supply, policy)) for policy in policies)
+    assert all(each == first for each in others)
+    return first
 
 
-@st.composite
-def situations(draw):
-    """Cores and ends of running jobs on nodes, jobs of nodes, cores and limits, and drains."""
-    runs = draw(
-        st.lists(
-            st.tuples(st.sampled_from(NODES[:4]), st.integers(1, 8), st.integers(1, 60)), max_size=6
-        )
-    )
-    waits = draw(
-        st.lists(
-            st.tuples(st.integers(1, 4), st.integers(1, 16), st.integers(1, 40), st.integers(1, 3)),
-            min_size=1,
-            max_size=6,
-        )
-    )
-    drains = draw(st.dictionaries(st.sampled_from(NODES[:4]), st.integers(1, 60), max_size=2))
-    return runs, waits, drains
+class Plan:
+    """The places of jobs on the nodes c1 to c4 in seconds, beside those that run."""
 
+    def __init__(self, queue, supply):
+        self.free = np.repeat(supply.site.capacity[None, :4, 0].astype(int), LAST, axis=0)
+        self.closing = supply.closing[:4] - NOW
+        for each in queue.running:
+            for at in each.allocations:
+                self.free[: each.end - NOW, supply.site.index[at.node]] -= at.cores
+        self.order = sorted(queue.pending, key=lambda job: (-job.priority, job.job_id))
+        self.places: dict[str, tuple[int, list[int]]] = {}
 
-def posed(situation, job, running, left_by):
-    """A queue and what it leaves free, on the nodes c1 to c4."""
-    runs, waits, drains = situation
-    used = dict.fromkeys(NODES, 0)
-    there = []
-    for number, (node, cores, end) in enumerate(runs, 100):
-        if used[node] + cores <= 16:
-            used[node] += cores
-            there.append(running(number, node, cores=cores, end=NOW + end, partitions=("four",)))
-    pending = [
-        job(
-            job_id=number,
-            least_nodes=nodes,
-            most_nodes=nodes,
-            tasks=nodes,
-            tasks_per_node=1,
-            cores_per_task=cores,
-            limit=float(limit),
-            priority=priority,
-            partitions=("four",),
-        )
-        for number, (nodes, cores, limit, priority) in enumerate(waits, 1)
-    ]
-    four = Partition("four", np.arange(4))
-    supply = left_by(*there, partitions=(four,), topologies={}, licences={})
-    closing = supply.closing.copy()
-    for node, at in drains.items():
-        closing[NODES.index(node)] = NOW + at
-    return queue_of(*there, *pending), replace(supply, closing=closing)
+    def take(self, job, sign):
+        start, nodes = self.places[job.label]
+        self.free[start : start + int(job.limit), nodes] -= sign * job.cores_per_task
+
+    def place(self, jobs, now):
+        """Place jobs at the first second from now on at which they fit as long as they may run."""
+        for one in jobs:
+            for time in range(now, LAST - int(one.limit)):
+                room = self.free[time : time + int(one.limit)].min(axis=0)
+                nodes = np.flatnonzero((room >= one.cores_per_task) & (time < self.closing))
+                if len(nodes) >= one.least_nodes:
+                    self.places[one.label] = time, nodes[: one.least_nodes].tolist()
+                    self.take(one, 1)
+                    break
+
+    def leave(self, jobs):
+        for one in jobs:
+            if one.label in self.places:
+                self.take(one, -1)
+                del self.places[one.label]
+
+    def place_again(self, jobs, now):
+        self.leave(jobs)
+        self.place(jobs, now)
+
+    def waiting(self, jobs, now):
+        placed = (job for job in jobs if job.label in self.places)
+        return [job for job in placed if self.places[job.label][0] >= now]
+
+    def ends(self, queue, now):
+        """The ends of the jobs that run, or have started before."""
+        pending = (job for job in queue.pending if self.starts.get(job.label, now) < now)
+        ends = {self.starts[job.label] + int(job.limit) for job in pending}
+        return ends | {each.end - NOW for each in queue.running}
+
+    @property
+    def starts(self):
+        return {label: start for label, (start, _) in self.places.items()}
 
 
 @settings(max_examples=60, deadline=None)
-@given(situations())
-def test_by_their_limits_jobs_start_as_in_the_textbook(job, running, left_by, situation):
-    queue, supply = posed(situation, job, running, left_by)
-    future = Future(queue, supply)
+@given(SITUATIONS)
+def test_by_their_limits_jobs_start_as_in_the_textbook(situation):
+    queue, supply = posed(*situation)
+    future, plan = Future(queue, supply), Plan(queue, supply)
+    plan.place(plan.order, 0)
+    expected = {job.label: plan.starts.get(job.label, math.nan) for job in plan.order}
     assert future.left == {}
-    assert started(future) == pytest.approx(textbook(queue, supply), nan_ok=True)
+    assert started(future) == pytest.approx(expected, nan_ok=True)
 
 
 @settings(max_examples=30, deadline=None)
-@given(situations())
-def test_the_first_job_starts_as_early_as_it_can(job, running, left_by, situation):
-    queue, supply = posed(situation, job, running, left_by)
+@given(SITUATIONS)
+def test_the_first_job_starts_as_early_as_it_can(situation):
+    queue, supply = posed(*situation)
     first = min(queue.pending, key=lambda one: (-one.priority, one.job_id))
     at = earliest_start(first, queue, supply)
     expected = math.nan if at is None else at - NOW
-    for policy in ("conservative", "easy", "none"):
+    for policy in POLICIES:
         start = started(Future(queue, supply, policy))[first.label]
         assert start == pytest.approx(expected, nan_ok=True), policy
 
 
 @settings(max_examples=30, deadline=None)
-@given(situations(), st.integers(0, 2**32))
-def test_no_node_has_more_than_it_holds_whatever_jobs_take(job, running, left_by, situation, seed):
-    queue, supply = posed(situation, job, running, left_by)
+@given(SITUATIONS, st.integers(0, 2**32))
+def test_no_node_has_more_than_it_holds_whatever_jobs_take(situation, seed):
+    queue, supply = posed(*situation)
     rng = np.random.default_rng(seed)
-    for policy in ("conservative", "easy", "none"):
+    for policy in POLICIES:
         future = Future(queue, supply, policy)
         seconds = np.ceil(rng.random(len(future.rows)) * future.limits)
         starts = started(future, seconds)
@@ -155,38 +162,27 @@ def test_captured_queues_are_played_on(captured):
     _, queue, supply = captured
     future = Future(queue, supply)
     found = started(future)
-    assert found
     assert not found.keys() & future.left.keys()
     assert min(found.values()) >= 0
     labels = {job.label for job in queue.pending if not job.array_tasks}
     assert labels <= found.keys() | future.left.keys()
 
 
-def limits_of(most: int, used: int) -> Limits:
-    limit = Limit("QOS two for user ada", "MaxJobsPU", "", most, used)
-    return Limits({"two": (), "two user ada": (limit,), "two user": ()}, {("a", "ada", ""): ()})
+def test_limits_hold_at_all_times_and_hold_back_nobody_else():
+    def limits_of(most, used):
+        limit = Limit("QOS two for user ada", "MaxJobsPU", "", most, used)
+        return Limits({"two": (), "two user ada": (limit,), "two user": ()}, {("a", "ada", ""): ()})
+
+    its = {"qos": "two", "account": "a"}
+    runs = running(99, "c1", end=NOW + 50, user="ada", **its)
+    ada = [job(job_id=n, user="ada", priority=9, limit=100.0, **its) for n in (1, 2, 3)]
+    other = job(job_id=4, user="bob", limit=100.0, **its)
+    found = starts_of(runs, *ada, other, limits=limits_of(2, 1))
+    assert found == {"1": 0, "2": 50, "3": 100, "4": 0}
+    assert starts_of(*ada, other, limits=limits_of(0, 0)) == {"4": 0}
 
 
-def test_limits_hold_at_all_times_and_hold_back_nobody_else(job, running, left_by):
-    runs = running(99, "c1", end=NOW + 50, user="ada", qos="two", account="a")
-    pending = [
-        job(job_id=number, user="ada", qos="two", account="a", priority=9, limit=100.0)
-        for number in (1, 2, 3)
-    ]
-    other = job(job_id=4, user="bob", qos="two", account="a", limit=100.0)
-    queue = queue_of(runs, *pending, other)
-    supply = replace(left_by(runs), limits=limits_of(2, 1))
-    for policy in ("conservative", "easy"):
-        found = started(Future(queue, supply, policy))
-        assert found == {"1": 0, "2": 50, "3": 100, "4": 0}, policy
-    never = replace(supply, limits=limits_of(0, 0))
-    left = Future(queue, never).left
-    assert left["1"] == "QOS two for user ada allows 0 running jobs (MaxJobsPU): none"
-
-
-def test_jobs_wait_for_their_time_for_others_and_for_the_limit_of_their_array(
-    job, running, left_by
-):
+def test_jobs_wait_for_their_time_others_and_the_limit_of_their_array():
     runs = running(99, "c1", end=NOW + 50)
     queue = queue_of(
         runs,
@@ -203,25 +199,22 @@ def test_jobs_wait_for_their_time_for_others_and_for_the_limit_of_their_array(
     assert future.left == {"5": "it is held"}
 
 
-def test_jobs_without_a_node_in_service_are_left_out_with_the_reason(job, supply):
-    states = ("down",) * 4 + ("drained",) * 3
-    nowhere = supply(states=states)
-    own, wide = job(job_id=1), job(job_id=2, partitions=("own",))
-    future = Future(queue_of(own, wide), nowhere)
+def test_jobs_without_a_node_in_service_are_left_out_with_the_reason():
+    nowhere = supply(states=("down",) * 4 + ("drained",) * 3)
+    own = job(job_id=1)
+    future = Future(queue_of(own, job(job_id=2, partitions=("own",))), nowhere)
     assert started(future) == {}
     assert future.left == {
         "1": "not before nodes that are drained are resumed",
         "2": "not before nodes that are down come back",
     }
-    found = forecast(future, None, draws=5)
-    assert found.starts == ()
-    assert found.notes[0] == (
+    assert forecast(future, None, draws=5).notes[0] == (
         "no node is in service, so no job can start: 4 nodes down, 3 nodes drained"
     )
     assert Future(queue_of(own), supply()).out_of_service == ""
 
 
-def test_why_a_job_has_no_room_and_who_waits_for_it_is_said(job, running, left_by):
+def test_why_a_job_has_no_room_and_who_waits_for_it_is_said():
     runs = running(99, "c1", end=None)
     queue = queue_of(
         runs,
@@ -242,108 +235,110 @@ def test_why_a_job_has_no_room_and_who_waits_for_it_is_said(job, running, left_b
         "7": "it depends on job 6_2, which has no forecast",
     }
     assert set(started(future)) == {"4", "5"}
-    assert future.never == {
-        "4": "what it needs is in use, closed or limited without an end that is known",
-        "5": "what it needs is in use, closed or limited without an end that is known",
-    }
+    never = "what it needs is in use, closed or limited without an end that is known"
+    assert future.never == {"4": never, "5": never}
 
 
-def test_a_job_that_begins_later_is_where_its_priority_is(job, running, left_by):
+def test_a_job_that_begins_later_is_where_its_priority_is():
     runs = running(99, *NODES[:4], end=NOW + 50)
-    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
-    late = job(job_id=1, priority=9, eligible=NOW + 20, **whole)
-    queue = queue_of(runs, late, *(job(job_id=n, priority=5, **whole) for n in (2, 3)))
-    for policy in ("conservative", "easy"):
-        found = started(Future(queue, left_by(runs), policy))
-        assert found == {"1": 50, "2": 60, "3": 70}, policy
+    late = job(job_id=1, priority=9, eligible=NOW + 20, **WHOLE)
+    others = [job(job_id=n, priority=5, **WHOLE) for n in (2, 3)]
+    assert starts_of(runs, late, *others) == {"1": 50, "2": 60, "3": 70}
     # it reserves from its begin time on, and no sooner: until then others may start
-    there = {"cores_per_task": 16, "limit": 40.0, "partitions": ("own",)}
-    first = job(job_id=1, priority=9, eligible=NOW + 20, least_nodes=4, most_nodes=4, **there)
-    queue = queue_of(first, *(job(job_id=n, priority=5, **there) for n in (2, 3, 4)))
-    idle = left_by()
-    for policy in ("conservative", "easy"):
-        found = started(Future(queue, idle, policy))
-        assert found == {"1": 40, "2": 0, "3": 0, "4": 0}, policy
+    own = [job(job_id=n, priority=5, partitions=("own",), limit=40.0) for n in (2, 3, 4)]
+    assert starts_of(late, *own) == {"1": 40, "2": 0, "3": 0, "4": 0}
 
 
-class Plan:
-    """The places of jobs on the nodes c1 to c4 in seconds, beside those that run."""
-
-    def __init__(self, queue, supply):
-        self.free = np.repeat(supply.site.capacity[None, :4, 0].astype(int), LAST, axis=0)
-        for each in queue.running:
-            for at in each.allocations:
-                self.free[: each.end - NOW, supply.site.index[at.node]] -= at.cores
-        self.places: dict[str, tuple[int, list[int]]] = {}
-
-    def take(self, job, sign):
-        start, nodes = self.places[job.label]
-        self.free[start : start + int(job.limit), nodes] -= sign * job.cores_per_task
-
-    def place(self, job, now):
-        for time in range(now, LAST - int(job.limit)):
-            room = self.free[time : time + int(job.limit)].min(axis=0)
-            nodes = np.flatnonzero(room >= job.cores_per_task).tolist()
-            if len(nodes) >= job.least_nodes:
-                self.places[job.label] = time, nodes[: job.least_nodes]
-                return self.take(job, 1)
-        return None
-
-    def leave(self, job):
-        if job.label in self.places:
-            self.take(job, -1)
-            del self.places[job.label]
-
-    def place_again(self, jobs, now):
-        for job in jobs:
-            self.leave(job)
-        for job in jobs:
-            self.place(job, now)
-
-    def waiting(self, jobs, now):
-        placed = (job for job in jobs if job.label in self.places)
-        return [job for job in placed if self.places[job.label][0] >= now]
-
-    def ends(self, queue, now):
-        """The ends of the jobs that run, or have started before."""
-        pending = (job for job in queue.pending if self.starts.get(job.label, now) < now)
-        ends = {self.starts[job.label] + int(job.limit) for job in pending}
-        return ends | {each.end - NOW for each in queue.running}
-
-    @property
-    def starts(self):
-        return {label: start for label, (start, _) in self.places.items()}
-
-
-def planned_anew(queue, supply, begins) -> dict[str, float]:
-    """Place all jobs that wait in order at each begin time that lets a job in that has to wait.
+@settings(max_examples=60, deadline=None)
+@given(SITUATIONS, st.lists(st.sampled_from([0, 0, 5, 17, 30]), min_size=6, max_size=6))
+def test_jobs_that_begin_later_are_planned_as_in_the_textbook(situation, begins):
+    """All jobs that wait are placed in order at each begin of a job that has to wait.
 
     Others keep what they had; a job that can start at once delays none of them.
     """
+    queue, supply = posed(*situation[:2], {})
+    at = {one.label: begin for one, begin in zip(queue.pending, begins)}
+    jobs = [
+        replace(one, eligible=NOW + at[one.label]) if at.get(one.label) else one
+        for one in queue.jobs
+    ]
+    queue = queue_of(*jobs)
     plan = Plan(queue, supply)
-    order = sorted(queue.pending, key=lambda job: (-job.priority, job.job_id))
-    for now in sorted({*begins.values()}):
-        new = [job for job in order if begins[job.label] == now]
-        for job in new:
-            plan.place(job, now)
-        if any(plan.places[job.label][0] > now for job in new):
-            plan.place_again(plan.waiting(order, now), now)
-    return plan.starts
+    for now in sorted({*at.values()}):
+        new = [one for one in plan.order if at[one.label] == now]
+        plan.place(new, now)
+        if any(plan.starts[one.label] > now for one in new):
+            plan.place_again(plan.waiting(plan.order, now), now)
+    assert started(Future(queue, supply)) == plan.starts
 
 
-def planned_by_age(queue, supply) -> dict[str, float]:
-    """Place all jobs that wait at each end of a job at which their order has changed."""
+def test_a_job_that_comes_late_takes_its_place_before_those_that_have_one():
+    """The limit of its array holds one back, and another waits for a job that runs."""
+    found = starts_of(
+        running(99, *NODES[:4], end=NOW + 50, user="bob"),
+        job(job_id=1, priority=9, array_id=1, array_tasks=(0, 1), array_limit=1, **WHOLE),
+        job(job_id=2, priority=5, **WHOLE),
+        job(job_id=3, priority=8, dependency="afterany:99(unfulfilled)", **WHOLE),
+    )
+    assert found == {"1_0": 50, "1_1": 60, "3": 70, "2": 80}
+
+
+FIRST, SECOND = {"1": 50, "2": 60}, {"1": 60, "2": 50}
+
+
+def test_a_job_overtakes_another_as_it_ages():
+    runs = running(99, *NODES[:4], end=NOW + 50)
+    old = job(job_id=1, priority=1200, submit=0, eligible=0, **WHOLE)  # all for its age already
+    young = job(job_id=2, priority=1190, submit=NOW - 20, eligible=NOW - 20, **WHOLE)
+    for changed_settings, expected in (
+        ({}, SECOND),
+        ({"priorityweightage": "0"}, FIRST),
+        ({"prioritytype": "priority/basic"}, FIRST),
+    ):
+        given = {"policies": POLICIES, "settings": AGED | changed_settings}
+        assert starts_of(runs, old, young, **given) == expected
+
+
+def test_a_priority_that_an_operator_has_set_does_not_grow():
+    runs, whole = running(99, *NODES[:4], end=NOW + 50), WHOLE | {"submit": NOW, "eligible": NOW}
+    grows = job(job_id=1, priority=1000, **whole)  # to 1,050 when the first one ends
+    for priority, expected in ((1040, FIRST), (1060, SECOND)):
+        is_set = job(job_id=2, priority=priority, priority_by_operator=True, **whole)
+        found = starts_of(runs, grows, is_set, policies=POLICIES, settings=AGED)
+        assert found == expected
+
+
+def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts():
+    """Of two jobs that wait for the one that runs, the second has the higher priority by 30."""
+    runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
+    whole = WHOLE | {"submit": NOW - 10, "eligible": NOW - 10}
+    held = whole | {"eligible": None, "dependency": "afterany:99(unfulfilled)"}
+    jobs = runs, job(job_id=1, priority=500, **whole), job(job_id=2, priority=530, **held)
+    for flags, expected in (("", FIRST), ("ACCRUE_ALWAYS", SECOND)):
+        given = {"policies": POLICIES, "settings": AGED | {"priorityflags": flags}}
+        assert starts_of(*jobs, **given) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(SITUATIONS, st.lists(st.sampled_from([950, 970, 1000]), min_size=6, max_size=6))
+def test_jobs_are_planned_again_where_they_overtake_others(situation, ages):
+    """All jobs that wait are placed at each end of a job at which their order has changed."""
+    queue, supply = posed(*situation[:2], {})
+    pending = [
+        replace(one, submit=NOW - age, eligible=NOW - age, priority=5 * one.priority)
+        for one, age in zip(queue.pending, ages)
+    ]
+    queue, supply = queue_of(*queue.running, *pending), with_settings(supply, **AGED)
 
     def in_order(now):
         def grown(job):
-            ages = (min(1000, NOW + at - job.submit) for at in (now, 0))
-            return job.priority + next(ages) - next(ages)
+            before, then = (min(1000, NOW + at - job.submit) for at in (0, now))
+            return job.priority + then - before
 
-        return sorted(queue.pending, key=lambda job: (-grown(job), job.job_id))
+        return sorted(pending, key=lambda job: (-grown(job), job.job_id))
 
     plan, before = Plan(queue, supply), in_order(0)
-    for job in before:
-        plan.place(job, 0)
+    plan.place(before, 0)
     for now in range(1, LAST):
         if now in plan.ends(queue, now):
             order = in_order(now)
@@ -351,160 +346,49 @@ def planned_by_age(queue, supply) -> dict[str, float]:
             if waiting != plan.waiting(before, now):
                 plan.place_again(waiting, now)
             before = order
-    return plan.starts
-
-
-@settings(max_examples=60, deadline=None)
-@given(situations(), st.lists(st.sampled_from([0, 0, 5, 17, 30]), min_size=6, max_size=6))
-def test_jobs_that_begin_later_are_planned_as_in_the_textbook(
-    job, running, left_by, situation, begins
-):
-    runs, waits, _ = situation
-    queue, supply = posed((runs, waits, {}), job, running, left_by)
-    at = {one.label: begin for one, begin in zip(queue.pending, begins)}
-    jobs = tuple(
-        replace(one, eligible=NOW + at[one.label]) if at.get(one.label) else one
-        for one in queue.jobs
-    )
-    queue = replace(queue, jobs=jobs)
-    assert started(Future(queue, supply)) == planned_anew(queue, supply, at)
-
-
-def test_a_job_that_comes_late_takes_its_place_before_those_that_have_one(job, running, left_by):
-    """The limit of its array holds one back, and another waits for a job that runs."""
-    runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
-    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
-    queue = queue_of(
-        runs,
-        job(job_id=1, priority=9, array_id=1, array_tasks=(0, 1), array_limit=1, **whole),
-        job(job_id=2, priority=5, **whole),
-        job(job_id=3, priority=8, dependency="afterany:99(unfulfilled)", **whole),
-    )
-    for policy in ("conservative", "easy"):
-        found = started(Future(queue, left_by(runs), policy))
-        assert found == {"1_0": 50, "1_1": 60, "3": 70, "2": 80}, policy
-
-
-AGED = {
-    "prioritytype": "priority/multifactor",
-    "priorityweightage": "1000",
-    "prioritymaxage": "00:16:40",
-}
-"""A job has a further point of priority for each second, up to 1,000."""
-
-
-def with_settings(supply, **settings):
-    return replace(supply, settings={**supply.settings, **settings})
-
-
-def test_a_job_overtakes_another_as_it_ages(job, running, left_by):
-    runs = running(99, *NODES[:4], end=NOW + 50)
-    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
-    old = job(job_id=1, priority=1200, submit=0, eligible=0, **whole)  # all for its age already
-    young = job(job_id=2, priority=1190, submit=NOW - 20, eligible=NOW - 20, **whole)
-    queue, supply = queue_of(runs, old, young), with_settings(left_by(runs), **AGED)
-    for policy in ("conservative", "easy", "none"):
-        assert started(Future(queue, supply, policy)) == {"1": 60, "2": 50}, policy
-        unaged = with_settings(supply, priorityweightage="0")
-        assert started(Future(queue, unaged, policy)) == {"1": 50, "2": 60}, policy
-        basic = with_settings(supply, prioritytype="priority/basic")
-        assert started(Future(queue, basic, policy)) == {"1": 50, "2": 60}, policy
-
-
-def test_a_priority_that_an_operator_has_set_does_not_grow(job, running, left_by):
-    runs = running(99, *NODES[:4], end=NOW + 50)
-    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
-    ages = {"submit": NOW, "eligible": NOW}
-    queue = queue_of(
-        runs, *(job(job_id=n, priority=p, **ages, **whole) for n, p in ((1, 1000), (2, 900)))
-    )
-    present = Present(queue, with_settings(left_by(runs), **AGED))
-    for priority, first in ((1040, 1), (1060, 2)):  # the other one has 1,050 when it ends
-        found = changed(present, [f"priority 2 = {priority}"])
-        for policy in ("conservative", "easy", "none"):
-            at = started(Future(found.queue, found.supply, policy))
-            assert sorted(at, key=at.__getitem__)[0] == str(first), (priority, policy)
-
-
-def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts(job, running, left_by):
-    """Of two jobs that wait for the one that runs, the second has the higher priority by 30."""
-    runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
-    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
-    ages = {"submit": NOW - 10, "eligible": NOW - 10}
-    waits = job(job_id=1, priority=500, **ages, **whole)
-    held = {"submit": NOW - 10, "eligible": None, "dependency": "afterany:99(unfulfilled)"}
-    late = job(job_id=2, priority=530, **held, **whole)
-    queue, supply = queue_of(runs, waits, late), with_settings(left_by(runs), **AGED)
-    always = with_settings(supply, priorityflags="ACCRUE_ALWAYS")
-    for policy in ("conservative", "easy", "none"):
-        assert started(Future(queue, supply, policy)) == {"1": 50, "2": 60}, policy
-        assert started(Future(queue, always, policy)) == {"1": 60, "2": 50}, policy
-
-
-@settings(max_examples=60, deadline=None)
-@given(situations(), st.lists(st.sampled_from([950, 970, 1000]), min_size=6, max_size=6))
-def test_jobs_are_planned_again_where_they_overtake_others(job, running, left_by, situation, ages):
-    queue, supply = posed((*situation[:2], {}), job, running, left_by)
-    at = {one.label: NOW - age for one, age in zip(queue.pending, ages)}
-    jobs = tuple(
-        replace(one, submit=at[one.label], eligible=at[one.label], priority=5 * one.priority)
-        if one.label in at
-        else one
-        for one in queue.jobs
-    )
-    queue, supply = replace(queue, jobs=jobs), with_settings(supply, **AGED)
-    assert started(Future(queue, supply, "conservative")) == planned_by_age(queue, supply)
-
-
-def with_parameters(supply, text):
-    return with_settings(supply, schedulerparameters=text)
-
-
-RESERVED = "bf_job_part_count_reserve"
+    assert started(Future(queue, supply, "conservative")) == plan.starts
 
 
 def place_in_turn(plan, jobs, now, parameters) -> bool:
     """Place jobs of one partition by SchedulerParameters; return whether each has a place."""
     blocked, is_awaited = Counter(), False
     window = 60 * parameters.get("bf_window", 1440)
-    for job in jobs:
-        owners = {RESERVED: "", "bf_max_job_test": "", "bf_max_job_user": job.user}
+    for one in jobs:
+        owners = {RESERVED: "", "bf_max_job_test": "", "bf_max_job_user": one.user}
         counted = {(name, owner) for name, owner in owners.items() if name in parameters}
         over = {each for each in counted if blocked[each] >= parameters[each[0]]}
-        may_reserve = job.priority >= parameters.get(
+        may_reserve = one.priority >= parameters.get(
             "bf_min_prio_reserve", 0
-        ) and NOW + now - job.submit >= parameters.get("bf_min_age_reserve", 0)
+        ) and NOW + now - one.submit >= parameters.get("bf_min_age_reserve", 0)
         is_seen = over <= {(RESERVED, "")} or not is_awaited
         if is_seen:
-            plan.place(job, now)
-            start, _ = plan.places[job.label]
+            plan.place([one], now)
+            start = plan.starts[one.label]
             if start == now:
                 continue
             if over or not may_reserve or start > now + window:
-                plan.leave(job)
+                plan.leave([one])
         is_awaited |= may_reserve
         for each in counted:
-            blocked[each] += is_seen and (each[0] != RESERVED or job.label in plan.places)
-    return all(job.label in plan.places for job in jobs)
+            blocked[each] += is_seen and (each[0] != RESERVED or one.label in plan.places)
+    return all(one.label in plan.places for one in jobs)
 
 
 def planned_in_turn(queue, supply, parameters) -> dict[str, float]:
     """Place jobs in order, and those that wait again at each end as long as one has no place."""
     plan = Plan(queue, supply)
-    order = sorted(queue.pending, key=lambda job: (-job.priority, job.job_id))
-    all_have = place_in_turn(plan, order, 0, parameters)
+    all_have = place_in_turn(plan, plan.order, 0, parameters)
     for now in range(1, LAST):
         if not all_have and now in plan.ends(queue, now):
-            waiting = [job for job in order if plan.starts.get(job.label, now) >= now]
-            for job in waiting:
-                plan.leave(job)
+            waiting = [job for job in plan.order if plan.starts.get(job.label, now) >= now]
+            plan.leave(waiting)
             all_have = place_in_turn(plan, waiting, now, parameters)
     return plan.starts
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    situations(),
+    SITUATIONS,
     st.lists(st.sampled_from([0, 30, 60]), min_size=6, max_size=6),
     st.fixed_dictionaries(
         {},
@@ -518,164 +402,116 @@ def planned_in_turn(queue, supply, parameters) -> dict[str, float]:
         },
     ),
 )
-def test_jobs_are_looked_at_and_reserve_as_in_the_textbook(
-    job, running, left_by, situation, ages, parameters
-):
-    queue, supply = posed((*situation[:2], {}), job, running, left_by)
+def test_jobs_are_looked_at_and_reserve_as_in_the_textbook(situation, ages, parameters):
+    queue, supply = posed(*situation[:2], {})
     jobs = [*queue.running]
     for one, age in zip(queue.pending, ages):
         user = "ada" if one.job_id % 3 else "bob"
         jobs.append(replace(one, submit=NOW - age, eligible=NOW - age, user=user))
     queue = queue_of(*jobs)
     text = ",".join(f"{name}={number}" for name, number in parameters.items())
-    supply = with_parameters(supply, text)
-    assert started(Future(queue, supply)) == planned_in_turn(queue, supply, parameters)
+    found = started(Future(queue, with_parameters(supply, text)))
+    assert found == planned_in_turn(queue, supply, parameters)
 
 
-def behind(job, running, left_by, parameters, head, small, limit=40.0) -> float:
-    """The start of a job of a node, which is free, behind one of four, which waits for 50 s."""
+def behind(parameters, head, small, limit=40.0) -> float:
+    """The start of a job of a free node behind one that waits for 50 s."""
     runs = running(99, *NODES[:3], end=NOW + 50)
-    first = {"least_nodes": 4, "most_nodes": 4, "limit": 10.0, "partitions": ("own",)}
     second = {"required": ("c4",), "cores_per_task": 16, "limit": limit, "partitions": ("own",)}
-    queue = queue_of(runs, job(job_id=1, **{**first, **head}), job(job_id=2, **{**second, **small}))
-    supply = with_parameters(left_by(runs), parameters)
-    return started(Future(queue, supply, "conservative"))["2"]
+    jobs = runs, job(job_id=1, **WHOLE | head), job(job_id=2, **second | small)
+    return starts_of(*jobs, policies=["conservative"], parameters=parameters)["2"]
+
+
+ADA, THREE, FOUR = {"user": "ada"}, {"association": 3}, {"association": 4}
 
 
 @pytest.mark.parametrize(
-    ("name", "head", "same", "other"),
+    ("name", "head", "other"),
     [
-        ("bf_max_job_part", {}, {}, {"partitions": ("all",)}),
-        ("bf_max_job_user", {"user": "ada"}, {"user": "ada"}, {"user": "bob"}),
-        ("bf_max_job_user_part", {"user": "ada"}, {"user": "ada"}, {"user": "bob"}),
-        (
-            *("bf_max_job_user_part", {"user": "ada"}, {"user": "ada"}),
-            {"user": "ada", "partitions": ("all",)},
-        ),
-        ("bf_max_job_assoc", {"association": 3}, {"association": 3}, {"association": 4}),
-        (
-            *("bf_max_job_user=1,bf_max_job_assoc", {"user": "ada", "association": 3}),
-            *({"user": "ada", "association": 3}, {"user": "ada", "association": 4}),
-        ),
+        ("bf_max_job_part", {}, {"partitions": ("all",)}),
+        ("bf_max_job_user_part", ADA, {"user": "bob"}),
+        ("bf_max_job_user_part", ADA, ADA | {"partitions": ("all",)}),
+        ("bf_max_job_assoc", THREE, FOUR),
+        ("bf_max_job_user=1,bf_max_job_assoc", ADA | THREE, ADA | FOUR),
     ],
 )
-def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled(
-    job, running, left_by, name, head, same, other
-):
-    there = job, running, left_by
-    assert behind(*there, f"{name}=1", head, same) == 60
-    assert behind(*there, f"{name}=1", head, other) == 0
-    assert behind(*there, f"{name}=2", head, same) == 0
+def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled(name, head, other):
+    assert behind(f"{name}=1", head, head) == 60
+    assert behind(f"{name}=1", head, other) == 0
+    assert behind(f"{name}=2", head, head) == 0
 
 
-def test_a_job_beyond_all_quotas_starts_if_none_before_it_waits_for_its_nodes(
-    job, running, left_by
-):
-    runs = running(99, "c1", end=NOW + 50)
-    one, two = {"partitions": ("short",)}, {"partitions": ("rest",), "required": ("c3",)}
-    queue = queue_of(
-        runs,
-        job(job_id=1, least_nodes=2, most_nodes=2, cores_per_task=16, limit=10.0, **one),
-        job(job_id=2, limit=10.0, **one),
-        *(job(job_id=n, cores_per_task=16, limit=10.0, **two) for n in (3, 4)),
+def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes():
+    array = {"array_id": 1, "array_tasks": (1, 2)}
+    for parameters, start in (("", 70), ("bf_max_job_array_resv=0", 0)):
+        assert behind(parameters, array, {}, limit=100.0) == start
+
+
+def test_a_job_beyond_all_quotas_starts_if_none_waits_for_its_nodes():
+    short = {"partitions": ("short",), "limit": 10.0}
+    other = {"partitions": ("rest",), "required": ("c3",), "cores_per_task": 16, "limit": 10.0}
+    jobs = (
+        running(99, "c1", end=NOW + 50),
+        job(job_id=1, least_nodes=2, most_nodes=2, cores_per_task=16, **short),
+        job(job_id=2, **short),
+        *(job(job_id=n, **other) for n in (3, 4)),
     )
     for parameters, second in (("", 0), ("bf_max_job_test=1", 60)):
-        found = started(Future(queue, with_parameters(left_by(runs), parameters)))
+        found = starts_of(*jobs, policies=["conservative"], parameters=parameters)
         assert found == {"1": 50, "2": second, "3": 0, "4": 10}, parameters
 
 
-def test_a_job_uses_up_only_quotas_of_what_it_has(job, running, left_by):
-    """Of three jobs, the first has no reservation, or the second is not looked at."""
-    runs = running(99, *NODES[:3], end=NOW + 50)
-    whole = {"least_nodes": 4, "most_nodes": 4, "user": "ada", "limit": 10.0}
-    own = {"partitions": ("own",), "submit": NOW - 60, "eligible": NOW - 60}
-    young = {"submit": NOW, "eligible": NOW}
-    for parameters, expected in (
-        ("bf_max_job_test=2,bf_max_job_user=1", 0),
-        ("bf_max_job_test=1,bf_max_job_user=1", 70),
-        (f"bf_min_age_reserve=60,{RESERVED}=1", 70),
-        ("bf_min_age_reserve=90", 0),
-    ):
-        limit = 40.0 if "user" in parameters else 100.0
-        queue = queue_of(
-            runs,
-            job(job_id=1, **{**whole, **own, **young}),
-            job(job_id=2, **whole, **own),
-            job(job_id=3, required=("c4",), cores_per_task=16, user="bob", limit=limit, **own),
-        )
-        found = started(Future(queue, with_parameters(left_by(runs), parameters)))
-        assert found["3"] == expected, parameters
-
-
-def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes(job, running, left_by):
-    array = {"array_id": 1, "array_tasks": (1, 2)}
-    for parameters, start in (("", 70), ("bf_max_job_array_resv=0", 0)):
-        there = job, running, left_by, parameters, array, {}
-        assert behind(*there, limit=100.0) == start
-
-
-def test_a_job_that_would_start_beyond_the_window_keeps_no_nodes(job, running, left_by):
-    """By default, that is a day."""
+def test_a_job_that_would_start_beyond_a_day_keeps_no_nodes_by_default():
     day = 86_400
-    runs = running(99, *NODES[:3], end=NOW + 2 * day)
-    own = {"partitions": ("own",), "limit": 3.0 * day}
-    queue = queue_of(runs, job(job_id=1, least_nodes=4, most_nodes=4, **own), job(job_id=2, **own))
+    own = {"limit": 3.0 * day, "partitions": ("own",)}
+    jobs = running(99, *NODES[:3], end=NOW + 2 * day), job(job_id=1, **ALL | own)
     for parameters, expected in (
         ("", {"1": 3 * day, "2": 0}),
-        ("bf_window=2879", {"1": 3 * day, "2": 0}),
         ("bf_window=2880", {"1": 2 * day, "2": 5 * day}),
     ):
-        found = started(Future(queue, with_parameters(left_by(runs), parameters)))
-        assert found == expected, parameters
+        given = {"policies": ["conservative"], "parameters": parameters}
+        assert starts_of(*jobs, job(job_id=2, **own), **given) == expected
 
 
-def test_a_job_reserves_once_its_priority_or_its_age_has_grown(job, running, left_by):
-    """It is older by 20 s, and has 20 points more, when the first job ends."""
-    runs = [running(98, "c1", end=NOW + 20), running(99, "c2", end=NOW + 40)]
+def test_a_job_reserves_once_its_priority_has_grown():
+    """It has 20 points more when the first job ends."""
     own = {"submit": NOW, "eligible": NOW, "partitions": ("own",), "limit": 100.0}
-    queue = queue_of(
-        *runs,
-        job(job_id=1, least_nodes=4, most_nodes=4, priority=90, **own),
-        job(job_id=2, required=("c3",), cores_per_task=16, priority=10, **own),
-        job(job_id=3, required=("c1",), cores_per_task=16, priority=10, **own),
+    jobs = (
+        *(running(98, "c1", end=NOW + 20), running(99, "c2", end=NOW + 40)),
+        job(job_id=1, priority=90, **ALL | own),
+        *(job(job_id=n, required=(at,), priority=10, **own) for n, at in ((2, "c3"), (3, "c1"))),
     )
-    for parameters, expected in (
-        ("bf_min_prio_reserve=90", {"1": 40, "2": 140, "3": 140}),
-        ("bf_min_prio_reserve=110", {"1": 100, "2": 0, "3": 200}),
-        ("bf_min_prio_reserve=111", {"1": 120, "2": 0, "3": 20}),
-        ("bf_min_age_reserve=20", {"1": 100, "2": 0, "3": 200}),
-        ("bf_min_age_reserve=21", {"1": 120, "2": 0, "3": 20}),
+    for least, expected in (
+        (90, {"1": 40, "2": 140, "3": 140}),
+        (110, {"1": 100, "2": 0, "3": 200}),
+        (111, {"1": 120, "2": 0, "3": 20}),
     ):
-        supply = with_settings(left_by(*runs), **AGED)
-        supply = with_parameters(supply, parameters)
-        assert started(Future(queue, supply)) == expected, parameters
+        given = {"policies": ["conservative"], "parameters": f"bf_min_prio_reserve={least}"}
+        assert starts_of(*jobs, settings=AGED, **given) == expected, least
 
 
-def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said(job, running, left_by):
+def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said():
     runs = running(99, *NODES[:4], end=NOW + 50, partitions=("own",), qos="low")
-    waits = job(job_id=1, least_nodes=4, most_nodes=4, partitions=("own",), qos="high")
-    preempts = {"preempttype": "preempt/qos", "preemptmode": "REQUEUE"}
+    queue = queue_of(runs, job(job_id=1, qos="high", **ALL))
     supply = replace(left_by(runs), qos_preempts={"high": ("low",)})
-    supply = with_settings(supply, **preempts)
+    supply = with_settings(supply, preempttype="preempt/qos", preemptmode="REQUEUE")
     supply = with_parameters(supply, "bf_window=60,bf_interval=5,bf_one_resv_per_job")
-    found = forecast(Future(queue_of(runs, waits), supply), None, draws=0)
+    found = forecast(Future(queue, supply), None, draws=0)
     assert found.future.doubts == {
         "1": ("it may preempt 1 running job, and does not wait for their end",)
     }
     unheeded = "SchedulerParameters that are not heeded: "
     assert found.notes[1] == f"{unheeded}bf_one_resv_per_job"
-    easy = forecast(Future(queue_of(runs, waits), supply, "easy"), None, draws=0)
+    easy = forecast(Future(queue, supply, "easy"), None, draws=0)
     assert easy.notes[1] == f"{unheeded}bf_window=60, bf_one_resv_per_job"
     for text in ("x", "", "-1", "9" * 5000):
-        unread = with_settings(supply, schedulerparameters=f"bf_interval=5, bf_max_job_user={text}")
-        [shown] = Future(queue_of(runs, waits), unread).unheeded
+        [shown] = Future(queue, with_parameters(supply, f"bf_max_job_user={text}")).unheeded
         assert shown == f"bf_max_job_user={text}".removesuffix("=")
-    builtin = with_settings(supply, schedulertype="sched/builtin")
-    assert Future(queue_of(runs, waits), builtin).chosen == "none"
+    assert Future(queue, with_settings(supply, schedulertype="sched/builtin")).chosen == "none"
 
 
 @pytest.mark.parametrize("mode", ["REQUEUE", "CANCEL", "SUSPEND,GANG"])
-def test_a_job_does_not_wait_for_those_that_it_may_preempt(job, running, left_by, mode):
+def test_a_job_does_not_wait_for_those_that_it_may_preempt(mode):
     """Jobs that are suspended keep their memory, so those that preempt them wait."""
     whole = {"partitions": ("own",), "exclusive": "node"}
     runs = [
@@ -683,17 +519,18 @@ def test_a_job_does_not_wait_for_those_that_it_may_preempt(job, running, left_by
         running(99, "c4", end=NOW + 30, qos="high", **whole),
     ]
 
-    def waits(number, nodes, **fields):
-        counts = {"least_nodes": nodes, "most_nodes": nodes, "tasks": nodes}
-        return job(job_id=number, limit=100.0, **counts | whole | fields)
+    def waits(number, nodes, qos, priority, **fields):
+        counts = dict.fromkeys(("least_nodes", "most_nodes", "tasks"), nodes)
+        its = {"qos": qos, "priority": priority, "limit": 100.0}
+        return job(job_id=number, **counts | whole | its | fields)
 
     queue = queue_of(
         *runs,
-        waits(1, 2, qos="high", priority=5),  # on nodes of job 98, at once
-        waits(2, 2, qos="high", priority=4),  # and on that of job 99
-        waits(3, 1, qos="high", priority=3),  # which then waits for job 1
-        waits(4, 1, qos="low", priority=9),
-        waits(5, 1, qos="high", priority=2, dependency="afterany:98"),
+        waits(1, 2, "high", 5),  # on nodes of job 98, at once
+        waits(2, 2, "high", 4),  # and on that of job 99
+        waits(3, 1, "high", 3),  # which then waits for job 1
+        waits(4, 1, "low", 9),
+        waits(5, 1, "high", 2, dependency="afterany:98"),
     )
     supply = replace(left_by(*runs), qos_preempts={"high": ("low",)})
     supply = with_settings(supply, preempttype="preempt/qos", preemptmode=mode)
@@ -705,36 +542,27 @@ def test_a_job_does_not_wait_for_those_that_it_may_preempt(job, running, left_by
     else:
         assert {label: starts[label] for label in ("1", "2", "3")} == {"1": 0, "2": 30, "3": 100}
         assert starts["4"] == started(Future(queue, supply))["4"]
-    for unknown in (
-        replace(supply, qos_preempts=None),
-        with_settings(supply, preemptexempttime="00:05:00"),
-    ):
-        assert Future(queue, unknown).views == ()
+    assert Future(queue, replace(supply, qos_preempts=None)).views == ()
+    assert Future(queue, with_settings(supply, preemptexempttime="00:05:00")).views == ()
     times = "but waits" if suspends else "and does not wait"
     assert found.future.doubts["1"] == (f"it may preempt 1 running job, {times} for their end",)
     assert "4" not in found.future.doubts
 
 
-def test_jobs_start_again_after_a_reservation_that_comes(job, running, left_by):
-    runs = running(99, "c1", end=NOW + 50)
+def test_jobs_start_again_after_a_reservation_that_comes():
     kept = Reservation("maintenance", NODES, NOW + 100, NOW + 300)
-    supply = replace(left_by(runs), reservations=(kept,))
-    queue = queue_of(runs, job(job_id=1, limit=150.0), job(job_id=2, limit=90.0))
-    for policy in ("conservative", "easy"):
-        assert started(Future(queue, supply, policy)) == {"1": 300, "2": 0}, policy
+    jobs = running(99, "c1", end=NOW + 50), job(job_id=1, limit=150.0), job(job_id=2, limit=90.0)
+    assert starts_of(*jobs, reservations=(kept,)) == {"1": 300, "2": 0}
 
 
-def test_a_job_starts_in_its_reservation_and_is_ended_with_it(job, running, left_by):
+def test_a_job_starts_in_its_reservation_and_is_ended_with_it():
     """As Slurm 24.11 did: it started a job of 5 h in a reservation of 3 h."""
     own = Reservation("course", ("c1",), NOW + 20, NOW + 100)
     runs = running(99, "c1", end=NOW + 50)
     supply = replace(left_by(runs), reservations=(own,))
-    inside = {"reservation": "course", "limit": 1000.0, "cores_per_task": 16}
-    queue = queue_of(
-        runs, job(job_id=1, **inside), job(job_id=2, **inside),
-        job(job_id=3, required=("c1",), cores_per_task=16, limit=10.0),
-    )  # fmt: skip
-    for policy in ("conservative", "easy"):
+    inside = [job(job_id=n, reservation="course", limit=1000.0, cores_per_task=16) for n in (1, 2)]
+    queue = queue_of(runs, *inside, job(job_id=3, required=("c1",), cores_per_task=16, limit=10.0))
+    for policy in TWO:
         future = Future(queue, supply, policy)
         found = started(future)
         # running jobs of others are off its nodes when it begins, as far as the forecast knows
@@ -752,21 +580,18 @@ def test_a_job_starts_in_its_reservation_and_is_ended_with_it(job, running, left
     assert free.doubts["1"] == ("the nodes of reservation course are taken as closed to it",)
 
 
-def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends(job, running, left_by):
+def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends():
     own = {"cores": 2, "exclusive": "user", "user": "ada"}
     runs = [running(98, "c1", end=NOW + 50, **own), running(99, "c1", end=NOW + 80, **own)]
     there = {"required": ("c1",), "limit": 10.0}
-    queue = queue_of(
-        *runs, job(job_id=1, user="bob", **there), job(job_id=2, user="ada", **there),
-        job(job_id=3, user="bob", limit=10.0),
-    )  # fmt: skip
+    bob, ada = job(job_id=1, user="bob", **there), job(job_id=2, user="ada", **there)
+    queue = queue_of(*runs, bob, ada, job(job_id=3, user="bob", limit=10.0))
     future = Future(queue, left_by(*runs))
-    for policy in ("conservative", "easy"):
+    for policy in TWO:
         found = started(replace(future, policy=policy))
         assert found == {"1": 80, "2": 80, "3": 0}, policy
     # each runs for 0.99 of its limit in all draws, 1,050 s and 1,080 s, of which 1,000 are over
-    groups = tuple(np.full(10, text, dtype=object) for text in (*("-",) * 5, ""))
-    drawn = forecast(future, RunTimes(np.full(10, 0.99), groups), draws=3)
+    drawn = forecast(future, alike(np.full(10, 0.99)), draws=3)
     assert {one.label: one.median for one in drawn.starts}["1"] == NOW + 70
     assert future.doubts == {
         "2": ("it may join jobs of its user on their nodes, but is taken not to",)
@@ -778,62 +603,49 @@ def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends(job, ru
     [both] = [row for row in future.rows if row.until]
     assert both.until == (*runs,)
     hidden = replace(left_by(), owners=("ada", *("",) * 6))
-    future = Future(queue_of(job(job_id=1, user="bob", **there)), hidden)
+    assert math.isnan(started(Future(queue_of(bob), hidden))["1"])
+
+
+def test_what_no_job_of_the_queue_holds_stays_in_use():
+    there = supply()
+    queue = queue_of(job(job_id=1, licences="lab:2"), job(job_id=2, licences="lab:1"))
+    future = Future(queue, replace(there, licences={"lab": 1}))
+    assert started(future)["2"] == 0
+    assert [*future.never] == ["1"]
+    free = there.free.copy()
+    free[:5, 0] -= there.site.capacity[:5, 0]
+    future = Future(queue_of(job(constraint="ib")), replace(there, free=free))
     assert math.isnan(started(future)["1"])
 
 
-def test_licences_that_no_job_shows_are_in_use_for_good(job, supply):
-    there = supply(licences={"lab": 3})
-    there = replace(there, licences={"lab": 1})
-    queue = queue_of(job(job_id=1, licences="lab:2"), job(job_id=2, licences="lab:1"))
-    future = Future(queue, there)
-    assert started(future)["2"] == 0
-    assert [*future.never] == ["1"]
-
-
-def test_cores_of_a_partition_on_a_node_are_limited(job, running, left_by):
+def test_cores_of_a_partition_on_a_node_are_limited():
     runs = running(99, "c1", cores=6, end=NOW + 50)
-    supply = left_by(runs)
-    left = np.full(7, 8)
-    left[0] = 2
-    access = {"all": Access(cores_per_node=8)}
-    supply = replace(supply, access=access, cores_left={"all": left})
+    left, access = np.array([2, *[8] * 6]), {"all": Access(cores_per_node=8)}
+    supply = replace(left_by(runs), access=access, cores_left={"all": left})
     there = {"required": ("c1",), "limit": 10.0}
-    queue = queue_of(
-        runs,
-        job(job_id=1, cores_per_task=4, **there),
-        job(job_id=2, cores_per_task=2, **there),
-        job(job_id=3, cores_per_task=4, partitions=("own",), exclusive="", **there),
-        job(job_id=4, cores_per_task=9, **there),
-    )
-    future = Future(queue, supply)
+    jobs = [job(job_id=n, cores_per_task=cores, **there) for n, cores in ((1, 4), (2, 2), (4, 9))]
+    future = Future(queue_of(runs, *jobs), supply)
     found = started(future)
     assert (found["1"], found["2"], "4" in found) == (50, 0, False)
     assert "short of cores of partition all" in future.left["4"]
 
 
-def test_a_job_may_have_nodes_of_several_numbers_of_threads(job, running, left_by):
+def test_a_job_may_have_nodes_of_several_numbers_of_threads():
     runs = running(99, "c3", end=NOW + 50)
-    wide = {"partitions": ("rest",), "least_nodes": 2, "most_nodes": 2, "tasks": 2}
-    queue = queue_of(
-        runs,
-        job(job_id=1, tasks_per_node=1, cores_per_task=15, limit=10.0, **wide),
-        # m1 has 64 threads of 32 cores: two jobs of 31 threads, 32 of whole cores, fill it
-        job(job_id=2, partitions=("rest",), required=("m1",), cores_per_task=31, limit=10.0),
-        job(job_id=3, partitions=("rest",), required=("m1",), cores_per_task=31, limit=10.0),
-    )
+    rest = {"partitions": ("rest",), "limit": 10.0}
+    wide = {"least_nodes": 2, "most_nodes": 2, "tasks": 2, "tasks_per_node": 1}
+    # m1 has 64 threads of 32 cores: two jobs of 31 threads, 32 of whole cores, fill it
+    narrow = [job(job_id=n, required=("m1",), cores_per_task=31, **rest) for n in (2, 3)]
+    queue = queue_of(runs, job(job_id=1, cores_per_task=15, **wide, **rest), *narrow)
     found = started(Future(queue, left_by(runs)))
     assert found == {"1": 0, "2": 0, "3": 10}
 
 
-def test_draws_of_a_job_do_not_depend_on_other_jobs(job, running, left_by):
+def test_draws_of_a_job_do_not_depend_on_other_jobs():
     runs = running(99, "c1", end=NOW + 100, user="ada", start=NOW)
-    one = job(job_id=1, least_nodes=4, most_nodes=4, partitions=("own",), priority=2)
+    one = job(job_id=1, priority=2, **ALL)
     two = job(job_id=2, priority=1, limit=10.0)
-    times = RunTimes(
-        np.arange(1, 101) / 100,
-        tuple(np.full(100, text, dtype=object) for text in (*("-",) * 5, "")),
-    )
+    times = alike(np.arange(1, 101) / 100)
     before, after = (
         forecast(Future(queue_of(runs, *jobs), left_by(runs)), times, draws=50)
         for jobs in ((one, two), (one, replace(two, held=True)))
@@ -844,32 +656,29 @@ def test_draws_of_a_job_do_not_depend_on_other_jobs(job, running, left_by):
     assert (back.label, back.seconds) == ("2", -np.inf)
 
 
-def test_what_no_job_of_the_queue_holds_stays_in_use(job, supply):
-    there = supply()
-    free = there.free.copy()
-    free[:5, 0] -= there.site.capacity[:5, 0]
-    queue = queue_of(job(constraint="ib"))
-    future = Future(queue, replace(there, free=free))
-    assert math.isnan(started(future)["1"])
+def alike(shares) -> RunTimes:
+    """Run times as shares of limits, which are those of all jobs."""
+    groups = (*("-",) * 5, "")
+    return RunTimes(shares, tuple(np.full(len(shares), text, dtype=object) for text in groups))
 
 
 def history(*rows) -> Trace:
     """A trace of users, accounts, partitions, limits and run times."""
     user, account, partition, limit, ran = zip(*rows)
     texts = {"user_name": user, "account": account, "partition_name": partition}
-    count = len(rows)
+    numbers = np.arange(len(rows))
     return Trace(
-        job_id=np.arange(1, count + 1),
-        submit=np.arange(count),
+        job_id=numbers + 1,
+        submit=numbers,
         runtime=np.array(ran),
         requested_time=np.array(limit),
-        processors=np.ones(count, dtype=np.int64),
-        wait=np.zeros(count, dtype=np.int64),
+        processors=np.ones_like(numbers),
+        wait=np.zeros_like(numbers),
         texts={name: np.array(values, dtype=object) for name, values in texts.items()},
     )
 
 
-def test_run_times_are_those_of_the_closest_jobs(job):
+def test_run_times_are_those_of_the_closest_jobs():
     rows = [("ada", "a", "all", 100, 50)] * 10 + [("ada", "a", "all", 200, 20)] * 5
     rows += [("bob", "a", "all", 100, 100)] * 10
     times = run_times(history(*rows))
@@ -877,9 +686,8 @@ def test_run_times_are_those_of_the_closest_jobs(job):
     assert times.of(ada, 100.0)[1] == 0
     assert set(times.of(ada, 100.0)[0]) == {0.5}
     assert GROUPS[times.of(ada, 300.0)[1]] == "jobs of its user in its partition"
-    assert GROUPS[times.of(job(user="eve", account="a"), 9.0)[1]] == (
-        "jobs of its account in its partition"
-    )
+    eve = times.of(job(user="eve", account="a"), 9.0)
+    assert GROUPS[eve[1]] == "jobs of its account in its partition"
     assert GROUPS[times.of(job(user="eve", partitions=("x",)), 9.0)[1]] == "all jobs"
     rng = np.random.default_rng(1)
     assert set(times.draw(ada, 200.0, 0.0, rng, 50)) <= {100.0, 20.0}
@@ -900,36 +708,33 @@ def test_jobs_that_have_not_ended_are_no_history(tmp_path):
     assert run_times(read_history(tmp_path)).shares.tolist() == [0.5]
 
 
-def test_a_forecast_has_medians_and_intervals_of_its_draws(job, running, left_by):
+def test_a_forecast_has_medians_and_intervals_of_its_draws():
     runs = running(99, *NODES[:4], end=NOW + 100, user="ada", start=NOW)
-    queue = queue_of(runs, job(job_id=1, least_nodes=4, most_nodes=4, partitions=("own",)))
+    queue = queue_of(runs, job(job_id=1, **ALL))
     future = Future(queue, left_by(runs))
-    shares = np.arange(1, 101) / 100
-    groups = tuple(np.full(100, text, dtype=object) for text in (*("-",) * 5, ""))
-    found = forecast(future, RunTimes(shares, groups), draws=400, seed=3)
+    times = alike(np.arange(1, 101) / 100)
+    found = forecast(future, times, draws=200, seed=3)
     [one] = found.starts
     assert one.by_limits == NOW + 100
     assert one.low == pytest.approx(NOW + 10, abs=6)
     assert one.median == pytest.approx(NOW + 50, abs=8)
     assert one.high == pytest.approx(NOW + 90, abs=6)
-    again = forecast(future, RunTimes(shares, groups), draws=400, seed=3)
+    again = forecast(future, times, draws=200, seed=3)
     assert again.to_json() == found.to_json()
-    alone = forecast(future, None, draws=400)
+    alone = forecast(future, None, draws=200)
     assert alone.starts[0].expected == NOW + 100
     assert any("no sacct output" in note for note in alone.notes)
     [moved] = shifts(found, alone)
     assert moved.seconds == NOW + 100 - one.median
 
 
-def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations(job, supply):
+def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations():
     for count, chosen in ((300, "conservative"), (301, "easy")):
         queue = queue_of(*(job(job_id=n, user="ada", limit=60.0) for n in range(1, count + 1)))
         future = Future(queue, supply())
         assert future.chosen == chosen
-        notes = forecast(future, None, draws=0).notes
-        assert any("first blocked one has a reservation" in each for each in notes) == (
-            chosen == "easy"
-        )
+        notes = "; ".join(forecast(future, None, draws=0).notes)
+        assert ("first blocked one has a reservation" in notes) == (chosen == "easy")
     assert Future(queue, supply(), "conservative").chosen == "conservative"
     for parameters, chosen in (
         ("bf_max_job_test=300", "conservative"),

@@ -14,6 +14,9 @@ from optsched.solvers.solving import solve
 WEIGHTS = np.array([20, 20, 1, 1, 5, 1])
 """Of two fat nodes on a leaf switch of their own, and four others on two."""
 
+FULL = [[8, 9]] * 3 + [[0, 9]] + [[8, 9]] * 2
+"""What is free where the fourth node has no core left."""
+
 
 def problem_of(**fields) -> NodePlacement:
     jobs = len(fields["chunks"])
@@ -37,12 +40,16 @@ def at(*nodes: tuple[int, ...]) -> Placements:
         ({"chunks": [1]}, [(0,)], [(2,)]),
         ({"chunks": [2], "most_per_node": [1]}, [(0, 1)], [(2, 3)]),  # to another switch
         ({"chunks": [2], "exclusive": [0]}, [(0, 1)], [(2, 2)]),
-        ({"chunks": [9]}, [(0,) * 8 + (1,)], [(2,) * 8 + (3,)]),
         ({"chunks": [1], "demand": [[1, 50]]}, [(1,)], [(1,)]),  # which needs the memory
         ({"chunks": [1], "kinds": list("aabbbb"), "allowed": [["a"]]}, [(1,)], [(1,)]),
         ({"chunks": [3], "most_per_node": [1]}, [(0, 1, 2)], [(0, 2, 3)]),  # no further switch
         ({"chunks": [1, 1], "exclusive": [0], "busy": [2]}, [(0,), (3,)], [(5,), (2,)]),
         ({"chunks": [1], "devices": [[1000]] * 6, "share": [1000]}, [(0,)], [(0,)]),
+        # of nodes of the same weight, to those in use
+        ({"chunks": [1], "busy": [5]}, [(2,)], [(5,)]),
+        ({"chunks": [4], "busy": [3], "most_per_node": [2]}, [(2, 2, 5, 5)], [(2, 2, 3, 3)]),
+        ({"chunks": [1, 1], "exclusive": [0]}, [(2,), (5,)], [(2,), (5,)]),
+        ({"chunks": [1], "busy": [3], "free": FULL}, [(2,)], [(2,)]),
     ],
 )
 def test_jobs_move_to_the_lightest_nodes_on_as_many_switches(fields, before, after):
@@ -52,30 +59,8 @@ def test_jobs_move_to_the_lightest_nodes_on_as_many_switches(fields, before, aft
         placements = placements._replace(devices=(((0,),),))
     found = on_lighter_nodes(problem, placements, WEIGHTS)
     assert problem.violations(found) == []
-    if len(before) == 1:
-        assert list(found.nodes) == after
-    else:
-        assert WEIGHTS[[node for each in found.nodes for node in each]].sum() == 2
-    assert problem.objective(found) == problem.objective(placements)
-
-
-@pytest.mark.parametrize(
-    ("fields", "before", "after"),
-    [
-        ({"chunks": [1], "busy": [5]}, [(2,)], [(5,)]),
-        ({"chunks": [1, 1]}, [(2,), (5,)], [(5,), (5,)]),
-        ({"chunks": [4], "busy": [3], "most_per_node": [2]}, [(2, 2, 5, 5)], [(2, 2, 3, 3)]),
-        ({"chunks": [1, 1], "exclusive": [0]}, [(2,), (5,)], [(2,), (5,)]),
-        ({"chunks": [1], "busy": [1]}, [(2,)], [(2,)]),  # a heavier one
-        ({"chunks": [1], "busy": [3], "free": [[8, 9]] * 3 + [[0, 9]] + [[8, 9]] * 2},
-         [(2,)], [(2,)]),  # which is full
-    ],
-)  # fmt: skip
-def test_jobs_move_to_nodes_in_use_of_the_same_weight(fields, before, after):
-    problem = problem_of(**fields)
-    found = on_lighter_nodes(problem, at(*before), WEIGHTS)
-    assert problem.violations(found) == []
     assert list(found.nodes) == after
+    assert problem.objective(found) >= problem.objective(placements)
 
 
 @given(st.data())

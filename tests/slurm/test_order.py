@@ -9,15 +9,13 @@ from optsched.slurm.forecast import forecast
 from optsched.slurm.future import Future
 from optsched.slurm.order import Order, rank, tasks
 
-from .conftest import NOW, queue_of
+from .conftest import NOW, job, queue_of, running, supply
 
 
-def test_jobs_before_it_are_those_of_its_nodes_and_of_higher_tiers(job, supply):
-    tiers = {"rest": 9, "short": 1}
-    parts = tuple(
-        replace(each, priority_tier=tiers.get(each.name, 5)) for each in supply().site.partitions
-    )
-    there = supply(partitions=parts)
+def test_jobs_before_it_are_those_of_its_nodes_and_of_higher_tiers():
+    tiers, parts = {"rest": 9, "short": 1}, supply().site.partitions
+    parts = [replace(each, priority_tier=tiers.get(each.name, 5)) for each in parts]
+    there = supply(partitions=tuple(parts))
     jobs = (
         job(job_id=1, priority=50, partitions=("own",)),  # c1 to c4
         job(job_id=2, priority=60, partitions=("all",)),
@@ -33,7 +31,7 @@ def test_jobs_before_it_are_those_of_its_nodes_and_of_higher_tiers(job, supply):
     assert {one.label: one.ahead for one in starts}["1"] == 2
 
 
-def test_of_arrays_those_tasks_count_that_may_start_now(job, supply, running):
+def test_of_arrays_those_tasks_count_that_may_start_now():
     array = job(job_id=2, array_id=2, array_tasks=(0, 1, 2, 3), array_limit=3, priority=9)
     runs = running(7, "c1", array_id=2, array_tasks=(9,), cores=1)
     held = job(job_id=3, array_id=3, array_tasks=(0, 1), priority=9, held=True)
@@ -53,10 +51,10 @@ def test_of_arrays_those_tasks_count_that_may_start_now(job, supply, running):
 def test_the_number_before_a_job_is_that_of_the_jobs_named(captured):
     _, queue, supply = captured
     order = Order(queue, supply)
-    for job in queue.pending:
-        one = replace(job, array_tasks=job.array_tasks[:1])
+    for waits in queue.pending:
+        one = replace(waits, array_tasks=waits.array_tasks[:1])
         before = order.before(one)
         assert tasks(before) == order.number_before(one)
         ranks = [rank(each, supply) for each in before]
-        assert job.job_id not in [each.job_id for each in before]
+        assert waits.job_id not in [each.job_id for each in before]
         assert len({*ranks}) == len(ranks)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,33 +13,24 @@ from hypothesis import strategies as st
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import Output
-from optsched.slurm.pins import (
-    NODES,
-    clearing,
-    lowering,
-    pinned,
-    pinned_placements,
-    updates_of,
-    without_pins,
-)
+from optsched.slurm.pins import clearing, lowering, pinned_placements, updates_of, without_pins
 from optsched.slurm.plan import Ask, Plan, Situation, carry_out
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.reserved import reserved, with_reserved
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
+from .conftest import job, left_by, queue_of, running, supply
+
+LISTS = {"required": "ReqNodeList", "excluded": "ExcNodeList"}
 comments = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 
 
-def queue_of(*jobs: QueuedJob) -> Queue:
-    return Queue(jobs, 1000, 42, Path("squeue.json"), {})
-
-
-def whole_nodes(job, number: int, nodes: int, **fields) -> QueuedJob:
+def whole_nodes(number: int, nodes: int, **fields) -> QueuedJob:
     counts = {"least_nodes": nodes, "most_nodes": nodes, "tasks": nodes, "cores_per_task": 16}
     return job(job_id=number, **counts | fields)
 
 
-def posed(queue: Queue, supply) -> SlurmSnapshot:
+def posed(queue: Queue) -> SlurmSnapshot:
     return placement_problem(without_pins(queue), supply())
 
 
@@ -50,28 +40,23 @@ def at(*nodes: tuple[int, ...]) -> Placements:
 
 def followed(queue: Queue, updates) -> Queue:
     """Return the queue after updates, as Slurm carries them out."""
-    by_label = {update.label: update for update in updates}
+    settings_of = {update.label: update.settings for update in updates}
     jobs = []
-    for job in queue.jobs:
-        if job.label in by_label:
-            settings = dict(text.split("=", 1) for text in by_label[job.label].settings)
-            for field, name in NODES.items():
-                if name in settings:
-                    job = replace(job, **{field: tuple(hosts_of(settings[name]))})
-            job = replace(job, comment=settings.get("Comment", job.comment))
-            nice = int(settings.get("Nice", job.nice))
-            job = replace(job, nice=nice, priority=job.priority + job.nice - nice)
-        jobs.append(job)
-    return replace(queue, jobs=tuple(jobs))
+    for one in queue.jobs:
+        settings = dict(text.split("=", 1) for text in settings_of.get(one.label, ()))
+        own = {field: settings[name] for field, name in LISTS.items() if name in settings}
+        nice, comment = int(settings.get("Nice", one.nice)), settings.get("Comment", one.comment)
+        raised = {"nice": nice, "priority": one.priority + one.nice - nice}
+        nodes = {field: tuple(hosts_of(text)) for field, text in own.items()}
+        jobs.append(replace(one, comment=comment, **nodes, **raised))
+    return queue_of(*jobs)
 
 
 @given(comments, st.integers(0, 5000), st.integers(-5000, 5000))
-def test_clearing_restores_what_was_pinned(supply, job, comment, higher, nice):
-    before = queue_of(
-        whole_nodes(job, 1, 2, comment=comment, priority=70, nice=nice), whole_nodes(job, 2, 2)
-    )
+def test_clearing_restores_what_was_pinned(comment, higher, nice):
+    before = queue_of(whole_nodes(1, 2, comment=comment, priority=70, nice=nice), whole_nodes(2, 2))
     placements = at((0, 1), (2, 3))
-    updates = updates_of(before, posed(before, supply), placements, raises={"1": higher}).updates
+    updates = updates_of(before, posed(before), placements, raises={"1": higher}).updates
     its = followed(before, updates)
     assert its.jobs[0].priority == 70 + higher
     assert [each.required for each in its.jobs] == [("c1", "c2"), ("c3", "c4")]
@@ -80,28 +65,25 @@ def test_clearing_restores_what_was_pinned(supply, job, comment, higher, nice):
     assert {update.what for update in clearing(its)} == {"clear"}
 
 
-def test_pins_stay_marked_while_their_jobs_run_and_are_cleared_once_requeued(supply, job):
-    before = queue_of(whole_nodes(job, 1, 2, comment="mine"))
-    [pin] = updates_of(before, posed(before, supply), at((0, 1))).updates
-    its = followed(before, [pin]).jobs[0]
-    for fields in ({"state": "RUNNING"}, {"state": "RUNNING", "flags": ("COMPLETING",)}):
-        running = queue_of(replace(its, **fields))
-        assert clearing(running) == ()
-        assert pinned(running, running=True) == {"1": ("c1", "c2")}
-        assert pinned(running) == {}
-    assert clearing(queue_of(replace(its, state="COMPLETED"))) == ()
-    for flags in ((), ("REQUEUED",), ("COMPLETING",)):
-        [update] = clearing(queue_of(replace(its, flags=flags)))
-        assert (update.what, update.settings) == ("clear", ("ReqNodeList=", "Comment=mine"))
-    # somebody else has set other nodes
-    for fields in ({"required": ("c3",)}, {"required": (), "state": "RUNNING"}):
-        [update] = clearing(queue_of(replace(its, **fields)))
-        assert (update.what, update.settings) == ("unmark", ("Comment=mine",))
+def test_pins_stay_marked_while_their_jobs_run_and_are_cleared_once_requeued():
+    before = queue_of(whole_nodes(1, 2, comment="mine"))
+    its = followed(before, updates_of(before, posed(before), at((0, 1))).updates).jobs[0]
+    clear, unmark = ("clear", ("ReqNodeList=", "Comment=mine")), ("unmark", ("Comment=mine",))
+    for fields, expected in (
+        ({"state": "RUNNING"}, []),
+        ({"state": "COMPLETED"}, []),
+        ({"flags": ("REQUEUED",)}, [clear]),
+        # somebody else has set other nodes
+        ({"required": ("c3",)}, [unmark]),
+        ({"required": (), "state": "RUNNING"}, [unmark]),
+    ):
+        found = clearing(queue_of(replace(its, **fields)))
+        assert [(update.what, update.settings) for update in found] == expected
 
 
-def test_raised_jobs_are_lowered_whether_they_run_or_wait(supply, job):
-    before = queue_of(whole_nodes(job, 1, 2, comment="mine", priority=70, nice=5))
-    [pin] = updates_of(before, posed(before, supply), at((0, 1)), raises={"1": 30}).updates
+def test_raised_jobs_are_lowered_whether_they_run_or_wait():
+    before = queue_of(whole_nodes(1, 2, comment="mine", priority=70, nice=5))
+    [pin] = updates_of(before, posed(before), at((0, 1)), raises={"1": 30}).updates
     assert "Nice=-25" in pin.settings
     its = followed(before, [pin]).jobs[0]
     lowered = replace(its, comment=its.comment.replace(":5:-25", ""), nice=5, priority=70)
@@ -121,15 +103,15 @@ def test_raised_jobs_are_lowered_whether_they_run_or_wait(supply, job):
     assert without_pins(queue_of(replace(its, nice=0, priority=9))).jobs[0].priority == 9
 
 
-def test_a_job_is_raised_before_those_that_have_no_room(left_by, job, running):
+def test_a_job_is_raised_before_those_that_have_no_room():
     """Three of four nodes are free; on the fourth a job runs for another minute."""
     own = {"partitions": ("own",), "exclusive": "node"}
     there = running(8, "c4", **own)
-    first = whole_nodes(job, 1, 4, priority=90, **own)
-    second = whole_nodes(job, 2, 1, priority=50, limit=60, **own)
-    third = whole_nodes(job, 3, 2, priority=20, limit=30, **own)
+    first = whole_nodes(1, 4, priority=90, **own)
+    second = whole_nodes(2, 1, priority=50, limit=60, **own)
+    third = whole_nodes(3, 2, priority=20, limit=30, **own)
 
-    def plan(*jobs: QueuedJob, nodes: tuple[tuple[int, ...], ...], reserve: int = 1) -> Plan:
+    def plan(*jobs, nodes, reserve=1) -> Plan:
         queue, supply = queue_of(there, *jobs), left_by(there)
         plain = placement_problem(queue, supply)
         kept = reserved(plain, queue, supply, reserve)
@@ -155,43 +137,40 @@ def test_a_job_is_raised_before_those_that_have_no_room(left_by, job, running):
     late = replace(second, limit=61)
     found = plan(first, late, third, nodes=((), (), (1, 2)))
     assert found.raises == {"3": 142}
-    assert [reason for row, reason in found.not_placed if row.label == "2"] == [
-        "it would delay job 1"
-    ]
+    assert {row.label: why for row, why in found.not_placed}["2"] == "it would delay job 1"
 
 
-def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes(supply, job):
+def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes():
     """As Slurm 24.11 does after a restart."""
-    before = queue_of(whole_nodes(job, 1, 2, tasks=4, cores_per_task=1))
+    before = queue_of(whole_nodes(1, 2, tasks=4, cores_per_task=1))
     placements = at((0, 1))
-    its = followed(before, updates_of(before, posed(before, supply), placements).updates)
+    its = followed(before, updates_of(before, posed(before), placements).updates)
     restarted = queue_of(replace(its.jobs[0], most_nodes=0))
-    assert pinned_placements(restarted, posed(restarted, supply)) == placements
-    assert updates_of(restarted, posed(restarted, supply), placements).updates == ()
-    [update] = updates_of(restarted, posed(restarted, supply), at((2, 3))).updates
+    assert pinned_placements(restarted, posed(restarted)) == placements
+    assert updates_of(restarted, posed(restarted), placements).updates == ()
+    [update] = updates_of(restarted, posed(restarted), at((2, 3))).updates
     assert update.what == "pin"
 
 
 @given(comments, st.integers(0, 3))
-def test_a_job_that_may_start_on_more_nodes_excludes_the_others(supply, job, comment, higher):
+def test_a_job_that_may_start_on_more_nodes_excludes_the_others(comment, higher):
     usual = {"tasks": 4, "cores_per_task": 1, "comment": comment, "priority": 70}
-    before = queue_of(whole_nodes(job, 1, 2, **usual, most_nodes=0))
+    before = queue_of(whole_nodes(1, 2, **usual, most_nodes=0))
     placements = at((0, 0, 0, 1))
-    [pin] = updates_of(before, posed(before, supply), placements, raises={"1": higher}).updates
+    [pin] = updates_of(before, posed(before), placements, raises={"1": higher}).updates
     assert pin.settings[0] == "ExcNodeList=c[3-4],g[1-2],m1"
     its = followed(before, [pin])
     assert its.jobs[0].excluded == ("c3", "c4", "g1", "g2", "m1")
     assert without_pins(its).jobs == before.jobs
-    assert posed(its, supply).problem.allowed == posed(before, supply).problem.allowed
+    assert posed(its).problem.allowed == posed(before).problem.allowed
     assert followed(its, clearing(its)).jobs == before.jobs
-    assert [*pinned(its)] == ["1"]
     # the number of nodes becomes fixed, and the job requires them
     fixed = queue_of(replace(its.jobs[0], most_nodes=2))
-    [update] = updates_of(fixed, posed(fixed, supply), placements).updates
+    [update] = updates_of(fixed, posed(fixed), placements).updates
     assert update.settings[:2] == ("ExcNodeList=", "ReqNodeList=c[1-2]")
     # it excludes nodes itself, or somebody else has changed those that it excludes
     own = queue_of(replace(before.jobs[0], excluded=("c4",)))
-    found = updates_of(own, posed(own, supply), placements)
+    found = updates_of(own, posed(own), placements)
     assert (found.updates, [*found.without]) == ((), ["1"])
     other = queue_of(replace(its.jobs[0], excluded=("c4",)))
     [update] = clearing(other)
@@ -199,18 +178,9 @@ def test_a_job_that_may_start_on_more_nodes_excludes_the_others(supply, job, com
     assert followed(other, [update]).jobs[0].excluded == ("c4",)
 
 
-def test_jobs_that_did_not_start_on_their_pins_lose_them_once(supply, job):
-    before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 2))
-    placements = at((0, 1), (2, 3))
-    its = followed(before, updates_of(before, posed(before, supply), placements).updates)
-    found = updates_of(its, posed(its, supply), placements, {"1"})
-    assert [(update.what, update.label) for update in found.updates] == [("clear", "1")]
-    assert "last pin" in found.without["1"]
-
-
-def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypatch):
-    before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 2))
-    pins = updates_of(before, posed(before, supply), at((0, 1), (2, 3))).updates
+def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(monkeypatch):
+    before = queue_of(whole_nodes(1, 2), whole_nodes(2, 2))
+    pins = updates_of(before, posed(before), at((0, 1), (2, 3))).updates
     monkeypatch.setattr("optsched.slurm.plan.run_command", lambda words: Output(b"", ""))
 
     def reasons(updates, **fields):
@@ -225,67 +195,37 @@ def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypat
     assert reasons(clear, state="RUNNING") == {"it is RUNNING by now"}
 
 
-def test_no_job_is_pinned_or_stays_so_where_others_have_started(supply, job, running, monkeypatch):
-    before = queue_of(running(8, "c7"), *(whole_nodes(job, n, 2) for n in (1, 2)))
-    placements = at((0, 1), (2, 3))
-    situation = Situation(before, supply(), posed(before, supply), Ask())
-    plan = Plan(situation, placements)
-    its = followed(before, plan.updates.updates)
-    ran, first, second = its.jobs
-    as_planned = replace(second, state="RUNNING", allocations=running(2, "c3", "c4").allocations)
-    assert plan.lost(queue_of(ran, first, as_planned)) == frozenset()
-    other = running(9, "c2", "c6")
-    assert plan.lost(queue_of(ran, first, as_planned, other)) == {"1"}
-    [update] = plan.given_up(queue_of(ran, first, second, other))
-    assert (update.label, update.what) == ("1", "clear")
-
-    monkeypatch.setattr("optsched.slurm.plan.run_command", lambda words: Output(b"", ""))
-    now = queue_of(*before.jobs, other)
-    monkeypatch.setattr("optsched.slurm.plan.current_queue", lambda: now)
-    reasons = [reason for _, reason in carry_out(plan.updates.updates, plan)]
-    assert reasons == ["others have started on its nodes", ""]
+def test_a_plan_loses_jobs_on_whose_nodes_others_start_unless_it_has_them_there():
+    before = queue_of(running(8, "c7"), *(whole_nodes(number, 2) for number in (1, 2)))
+    plan = Plan(Situation(before, supply(), posed(before), Ask()), at((0, 1), (2, 3)))
+    ran, first, second = followed(before, plan.updates.updates).jobs
+    starts = replace(second, state="RUNNING", allocations=running(2, "c3", "c4").allocations)
+    assert plan.lost(queue_of(ran, first, starts)) == frozenset()
+    assert plan.lost(queue_of(ran, first, starts, running(9, "c2", "c6"))) == {"1"}
 
 
 @pytest.mark.parametrize("comment", ["optsched:", "optsched:0123abc", "Optsched:01234567", "a"])
-def test_comments_without_a_mark_are_nobodys_pins(job, comment):
-    queue = queue_of(whole_nodes(job, 1, 2, comment=comment, required=("c1", "c2")))
+def test_comments_without_a_mark_are_nobodys_pins(comment):
+    queue = queue_of(whole_nodes(1, 2, comment=comment, required=("c1", "c2")))
     assert without_pins(queue).jobs == queue.jobs
     assert clearing(queue) == ()
 
 
-def test_pins_are_placements_while_they_are_feasible(supply, job):
-    before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 1))
-    assert pinned_placements(before, posed(before, supply)) is None
-    placements = at((0, 1), ())
-    its = followed(before, updates_of(before, posed(before, supply), placements).updates)
-    assert pinned_placements(its, posed(its, supply)) == placements
-    assert updates_of(its, posed(its, supply), placements).updates == ()
-    down = {"states": ("up", "down", *("up",) * 5)}
-    less = placement_problem(without_pins(its), supply(**down))
-    assert pinned_placements(its, less) is None
-    [update] = updates_of(its, less, at((), ())).updates
-    assert update.what == "clear"
-
-
-def test_pins_are_cleared_before_others_are_set_by_priority(supply, job):
-    before = queue_of(*(whole_nodes(job, n, 1, priority=n) for n in (1, 2, 3)))
-    first = updates_of(before, posed(before, supply), at((0,), (), ()))
+def test_pins_are_cleared_before_others_are_set_by_priority():
+    before = queue_of(*(whole_nodes(n, 1, priority=n) for n in (1, 2, 3)))
+    first = updates_of(before, posed(before), at((0,), (), ()))
     its = followed(before, first.updates)
-    updates = updates_of(its, posed(its, supply), at((), (0,), (1,))).updates
-    assert [(update.what, update.label) for update in updates] == [
-        ("clear", "1"),
-        ("pin", "3"),
-        ("pin", "2"),
-    ]
+    updates = updates_of(its, posed(its), at((), (0,), (1,))).updates
+    assert [f"{update.what} {update.label}" for update in updates] == ["clear 1", "pin 3", "pin 2"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @given(st.lists(comments, min_size=1, max_size=20))
-def test_a_shell_reads_lines_as_they_are_meant(supply, job, texts):
+def test_a_shell_reads_lines_as_they_are_meant(texts):
     lines, words = [], []
     for text in texts:
-        queue = queue_of(whole_nodes(job, 1, 2, comment=text))
-        for update in updates_of(queue, posed(queue, supply), at((0, 1))).updates:
+        queue = queue_of(whole_nodes(1, 2, comment=text))
+        for update in updates_of(queue, posed(queue), at((0, 1))).updates:
             assert update.line.isprintable()
             lines.append(f"printf '%s\\0' {update.line}")
             words += update.words

@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,8 +15,7 @@ from optsched.slurm.strict import strict
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
-from .conftest import NOW, queue_of
-from .test_future import posed, situations
+from .conftest import NOW, SITUATIONS, job, left_by, posed, queue_of, running
 
 
 def solved(problem, hint=None):
@@ -26,12 +24,8 @@ def solved(problem, hint=None):
 
 def fit_together(posed_now, chosen) -> bool:
     """Whether jobs fit, by trying every set of nodes for each of them."""
-    problem = posed_now.problem
-    ways = []
-    for at in chosen:
-        request = posed_now.rows[at].request
-        nodes = np.flatnonzero(request.nodes).tolist()
-        ways.append([*combinations(nodes, request.chunks)])
+    problem, requests = posed_now.problem, [posed_now.rows[at].request for at in chosen]
+    ways = [combinations(np.flatnonzero(one.nodes).tolist(), one.chunks) for one in requests]
     for places in product(*ways):
         free = problem.free.copy()
         for at, nodes in zip(chosen, places):
@@ -42,16 +36,14 @@ def fit_together(posed_now, chosen) -> bool:
 
 
 @settings(max_examples=40, deadline=None)
-@given(situations())
-def test_strict_order_is_the_first_set_of_all(job, running, left_by, situation):
-    queue, supply = posed(situation, job, running, left_by)
+@given(SITUATIONS)
+def test_strict_order_is_the_first_set_of_all(situation):
+    queue, supply = posed(*situation)
     now = placement_problem(queue, supply)
     found = strict(now, supply, solved)
-    order = sorted(
-        range(len(now.rows)), key=lambda at: (-now.rows[at].job.priority, now.rows[at].job.job_id)
-    )
+    ranks = [(-row.job.priority, row.job.job_id) for row in now.rows]
     chosen: list[int] = []
-    for at in order:
+    for at in sorted(range(len(ranks)), key=ranks.__getitem__):
         if fit_together(now, [*chosen, at]):
             chosen.append(at)
     placed = [] if found.placements is None else found.placements.nodes
@@ -60,15 +52,11 @@ def test_strict_order_is_the_first_set_of_all(job, running, left_by, situation):
 
 
 @settings(max_examples=40, deadline=None)
-@given(situations(), st.integers(1, 3), st.sets(st.integers(1, 6)))
-def test_no_plan_delays_the_jobs_that_have_reservations(
-    job, running, left_by, situation, number, alone
-):
-    queue, supply = posed(situation, job, running, left_by)
-    jobs = (
-        replace(each, exclusive="node") if each.job_id in alone else each for each in queue.jobs
-    )
-    queue = queue_of(*jobs)
+@given(SITUATIONS, st.integers(1, 3), st.sets(st.integers(1, 6)))
+def test_no_plan_delays_the_jobs_that_have_reservations(situation, number, alone):
+    queue, supply = posed(*situation)
+    alike = (replace(each, exclusive="node" * (each.job_id in alone)) for each in queue.jobs)
+    queue = queue_of(*alike)
     plain = placement_problem(queue, supply)
     kept = reserved(plain, queue, supply, number)
     now = with_reserved(plain, supply, kept)
@@ -88,55 +76,14 @@ def test_no_plan_delays_the_jobs_that_have_reservations(
         )
 
 
-def test_a_later_job_starts_only_where_it_ends_before_or_leaves_room(job, running, left_by):
-    there = running(9, "c1", cores=16, end=NOW + 100)
-    blocked = job(
-        job_id=1, least_nodes=4, most_nodes=4, tasks=4, tasks_per_node=1, cores_per_task=8,
-        priority=9, partitions=("own",), exclusive="node",
-    )  # fmt: skip
-    jobs = {
-        "short": job(job_id=2, limit=100.0, cores_per_task=16, constraint="ib"),
-        "long": job(job_id=3, limit=101.0, cores_per_task=16, constraint="ib"),
-    }
-    for name, other in jobs.items():
-        queue = queue_of(there, blocked, other)
-        supply = left_by(there)
-        plain = placement_problem(queue, supply)
-        [one] = kept = reserved(plain, queue, supply, 1)
-        assert (one.start, one.nodes) == (NOW + 100, ("c1", "c2", "c3", "c4"))
-        nodes = solved(with_reserved(plain, supply, kept).problem).solution.nodes
-        placed = {row.label for row, at in zip(plain.rows, nodes) if at}
-        assert placed == ({"2"} if name == "short" else set())
-
-
-def test_licences_are_kept_too(job, running, left_by):
+def test_licences_are_kept_for_a_reservation_too():
     there = running(9, "c1", cores=1, end=NOW + 100, licences="lab:2")
     blocked = job(job_id=1, licences="lab:3", priority=9)
-    later = job(job_id=2, licences="lab", limit=200.0)
-    soon = replace(later, job_id=3, limit=50.0)
-    for other, starts in ((later, False), (soon, True)):
-        queue = queue_of(there, blocked, other)
+    for limit, starts in ((100.0, True), (101.0, False)):
+        queue = queue_of(there, blocked, job(job_id=2, licences="lab", limit=limit))
         supply = left_by(there)
         plain = placement_problem(queue, supply)
         kept = reserved(plain, queue, supply, 1)
         assert [one.start for one in kept] == [NOW + 100]
         nodes = solved(with_reserved(plain, supply, kept).problem).solution.nodes
-        assert bool(nodes[1]) == starts
-
-
-@pytest.mark.parametrize(
-    "captured",
-    ["22.05.8", pytest.param("24.11.5", marks=pytest.mark.long), "26.05.5"],
-    indirect=True,
-)
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_captured_queues_have_reservations(captured, number):
-    _, queue, supply = captured
-    plain = placement_problem(queue, supply)
-    kept = reserved(plain, queue, supply, number)
-    assert len(kept) <= number
-    for one in kept:
-        assert one.start > supply.time
-        assert sum(one.at.values()) == one.request.chunks
-    problem = with_reserved(plain, supply, kept).problem
-    assert problem.violations(solved(problem).solution) == []
+        assert [bool(at) for at in nodes] == [False, starts]

@@ -14,23 +14,22 @@ from optsched.slurm.limits import Limit, Limits
 from optsched.slurm.preemption import may_preempt
 from optsched.slurm.supply import read_supply
 
-from .conftest import NOW, queue_of
+from .conftest import NOW, job, left_by, queue_of, running, supply
 from .test_explain import answer
 
 
 def test_captured_factors_add_up_to_the_priorities(captured):
     folder, queue, _ = captured
     factors = read_factors(folder)
-    jobs = {job.job_id: job for job in queue.pending}
-    seen = 0
-    for number, own in factors.items():
-        if number in jobs and own.get("TRES") is None:
-            assert sum(own.values()) == pytest.approx(jobs[number].priority, abs=2)
-            seen += 1
-    assert seen > 20
+    told = [(job, factors[job.job_id]) for job in queue.pending if job.job_id in factors]
+    told = [(job, own) for job, own in told if own.get("TRES") is None]
+    for one, own in told:
+        assert sum(own.values()) == pytest.approx(one.priority, abs=2)
+    assert len(told) > 20
+    assert not any(set_by_operator(job, factors) for job in queue.pending)
 
 
-def test_what_puts_a_job_behind_others_is_the_mean_difference(job, supply):
+def test_what_puts_a_job_behind_others_is_the_mean_difference():
     factors = {
         1: {"age": 10, "fair share": 5, "QOS": 0},
         2: {"age": 10, "fair share": 105, "QOS": 1000},
@@ -43,7 +42,7 @@ def test_what_puts_a_job_behind_others_is_the_mean_difference(job, supply):
     assert found.behind == [("QOS", 500), ("fair share", 75)]
 
 
-def test_a_priority_without_factors_is_set_by_an_operator(tmp_path, job, supply, captured):
+def test_a_priority_without_factors_is_set_by_an_operator(tmp_path):
     header = "JOBID PARTITION USER PRIORITY AGE PARTITION QOS NICE TRES"
     rows = ("1 p ada 1007 0 0 0 0", "2 p ada 1000 0 1000 0 0", "3 p ada 900 0 0 0 0 cpu=900")
     (tmp_path / "sprio.txt").write_text("\n".join((header, *rows, "4 p ada 1 0 0 0 0")) + "\n")
@@ -54,11 +53,9 @@ def test_a_priority_without_factors_is_set_by_an_operator(tmp_path, job, supply,
         for n, p in ((1, 1007), (2, 1000), (3, 900), (4, 1), (5, 7))
     }
     assert found == {1: True, 2: False, 3: False, 4: False, 5: False}
-    folder, queue, _ = captured
-    assert not any(set_by_operator(one, read_factors(folder)) for one in queue.pending)
 
 
-def test_a_job_whose_priority_is_set_is_raised_by_it_and_not_by_its_nice(job, running, left_by):
+def test_a_job_whose_priority_is_set_is_raised_by_it_and_not_by_its_nice():
     runs = running(9, "c1", "c2", "c3", "c4", end=NOW + 900)
     whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",)}
     first = job(job_id=2, priority=30, **whole)
@@ -69,30 +66,22 @@ def test_a_job_whose_priority_is_set_is_raised_by_it_and_not_by_its_nice(job, ru
         assert found.afterwards[-1] == f"scontrol update JobId=1 {back}"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_wrong_factors_are_refused_with_their_line(tmp_path):
+    assert read_factors(tmp_path) == {}
+    for text, message in (
         ("A B\n1 2\n", "line 1: no JOBID and PRIORITY; expected what sprio -l writes"),
         ("JOBID PRIORITY AGE\nx 1 2\n", "line 2, JOBID: 'x'; expected the number of a job"),
         (f"JOBID PRIORITY AGE\n{'9' * 5000} 1 2\n", "expected the number of a job"),
-    ],
-)
-def test_wrong_factors_are_refused_with_their_line(tmp_path, text, message):
-    (tmp_path / "sprio.txt").write_text(text)
-    with pytest.raises(InputError) as found:
-        read_factors(tmp_path)
-    assert message in str(found.value)
-    assert read_factors(tmp_path / "none") == {}
+    ):
+        (tmp_path / "sprio.txt").write_text(text)
+        with pytest.raises(InputError, match=message):
+            read_factors(tmp_path)
 
 
-def test_who_has_how_much_of_a_limit_is_named(job, running, left_by):
+def test_who_has_how_much_of_a_limit_is_named():
     limit = Limit("QOS two", "GrpJobs", "", 3, 3)
-    runs = [
-        running(10, "c1", user="ada", qos="two", cores=1),
-        running(11, "c1", user="ada", qos="two", cores=1),
-        running(12, "c2", user="bob", qos="two", cores=1),
-        running(13, "c3", user="eve", qos="other", cores=1),
-    ]
+    of = (("ada", "two"), ("ada", "two"), ("bob", "two"), ("eve", "other"))
+    runs = [running(n, "c1", user=user, qos=qos, cores=1) for n, (user, qos) in enumerate(of, 10)]
     waits = job(job_id=1, qos="two", user="bob")
     supply = replace(left_by(*runs), limits=Limits({"two": (limit,), "other": ()}))
     assert users_of_limit(waits, runs, supply) == (("ada", 2), ("bob", 1))
@@ -100,59 +89,60 @@ def test_who_has_how_much_of_a_limit_is_named(job, running, left_by):
     assert users_of_limit(replace(waits, qos="other"), runs, supply) == ()
 
 
-def test_only_the_qos_that_its_own_may_preempt_counts(job, running, left_by):
-    runs = [
-        running(10, "c1", qos="low", cores=16, end=NOW + 60),
-        running(11, "c2", qos="normal", cores=16),
-    ]
-    waits = job(job_id=1, qos="high")
+def test_only_the_qos_that_its_own_may_preempt_counts():
+    runs = [running(10, "c1", qos="low"), running(11, "c2", qos="normal")]
     supply = replace(left_by(*runs), settings={"preempttype": "preempt/qos"})
-    queue = queue_of(*runs, waits)
-
-    def labels(rules):
-        found = may_preempt(waits, queue.running, replace(supply, qos_preempts=rules))
-        return [each.label for each in found]
-
-    assert labels({"high": ("low",)}) == ["10"]
-    assert labels({"high": ()}) == []
-    assert labels(None) == ["10", "11"]  # not known: any other
-    assert labels({"high": ("high",)}) == []
+    for rules, expected in (
+        ({"high": ("low",)}, ["10"]),
+        ({"high": ()}, []),
+        (None, ["10", "11"]),  # not known: any other
+        ({"high": ("high",)}, []),
+    ):
+        found = may_preempt(job(qos="high"), runs, replace(supply, qos_preempts=rules))
+        assert [each.label for each in found] == expected
 
 
-def test_jobs_of_a_qos_preempt_each_other_within_it_by_priority(job, running, left_by):
+def test_jobs_of_a_qos_preempt_each_other_within_it_by_priority():
     """With PreemptMode=WITHIN of the QOS, or of all, only those of a lower priority."""
-    runs = [running(10 + n, f"c{n}", qos="self", cores=16, priority=n) for n in (1, 2, 3)]
+    runs = [running(10 + n, f"c{n}", qos="self", priority=n) for n in (1, 2, 3)]
     waits = job(job_id=1, qos="self", priority=2)
-    supply = replace(left_by(*runs), settings={"preempttype": "preempt/qos"})
-    within = {**supply.settings, "preemptmode": "REQUEUE,WITHIN"}
+    by_qos = {"preempttype": "preempt/qos"}
+    within = by_qos | {"preemptmode": "REQUEUE,WITHIN"}
     for rules, settings, expected in (
-        ({"self": ()}, supply.settings, []),
-        ({"self": ("self",)}, supply.settings, ["11"]),
+        ({"self": ()}, by_qos, []),
+        ({"self": ("self",)}, by_qos, ["11"]),
         ({"self": ()}, within, ["11"]),
         (None, within, ["11"]),
     ):
-        there = replace(supply, qos_preempts=rules, settings=settings)
+        there = replace(left_by(*runs), qos_preempts=rules, settings=settings)
         found = may_preempt(waits, runs, there)
         assert [each.label for each in found] == expected
 
 
-def test_which_qos_may_preempt_is_read_and_wrong_lines_are_refused(shared, tmp_path):
-    folder = tmp_path / "captured"
-    folder.mkdir()
-    for file in shared("slurm/fixtures/24.11.5").iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    assert read_supply(folder).qos_preempts is None
-    (folder / "qos.txt").write_text("Name|Preempt|PreemptMode\nhigh|low,normal|requeue\nlow||\n")
-    assert read_supply(folder).qos_preempts == {"high": ("low", "normal"), "low": ()}
-    (folder / "qos.txt").write_text("Name|Preempt|PreemptMode\nself||requeue,within\n")
-    assert read_supply(folder).qos_preempts == {"self": ("self",)}
-    (folder / "qos.txt").write_text("Name|Preempt|UsageFactor\nnormal||1.000000\nfree||0.500000\n")
-    assert read_supply(folder).qos_usage == {"normal": 1, "free": 0.5}
-    (folder / "qos.txt").write_text("Name|Preempt|UsageFactor\nfree||half\n")
-    with pytest.raises(
-        InputError, match=r"qos.txt, line 2, UsageFactor: 'half'; expected a number"
+HEADER = "Name|Preempt|PreemptMode|UsageFactor\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "preempts", "usage"),
+    [
+        ("high|low,normal|requeue|\nlow|||\n", {"high": ("low", "normal"), "low": ()}, {}),
+        ("self||requeue,within|\n", {"self": ("self",)}, {}),
+        ("free||off|0.500000\n", {"free": ()}, {"free": 0.5}),
+    ],
+)
+def test_which_qos_may_preempt_and_how_much_of_its_usage_counts_is_read(
+    write_dump, tmp_path, text, preempts, usage
+):
+    node = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
+    write_dump(42, node, name="nodes.json", key="nodes")
+    assert read_supply(tmp_path, NOW).qos_preempts is None
+    (tmp_path / "qos.txt").write_text(HEADER + text)
+    found = read_supply(tmp_path, NOW)
+    assert (found.qos_preempts, found.qos_usage) == (preempts, usage)
+    for wrong, said in (
+        ("free|||half\n", r"qos.txt, line 2, UsageFactor: 'half'; expected a number"),
+        ("high|low|x\n", r"qos.txt, line 2: 3 fields; expected 4, as in line 1"),
     ):
-        read_supply(folder)
-    (folder / "qos.txt").write_text("Name|Preempt\nhigh|low|x\n")
-    with pytest.raises(InputError, match=r"qos.txt, line 2: 3 fields; expected 2, as in line 1"):
-        read_supply(folder)
+        (tmp_path / "qos.txt").write_text(HEADER + wrong)
+        with pytest.raises(InputError, match=said):
+            read_supply(tmp_path, NOW)

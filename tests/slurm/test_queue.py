@@ -3,94 +3,30 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.queue import read_queue
+from slurm.raw_capture import clock, hosts, pairs, text_of
 
-from .conftest import clock, pairs, text_of
-
-
-@pytest.mark.parametrize(
-    ("records", "message"),
-    [
-        ([{"job_id": 7}, {"job_id": 7}], r"job_id: record 2 \(7\): 7; expected every job once"),
-        ([{"job_id": 7}, 5], "jobs: record 2: 5; expected an object"),
-        ([{"job_id": 7, "tasks": 10**30}], r"tasks: record 1 \(7\): .*expected a number from 0"),
-        ([{"job_id": 7, "tasks": 2**40}], r"tasks: record 1 \(7\): .*below 2\^32"),
-        ([{"job_id": 7, "tasks": 1e30}], r"tasks: record 1 \(7\): .*below 2\^32"),
-        ([{"job_id": 7, "nice": -(10**30)}], r"nice: record 1 \(7\): .*of 32 bits"),
-        (
-            [{"job_id": 7, "node_count": "many", "tres_req_str": "node=2"}],
-            r"node_count: record 1 \(7\): 'many'; expected a number",
-        ),
-        ([{"job_id": 7, "cpus": "many", "cpus_per_task": 2}], r"cpus: record 1 \(7\): 'many'"),
-    ],
-)
-def test_wrong_records_are_named(write_dump, records, message):
-    usual = {"job_state": ["PENDING"]}
-    records = [usual | each if isinstance(each, dict) else each for each in records]
-    with pytest.raises(InputError, match=message):
-        read_queue(write_dump(42, *records))
-
-
-@pytest.mark.parametrize("number", [2**32 - 2, 2**63 + 5, 2**64 - 2, 2**64 - 1, 2.0**64])
-def test_numbers_that_stand_for_no_value_are_none(write_dump, number):
-    record = {"job_id": 7, "job_state": ["PENDING"], "max_nodes": number}
-    (job,) = read_queue(write_dump(42, record)).jobs
-    assert job.most_nodes == 0
+TEXTS = {"name": "JobName", "account": "Account", "qos": "QOS", "constraint": "Features"}
+TEXTS |= {"licences": "Licenses", "dependency": "Dependency"}
+NUMBERS = {"priority": "Priority", "nice": "Nice", "tasks": "NumTasks"}
+NUMBERS |= {"cores_per_task": "CPUs/Task", "least_cores": "MinCPUsNode"}
+LISTS = {"planned_nodes": "SchedNodeList", "excluded": "ExcNodeList", "required": "ReqNodeList"}
 
 
 def lines_of(folder):
     """What scontrol prints of each job, by number."""
-    lines = text_of(folder / "jobs.txt").splitlines()
+    lines = text_of(folder, "jobs.txt").splitlines()
     return {int(line["JobId"]): (line, text) for line, text in ((pairs(t), t) for t in lines)}
 
 
 def value(line, key):
     return "" if line.get(key) in (None, "(null)", "None", "N/A", "*") else line[key]
-
-
-def test_captured_jobs_are_those_of_squeue_as_text(captured):
-    folder, queue, _ = captured
-    header, *rows = (row.split("|") for row in text_of(folder / "squeue.txt").splitlines())
-    place = {name: header.index(name) for name in ("STATE", "PARTITION", "SCHEDNODES", "NAME")}
-    ids = [place for place, name in enumerate(header) if name == "JOBID"]
-    array = header.index("ARRAY_TASK_ID")
-    shown, started = {}, []
-    for row in rows:
-        task = row[array]
-        base = row[header.index("ARRAY_JOB_ID")]
-        label = row[ids[1]] if task == "N/A" else f"{base}_{task.partition('%')[0]}"
-        planned = "" if row[place["SCHEDNODES"]] in ("(null)", "n/a") else row[place["SCHEDNODES"]]
-        planned = planned if row[place["STATE"]] == "PENDING" else ""
-        shown[label] = (row[place["STATE"]], row[place["PARTITION"]], row[place["NAME"]], planned)
-    found = {
-        job.label.replace("[", "").replace("]", ""): (
-            job.state,
-            ",".join(job.partitions),
-            job.name,
-            job.planned_nodes,
-        )
-        for job in queue.jobs
-    }
-    assert found.keys() <= shown.keys() | {
-        job.label for job in queue.jobs if job.state != "PENDING"
-    }
-    both = found.keys() & shown.keys()
-    assert len(both) == len(shown)
-    for label in both:
-        state, partition, name, planned = shown[label]
-        if (found[label][0], state) == ("PENDING", "RUNNING"):  # started between the captures
-            started.append(label)
-        else:
-            assert found[label] == (state, partition, name, tuple(hosts_of(planned)))
-    assert len(started) <= 2
 
 
 def test_captured_requests_are_those_that_scontrol_prints(captured):
@@ -102,86 +38,41 @@ def test_captured_requests_are_those_that_scontrol_prints(captured):
         if line["JobState"] != "PENDING":  # started between the captures
             continue
         compared += 1
-        limits = re.fullmatch(r"(\d+)(?:-(\d+))?", line["NumNodes"])
+        most = re.fullmatch(r"\d+-(\d+)", line["NumNodes"])
         asked = line.get("ReqTRES") or line["TRES"]
+        if tasks := line.get("ArrayTaskId"):
+            label = f"{line['ArrayJobId']}_{tasks.partition('%')[0]}"
+            assert job.label.replace("[", "").replace("]", "") == label
         expected = {
+            "partitions": tuple(line["Partition"].split(",")),
             "user": line["UserId"].partition("(")[0],
-            "account": line["Account"],
-            "qos": line["QOS"],
-            "priority": int(line["Priority"]),
-            "nice": int(line["Nice"]),
             "limit": clock(line["TimeLimit"]),
             "least_nodes": int(re.search(r"node=(\d+)", asked)[1]),
-            "most_nodes": int(limits[2] or 0),
-            "tasks": int(line["NumTasks"]),
-            "cores_per_task": int(line["CPUs/Task"]),
+            "most_nodes": int(most[1]) if most else 0,
             "tasks_per_node": int(line["NtasksPerN:B:S:C"].split(":")[0]),
-            "least_cores": int(line["MinCPUsNode"]),
-            "constraint": value(line, "Features"),
-            "excluded": tuple(hosts_of(value(line, "ExcNodeList"))),
-            "required": tuple(hosts_of(value(line, "ReqNodeList"))),
-            "licences": value(line, "Licenses"),
-            "dependency": value(line, "Dependency"),
+            **{name: value(line, key) for name, key in TEXTS.items()},
+            **{name: int(line[key]) for name, key in NUMBERS.items()},
+            **{name: tuple(hosts(value(line, key))) for name, key in LISTS.items()},
         }
         assert {name: getattr(job, name) for name in expected} == expected
         if job.reason not in ("", "Priority", "Resources"):  # which have descriptions in the text
             assert job.reason == line["Reason"]
-        exclusive = line.get("Exclusive") == "NODE"
-        if "Exclusive" not in line:
-            exclusive = line["OverSubscribe"] == "NO"
-        assert job.exclusive == ("node" if exclusive else "")
+        whole = "Exclusive=NODE" if "Exclusive" in line else "OverSubscribe=NO"
+        assert job.exclusive == ("node" if f" {whole} " in text else "")
         memory = re.search(r"MinMemory(CPU|Node)=([\d.]+)(M|G)", text)
         if memory and not job.memory_per_gpu:
-            amount = float(memory[2]) * (1024 if memory[3] == "G" else 1)
             own = job.memory_per_core if memory[1] == "CPU" else job.memory_per_node
-            assert own == amount
+            assert own == float(memory[2]) * (1024 if memory[3] == "G" else 1)
         switches = re.search(r" Switches=(\d+)@(\S+)", text)
         assert job.switches == (int(switches[1]) if switches else 0)
         assert job.switches_wait == (clock(switches[2]) if switches else 0)
         assert bool(job.other) == (line["Contiguous"] == "1")
         for key, own in (("PerNode", job.per_node), ("PerJob", job.per_job)):
             stated = re.search(rf" Tres{key}=gres[:/](\S+)", text)
-            counts = Counter()
-            if stated:
-                *name, count = stated[1].split(":")
-                counts[name[0]] = int(count)
-                counts[":".join(name)] = int(count)
-            assert own == counts
+            name, _, count = stated[1].rpartition(":") if stated else ("", "", "0")
+            assert own == ({name.split(":")[0]: int(count), name: int(count)} if name else {})
         assert job.held == line["Reason"].startswith("JobHeld")
     assert compared > 80
-
-
-def test_captured_allocations_are_those_that_scontrol_prints(captured):
-    folder, queue, supply = captured
-    threads = dict(zip(supply.site.nodes, supply.threads.tolist()))
-    lines = lines_of(folder)
-    compared = 0
-    for job in queue.running:
-        line, text = lines[job.job_id]
-        if (job.state, line["JobState"]) != ("RUNNING", "RUNNING"):
-            continue
-        shown = {}
-        for listed, ids, memory, gres in re.findall(
-            r" Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)", text
-        ):
-            cores = sum(
-                int(last or first) - int(first) + 1
-                for first, last in re.findall(r"(\d+)(?:-(\d+))?", ids)
-            )
-            kinds = dict(re.findall(r"(gpu:\w+):(\d+)", gres))
-            for node in hosts_of(listed):
-                shown[node] = (cores, int(memory), {k: int(n) for k, n in kinds.items()})
-        found = {
-            each.node: (
-                each.cores * threads[each.node],
-                each.memory,
-                {name: count for name, count in each.gres.items() if ":" in name},
-            )
-            for each in job.allocations
-        }
-        assert found == shown
-        compared += 1
-    assert compared > 30
 
 
 @pytest.mark.parametrize("version", [42, 43, 44, 45])
@@ -212,9 +103,10 @@ def a(number, **more):
 
 
 LEAST = {"job_id": 7, "job_state": ["PENDING"], "required_switches": 0}
-
-
 BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2,gres/gpu=8"}
+BY_GPU_TOO = BY_GPU | {"flags": ["JOB_MEM_SET"]}
+SEGMENT = {"segment_size": 4}
+SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGMENTS"]
 
 
 @pytest.mark.parametrize(
@@ -223,38 +115,24 @@ BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2
         (42, {"time_limit": a(720)}, {"limit": 43200}),
         (42, {"time_limit": a(0, infinite=True)}, {"limit": math.inf}),
         (42, {"time_limit": a(0, set=False)}, {"limit": None}),
-        (38, {"time_limit": None}, {"limit": None}),
         (38, {"time_limit": "UNLIMITED"}, {"limit": math.inf}),
         (38, {"time_limit": 2**32 - 1}, {"limit": math.inf}),
         (38, {"time_limit": 2**32 - 2}, {"limit": None}),
-        (42, {"max_nodes": a(0)}, {"most_nodes": 0}),
+        (42, {"max_nodes": 2**32 - 2}, {"most_nodes": 0}),  # which stands for no value
+        (42, {"max_nodes": 2**64 - 1}, {"most_nodes": 0}),
         (42, {"start_time": a(0), "eligible_time": a(5)}, {"start": None, "eligible": 5}),
-        (42, {"core_spec": 0, "thread_spec": 32766}, {"other": ()}),
         (42, {"core_spec": 2}, {"other": ("it asks for specialized cores",)}),
         (42, {"tasks_per_core": a(0, infinite=True)}, {"other": ()}),
         (42, {"het_job_id": a(7)}, {"other": ("it is part of a heterogeneous job",)}),
         (42, {"cpus": a(2), "tasks": a(4)}, {"other": ("its tasks share cores (--overcommit)",)}),
-        (42, {"cpus": a(4), "tasks": a(4)}, {"other": ()}),
         (42, {"flags": ["OVERCOMMIT"]}, {"other": ("its tasks share cores (--overcommit)",)}),
         (42, {"contiguous": True}, {"other": ("it asks for adjacent nodes",)}),
-        (
-            43,
-            {"segment_size": 4},
-            {"segment": 4, "other": ("it asks for segments, perhaps each of another block",)},
-        ),
+        (43, SEGMENT, {"other": ("it asks for segments, perhaps each of another block",)}),
         (42, {}, {"segment": None}),
         (38, {}, {"segment": 0}),
-        (44, {"segment_size": 4}, {"segment": 4, "segments_together": False, "other": ()}),
-        (
-            44,
-            {"segment_size": 4, "flags": ["SPREAD_SEGMENTS"]},
-            {"segment": 4, "other": ("it asks for each segment of another block",)},
-        ),
-        (
-            44,
-            {"segment_size": 4, "flags": ["CONSOLIDATE_SEGMENTS"]},
-            {"segment": 4, "segments_together": True, "other": ()},
-        ),
+        (44, SEGMENT, {"segment": 4, "segments_together": False, "other": ()}),
+        (44, SPREAD, {"segment": 4, "other": ("it asks for each segment of another block",)}),
+        (44, SEGMENT | {"flags": TOGETHER}, {"segments_together": True, "other": ()}),
         # the number of nodes of --nodes=1-2, and the estimate of --ntasks
         (42, {"node_count": a(2), "tres_req_str": "cpu=1,mem=62.50G,node=1"}, {"least_nodes": 1}),
         (42, {"node_count": a(2)}, {"least_nodes": 2}),
@@ -272,21 +150,9 @@ BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2
             BY_GPU | {"memory_per_node": a(30000), "flags": ["EXACT_MEMORY_REQUESTED"]},
             {"memory_per_node": 307200, "memory_per_core": None, "memory_per_gpu": 30000},
         ),
-        (
-            42,
-            BY_GPU | {"memory_per_node": a(5000)},
-            {"memory_per_node": 5000, "memory_per_gpu": 30000},
-        ),
-        (
-            38,
-            BY_GPU | {"memory_per_node": 200000, "flags": ["JOB_MEM_SET"]},
-            {"memory_per_node": 200000, "memory_per_gpu": 30000},
-        ),
-        (
-            38,
-            BY_GPU | {"memory_per_cpu": 700, "flags": ["JOB_MEM_SET"]},
-            {"memory_per_node": None, "memory_per_core": 700, "memory_per_gpu": 30000},
-        ),
+        (42, BY_GPU | {"memory_per_node": a(5000)}, {"memory_per_node": 5000}),
+        (38, BY_GPU_TOO | {"memory_per_node": 2000}, {"memory_per_node": 2000}),
+        (38, BY_GPU_TOO | {"memory_per_cpu": 700}, {"memory_per_core": 700}),
         (42, {"tres_per_task": "cpu=8,gres/gpu:a100=2"}, {"per_task": {"gpu": 2, "gpu:a100": 2}}),
         (42, {"tres_per_node": "gres/gpu:2"}, {"per_node": {"gpu": 2}}),
         (38, {"tres_per_node": "gres:gpu:a100:2"}, {"per_node": {"gpu": 2, "gpu:a100": 2}}),
@@ -300,7 +166,6 @@ BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2
         (42, {"priority": a(0)}, {"held": True}),
         (42, {"priority": a(9), "nice": -20}, {"held": False, "nice": -20, "priority": 9}),
         (38, {"nice": 2**32 - 50}, {"nice": -50}),  # as Slurm 22.05 writes it
-        (38, {"nice": 2**32 - 1}, {"nice": -1}),
         (42, {"job_state": ["PENDING", "REQUEUED"]}, {"flags": ("REQUEUED",)}),
         (
             42,
@@ -309,11 +174,9 @@ BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2
         ),
         (42, {"array_task_string": "1-2,..."}, {"array_tasks": (1, 2)}),
         (42, {"het_job_id": a(31), "het_job_offset": a(1)}, {"part_of": "31+1"}),
-        (38, {"het_job_id": 31, "het_job_offset": 0}, {"part_of": "31+0"}),
         (42, {"array_job_id": a(7), "array_task_id": a(0)}, {"array_tasks": (0,)}),
         (42, {"array_job_id": a(0), "array_task_id": a(0)}, {"array_id": 0, "array_tasks": ()}),
         (42, {"scheduled_nodes": "c[01-02]"}, {"planned_nodes": ("c01", "c02")}),
-        (42, {"name": "</script>\n\x1b[2J"}, {"name": "</script>\n\x1b[2J"}),
     ],
 )
 def test_traps(write_dump, version, fields, expected):
@@ -324,15 +187,15 @@ def test_traps(write_dump, version, fields, expected):
 @pytest.mark.parametrize(
     ("fields", "field", "words"),
     [
+        ({"job_id": 6}, "job_id", r"record 2 \(6\): 6; expected every job once"),
         ({"job_id": None}, "job_id", "number of a job"),
         ({"job_state": []}, "job_state", "a state"),
-        ({"tasks": "four"}, "tasks", "a number from 0"),
         ({"tasks": a(-1)}, "tasks", "a number from 0"),
         ({"tasks": a(1.5)}, "tasks", "a whole number"),
-        ({"tasks": {"set": True}}, "tasks", "a number"),
         ({"tasks": True}, "tasks", "a number"),
-        ({"priority": [1]}, "priority", "a number"),
-        ({"nice": "low"}, "nice", "a whole number"),
+        ({"tasks": 2**40}, "tasks", r"below 2\^32"),
+        ({"node_count": "many", "tres_req_str": "node=2"}, "node_count", "'many'; expected a num"),
+        ({"nice": -(10**30)}, "nice", "of 32 bits"),
         ({"hold": 1}, "hold", "true or false"),
         ({"partition": 3}, "partition", "a text"),
         ({"tres_req_str": "cpu"}, "tres_req_str", "names and amounts"),
@@ -341,19 +204,14 @@ def test_traps(write_dump, version, fields, expected):
         ({"array_task_string": "a-b"}, "array_task_string", "tasks of a job array"),
         ({"array_task_string": "0-999999999"}, "array_task_string", "at most"),
         ({"array_task_string": ",".join(["0-999999"] * 5)}, "array_task_string", "at most"),
-        ({"array_task_string": "1,,2"}, "array_task_string", "tasks of a job array"),
-        ({"job_resources": {"nodes": 4}}, "job_resources", "nodes with their cores"),
         ({"job_resources": {"nodes": {"allocation": [{}]}}}, "job_resources", "nodes with"),
     ],
 )
 def test_malformed_fields_are_named(write_dump, fields, field, words):
     with pytest.raises(InputError, match=words) as error:
         read_queue(write_dump(42, {"job_id": 6, "job_state": ["PENDING"]}, LEAST | fields))
-    message = str(error.value)
-    assert message.count("\n") == 0
     assert error.value.field == field
-    assert "squeue.json" in message
-    assert "record 2" in message
+    assert re.fullmatch(r".*squeue\.json.*record 2.*", str(error.value))
 
 
 FIELDS = ("job_id", "job_state", "tasks", "time_limit", "tres_req_str", "partition", "shared")
@@ -370,19 +228,13 @@ def test_any_record_is_read_or_refused(tmp_path_factory, fields):
     meta = {"plugin": {"data_parser": "data_parser/v0.0.42"}}
     path.write_text(json.dumps({"meta": meta, "jobs": [LEAST | fields]}))
     try:
-        queue = read_queue(path)
+        assert len(read_queue(path).jobs) == 1
     except InputError as refused:
-        error = refused
-    else:
-        assert len(queue.jobs) == 1
-        return
-    assert error.file == str(path)
+        assert refused.file == str(path)  # noqa: PT017
 
 
 def test_the_text_states_what_the_json_does_not(write_dump):
-    path = write_dump(
-        38, {"job_id": 7, "job_state": "PENDING"}, {"job_id": 8, "job_state": "PENDING"}
-    )
+    path = write_dump(38, *({"job_id": number, "job_state": "PENDING"} for number in (7, 8)))
     path.with_name("jobs.txt").write_text(
         "JobId=7 JobName=x Exclusive=NODE Switches=99 NodeList= SchedNodeList=c[1-2] NumNodes=2 "
         "OverSubscribe=NO Contiguous=0 StdOut=/a Switches=1@00:10:00 Power=\n"
@@ -391,9 +243,9 @@ def test_the_text_states_what_the_json_does_not(write_dump):
     queue = read_queue(path.parent)
     assert queue.time == 1795367234
     assert queue.missing == {"switches": 1, "planned_nodes": 1}
-    assert queue.jobs[0].planned_nodes == ("c1", "c2")
-    assert (queue.jobs[0].switches, queue.jobs[0].switches_wait) == (1, 600)
-    assert (queue.jobs[1].switches, queue.jobs[1].planned_nodes) == (0, ())
+    told, untold = queue.jobs
+    assert (told.planned_nodes, told.switches, told.switches_wait) == (("c1", "c2"), 1, 600)
+    assert (untold.planned_nodes, untold.switches) == ((), 0)
 
 
 @pytest.mark.parametrize(
@@ -428,25 +280,16 @@ def test_malformed_texts_are_named(write_dump, name, text, words):
         read_queue(path.parent)
 
 
-@pytest.mark.parametrize(
-    ("more", "planned"),
-    [
+def test_comments_with_line_breaks_state_nothing_of_jobs(write_dump):
+    path = write_dump(38, {"job_id": 7, "job_state": "PENDING"})
+    for more, planned in (
         ("and more of it", ("c1",)),
         ("JobId=8 SchedNodeList=c9 NumNodes=1", ("c1",)),
         ("JobId=7 SchedNodeList=c9 NumNodes=1", ()),  # which of the two is Slurm's?
-    ],
-)
-def test_comments_with_line_breaks_state_nothing_of_jobs(write_dump, more, planned):
-    path = write_dump(38, {"job_id": 7, "job_state": "PENDING"})
-    lines = ("JobId=7 SchedNodeList=c1 NumNodes=1 Comment=text", more, "StdOut=/a")
-    path.with_name("jobs.txt").write_text("\n".join(lines))
-    assert read_queue(path.parent).jobs[0].planned_nodes == planned
-
-
-def test_a_text_is_not_read_where_the_json_states_it_all(write_dump):
-    path = write_dump(44, {"job_id": 7, "job_state": ["PENDING"], "required_switches": 1})
-    path.with_name("jobs.txt").write_text("JobId=7 SchedNodeList=c[1 NumNodes=1")
-    assert read_queue(path.parent).jobs[0].switches == 1
+    ):
+        lines = ("JobId=7 SchedNodeList=c1 NumNodes=1 Comment=text", more, "StdOut=/a")
+        path.with_name("jobs.txt").write_text("\n".join(lines))
+        assert read_queue(path.parent).jobs[0].planned_nodes == planned
 
 
 def test_a_folder_without_a_queue_is_refused(tmp_path):

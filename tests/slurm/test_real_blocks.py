@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from optsched.slurm.plan import Ask, current_situation
 from optsched.slurm.snapshot import placement_problem
 from optsched.solvers.solving import solve
 
-from .real_slurm import AWAKE, BLOCKS, SEARCHED, SETTINGS, RealSlurm, why_not
+from .real_slurm import BLOCKS, SEARCHED, SETTINGS, RealSlurm, why_not
 
 FREE = 44
 
@@ -43,17 +42,13 @@ pytestmark = [
 def slurm(tmp_path, monkeypatch):
     """Return a Slurm with eight blocks of 8 nodes, of which 8, 4, 4, 4, 8, 4, 6 and 6 are free."""
     settings = SETTINGS.replace("topology/tree", "topology/block")
-    slurm = RealSlurm(tmp_path / "slurm", AWAKE, settings, topology=BLOCKS)
-    try:
-        slurm.start()
+    with RealSlurm(tmp_path / "slurm", settings=settings, topology=BLOCKS) as slurm:
         for name, value in slurm.variables.items():
             monkeypatch.setenv(name, value)
         busy = [*range(13, 17), *range(21, 25), *range(29, 33), *range(45, 49), 55, 56, 63, 64]
         jobs = [slurm.submit("-w", f"n{node:02}", "-N1", "--exclusive") for node in busy]
         slurm.wait(lambda: all(slurm.field(job, "State") == "RUNNING" for job in jobs))
         yield slurm
-    finally:
-        slurm.stop()
 
 
 def posed(jobs):
@@ -99,11 +94,3 @@ def test_jobs_start_on_planned_blocks_and_slurm_keeps_the_same_limits(slurm):
         assert snapshot.problem.violations(Placements((at,), (((),) * len(at),))) == []
         slurm.call("scancel", job)
         slurm.wait(lambda job=job: "RUNNING" not in slurm.field(job, "State"))
-
-
-def test_slurm_refuses_what_has_no_segments_of_one_size(slurm):
-    words = ("sbatch", "-N6", "--segment=4", "--wrap=sleep 1")
-    variables = os.environ | slurm.variables
-    done = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
-    assert done.returncode != 0
-    assert "segment" in done.stderr

@@ -8,16 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from .real_accounting import AccountedSlurm, lacks_accounting
-from .real_slurm import (
-    ASLEEP,
-    AWAKE,
-    SETTINGS,
-    asked,
-    forecast,
-    real_starts,
-    starts,
-    why_not,
-)
+from .real_slurm import ASLEEP, AWAKE, SETTINGS, asked, forecast, real_starts, starts, why_not
 
 LACKS = why_not() or lacks_accounting()
 
@@ -90,8 +81,7 @@ BLOCKED = (
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[AccountedSlurm]:
     folder = tmp_path_factory.mktemp("real") / "slurm"
-    slurm = AccountedSlurm(folder, OF_ACCOUNTS, settings=SETTINGS + OF_QOS)
-    with slurm:
+    with AccountedSlurm(folder, OF_ACCOUNTS, settings=SETTINGS + OF_QOS) as slurm:
         yield slurm
 
 
@@ -163,9 +153,7 @@ def test_limits_are_those_that_slurm_names_and_hold_as_long(slurm) -> None:
         assert abs(real[its[-1]] - min(first[job] for job in its[:-1]) - RUNS) <= APART
 
 
-def test_jobs_that_may_preempt_by_qos_start_as_forecast(
-    slurm,
-) -> None:
+def test_jobs_that_may_preempt_by_qos_start_as_forecast(slurm) -> None:
     def submit(partition: str, options: str) -> str:
         words = f"--uid=games -t1 --exclusive -p {partition} {options}".split()
         return slurm.submit(*words, seconds=100)

@@ -39,11 +39,8 @@ USERS = ("daemon", "games", "news")
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory) -> Iterator[RealSlurm]:
-    settings = SETTINGS + PARTITIONS
-    slurm = RealSlurm(
-        tmp_path_factory.mktemp("real") / "slurm", settings=settings, nodes=NODES, gres=GRES
-    )
-    with slurm:
+    folder, settings = tmp_path_factory.mktemp("real") / "slurm", SETTINGS + PARTITIONS
+    with RealSlurm(folder, settings=settings, nodes=NODES, gres=GRES) as slurm:
         yield slurm
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from optsched.slurm.pins import updates_of
 from optsched.slurm.plan import Ask, Plan, carry_out, current_queue, current_situation
 from optsched.solvers.solving import solve
 
-from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, asked, optsched, why_not
+from .real_slurm import ASLEEP, AWAKE, EIGHTS, RealSlurm, asked, optsched, why_not
 
 pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
@@ -38,14 +37,9 @@ def slurm(running) -> Iterator[RealSlurm]:
     running.wait(
         lambda: running.call("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").count("n") >= 64
     )
-    blockers = [
-        "n[01-03]",
-        "n[09-10]",
-        *(f"n[{8 * leaf + 1:02}-{8 * leaf + 8:02}]" for leaf in range(2, LEAVES)),
-    ]
     jobs = [
         running.submit("-w", nodes, f"-N{len(hosts_of(nodes))}", "--exclusive")
-        for nodes in blockers
+        for nodes in ("n[01-03]", "n[09-10]", *EIGHTS[2:])
     ]
     running.wait(lambda: all(running.field(job, "State") == "RUNNING" for job in jobs))
     running.schedule(ASLEEP)
@@ -151,49 +145,13 @@ def test_jobs_of_a_plan_that_reserves_start_at_once_and_are_lowered_again(slurm)
     assert slurm.field(soon, "comment").endswith(" mine")
 
 
-def test_reset_lowers_what_is_raised(slurm):
-    slurm.schedule("sched_interval=60,bf_interval=600")
-    slurm.submit("-N40", "--exclusive", "-t", "5", "--nice=-90")
-    job = slurm.submit("-N3", "-t", "5", "--nice=7", "--comment=mine")
-    [line] = asked(slurm, "plan", "--reserve", "1")["lines"]
-    subprocess.run(line, shell=True, env=os.environ | slurm.variables, check=True)
-    slurm.wait(lambda: slurm.field(job, "State") == "RUNNING")
-    assert int(slurm.call("squeue", "-h", "-o", "%y", "-j", job)) < 0
-    optsched(slurm, "reset", "--yes")
-    assert int(slurm.call("squeue", "-h", "-o", "%y", "-j", job)) == 7
-
-
-def test_a_failed_node_gives_its_pin_up(slurm):
-    job = slurm.submit("-N5")
-    optsched(slurm, "apply", "--yes")
-    [first, *_] = pinned = hosts_of(slurm.field(job, "ReqNodes"))
-    slurm.call("scontrol", "update", f"NodeName={first}", "State=DOWN", "Reason=test")
-    try:
-        optsched(slurm, "apply", "--yes")
-        now = hosts_of(slurm.field(job, "ReqNodes"))
-        assert len(now) == len(pinned)
-        assert first not in now
-    finally:
-        slurm.call("scontrol", "update", f"NodeName={first}", "State=RESUME")
-
-
-def test_a_snapshot_and_the_files_it_is_made_of(slurm, tmp_path):
-    slurm.submit("-n3", "--licenses=matlab:1")
-    folder = tmp_path / "kept"
-    optsched(slurm, "snapshot", "--keep", str(folder), "-o", str(tmp_path / "now.json"))
-    live = optsched(slurm, "plan", "--json").stdout
-    again = optsched(slurm, "plan", "--json", "--from", str(folder)).stdout
-    assert '"job": ' in live
-    assert live.partition('"jobs"')[2] == again.partition('"jobs"')[2]
-
-
 def test_the_lines_of_explain_start_a_stuck_job_before_others(slurm):
     """Seven nodes of one leaf: two are to be requeued, and the job before it would take them."""
     # jobs may start seconds apart, and those that lose the least are requeued
     slurm.wait(lambda: 2 * _seconds_run(slurm, "n09") < 3 * _seconds_run(slurm, "n01"))
     before = slurm.submit("-N13", "--exclusive", "--nice=-100")
     stuck = slurm.submit("-N7", "--exclusive", "--switches=1@10:00", "--comment=mine")
-    found = json.loads(optsched(slurm, "explain", stuck, "--json").stdout)
+    found = asked(slurm, "explain", stuck)
     assert (found["now"]["room"], found["now"]["chunks"]) == (6, 7)
     assert found["ahead"] == [before]
     least = found["least"]
@@ -217,8 +175,8 @@ def test_drained_nodes_and_held_jobs_wait_for_the_job_and_are_given_back(slurm):
     before = slurm.submit("-N60", "--exclusive", "--nice=-100")
     slurm.wait(lambda: slurm.field(before, "SchedNodes").startswith("n"))
     job = slurm.submit("-N12", "--exclusive", "--comment=mine")  # 11 are free now
-    words = "explain", job, "--json", "--within", "660", "--actions"
-    held = json.loads(optsched(slurm, *words, "hold").stdout)["least"]
+    words = "explain", job, "--within", "660", "--actions"
+    held = asked(slurm, *words, "hold")["least"]
     assert held["lifted"] == [f"hold {before}"]
     _run(slurm, held["lines"])
     assert "Held" in slurm.field(before, "Reason")
@@ -229,7 +187,7 @@ def test_drained_nodes_and_held_jobs_wait_for_the_job_and_are_given_back(slurm):
     assert (slurm.field(job, "ReqNodes"), slurm.field(job, "comment")) == ("", "mine")
 
     slurm.wait(lambda: slurm.field(before, "SchedNodes").startswith("n"))
-    least = json.loads(optsched(slurm, *words, "drain").stdout)["least"]
+    least = asked(slurm, *words, "drain")["least"]
     assert (least["lifted"], least["drained"]) == ([], least["nodes"])
     assert len(least["nodes"]) == 12
     _run(slurm, least["lines"])

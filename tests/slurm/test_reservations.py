@@ -6,31 +6,22 @@ from optsched.errors import InputError
 from optsched.sites.loading import read_reservations
 from optsched.sites.parts import Reservation
 
-MAINT = ("c01", "c02", "c03", "c04")
-FURTHER = {
-    "flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"),
-    "admits": {"users": ("root",)},
-    "cores": 64,
-}
+MAINT = {"flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"), "admits": {"users": ("root",)}}
 
 
 @pytest.mark.parametrize(
-    "name", ["reservations.json", *(f"parsers/reservations.v{v}.json.gz" for v in range(42, 46))]
+    ("name", "span"),
+    [
+        ("reservations.json", (1795371019, 1795378219)),
+        *((f"parsers/reservations.v{v}.json.gz", (1795371019, 1795378219)) for v in (42, 45)),
+        ("reservations.txt", ()),  # has no times that could be compared
+    ],
 )
-def test_captured_reservations(shared, name):
-    path = shared(f"slurm/fixtures/26.05.5/{name}")
-    expected = Reservation("maint", MAINT, 1795371019, 1795378219, **FURTHER)
-    assert read_reservations(path) == (expected,)
-
-
-def test_a_text_has_no_times_that_could_be_compared(shared):
-    path = shared("slurm/fixtures/26.05.5/reservations.txt")
-    assert read_reservations(path) == (Reservation("maint", MAINT, **FURTHER),)
-
-
-@pytest.mark.parametrize("version", ["22.05.8", "24.11.5"])
-def test_no_reservations(shared, version):
-    assert read_reservations(shared(f"slurm/fixtures/{version}/reservations.txt")) == ()
+def test_captured_reservations(shared, name, span):
+    nodes = ("c01", "c02", "c03", "c04")
+    expected = Reservation("maint", nodes, *span, cores=64, **MAINT)
+    assert read_reservations(shared(f"slurm/fixtures/26.05.5/{name}")) == (expected,)
+    assert read_reservations(shared("slurm/fixtures/24.11.5/reservations.txt")) == ()
 
 
 def test_times():
@@ -40,23 +31,16 @@ def test_times():
     assert [kept.overlaps(*span) for span in spans] == [False, True, True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_malformed_texts_and_fields_are_named(tmp_path, write_dump):
+    path = tmp_path / "reservations.txt"
+    for text, words in (
         ("\nNodes=c1", "line 2: expected a line of a reservation"),
         ("ReservationName=a StartTime=x Nodes=c[1 NodeCnt=1", "line 1, Nodes"),
-    ],
-)
-def test_malformed_texts_are_named(tmp_path, text, words):
-    path = tmp_path / "reservations.txt"
-    path.write_text(text)
-    with pytest.raises(InputError, match=words):
-        read_reservations(path)
-
-
-def test_malformed_fields_are_named(write_dump):
-    record = {"name": "maint", "node_list": "c[1-", "start_time": 0}
-    path = write_dump(42, record, name="reservations.json", key="reservations")
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=words):
+            read_reservations(path)
+    path = write_dump(42, {"name": "maint", "node_list": "c[1-"}, key="reservations")
     with pytest.raises(InputError, match=r"node_list: record 1 \(maint\): .*expected a host list"):
         read_reservations(path)
 
@@ -69,6 +53,7 @@ def test_malformed_fields_are_named(write_dump):
         ({"groups": "staff"}, "Groups=staff Accounts=(null)"),
         ({"qos": "high", "allowed_partitions": "p,q"}, "AllowedPartitions=p,q QOS=high"),
         ({"core_count": 8}, "CoreCnt=8"),
+        ({"licenses": "lab:2"}, "Licenses=lab:2 State=A"),
         ({"core_specializations": [{"node": "c1", "core": "0-7"}]}, "NodeName=c1 CoreIDs=0-7"),
         ({"tres": "cpu=8,gres/gpu=2"}, "TRES=cpu=8,gres/gpu=2"),
     ],

@@ -2,62 +2,24 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.errors import InputError
-from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.sites.slurm_notation import hosts_of
+from optsched.models.node_placement.problem import Placements
 from optsched.slurm.own_plan import slurm_plan, started_now
-from optsched.slurm.queue import Allocation, Queue
 from optsched.slurm.requests import request_of
-from optsched.slurm.snapshot import WEIGHTS, placement_problem
+from optsched.slurm.snapshot import placement_problem
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
-from .conftest import pairs, text_of
+from .conftest import job, queue_of, running, supply
 
+TWO = {"least_nodes": 2, "most_nodes": 2}
+BLOCK = {"partitions": ("block",)}
 LEFT = {"22.05.8": {"it asks for adjacent nodes": 1}, "24.11.5": {}, "26.05.5": {}}
-
-
-def queue_of(*jobs, time=1000):
-    return Queue(jobs, time, 42, Path("squeue.json"), {})
-
-
-def test_a_captured_queue_is_solved_and_verified(captured):
-    folder, queue, supply = captured
-    snapshot = placement_problem(queue, supply)
-    problem = snapshot.problem
-    result = solve(problem, "cp-sat", budget=Budget(work=1))
-    assert result.solution is not None
-    assert problem.violations(result.solution) == []
-    states = {
-        line["NodeName"]: line["State"]
-        for line in map(pairs, text_of(folder / "nodes.txt").splitlines())
-    }
-    partitions = {
-        line["PartitionName"]: line
-        for line in map(pairs, text_of(folder / "partitions.txt").splitlines())
-    }
-    placed = 0
-    for row, at in zip(snapshot.rows, result.solution.nodes):
-        nodes = {problem.nodes[node] for node in at}
-        placed += bool(nodes)
-        assert not [node for node in nodes if "DOWN" in states[node] or "DRAIN" in states[node]]
-        if nodes and row.job.most_nodes:
-            assert row.job.least_nodes <= len(nodes) <= row.job.most_nodes
-        if nodes:
-            assert any(nodes <= _hosts(partitions[name]) for name in row.job.partitions)
-            assert not nodes & {*row.job.excluded}
-    assert placed > 5
-
-
-def _hosts(partition):
-    return set(hosts_of(partition["Nodes"]))
 
 
 def test_every_captured_pending_job_is_in_the_problem_or_said_not_to_be(captured):
@@ -66,49 +28,29 @@ def test_every_captured_pending_job_is_in_the_problem_or_said_not_to_be(captured
     stated = {row.job.label for row in snapshot.rows}
     assert not stated & snapshot.left.keys()
     assert not (stated | snapshot.left.keys()) & snapshot.blocked.keys()
-    assert stated | snapshot.left.keys() | snapshot.blocked.keys() == {
-        j.label for j in queue.pending
-    }
+    named = stated | snapshot.left.keys() | snapshot.blocked.keys()
+    assert named == {job.label for job in queue.pending}
+    assert len({*snapshot.problem.jobs}) == len(snapshot.rows)
     assert Counter(snapshot.left.values()) == LEFT[folder.name]
-    for job in queue.pending:
-        rule = job.reason in (
+    for one in queue.pending:
+        rule = one.reason in (
             *("JobHeldUser", "BeginTime", "Dependency", "DependencyNeverSatisfied"),
             *("PartitionTimeLimit", "JobArrayTaskLimit"),
         )
-        assert (job.label in snapshot.blocked) == rule
+        assert (one.label in snapshot.blocked) == rule
 
 
-def test_rows_of_a_captured_queue_are_labelled(captured):
-    _, queue, supply = captured
-    problem = placement_problem(queue, supply).problem
-    assert tuple(problem.nodes) == supply.site.nodes
-    assert len({*problem.jobs}) == len(problem.jobs)
-
-
-def test_slurm_plans_nothing_for_now_in_the_captured_queues(captured):
-    _, queue, supply = captured
-    plan = slurm_plan(queue)
-    assert len(plan) == {"22.05.8": 111, "24.11.5": 66, "26.05.5": 38}[queue.path.parent.name]
-    starts = [each.start for each in plan]
-    assert starts == sorted(starts)
-    assert all(start > queue.time for start in starts)
-    placements = started_now(queue, placement_problem(queue, supply), supply)
-    assert not any(placements.nodes)
-
-
-def test_placements_of_a_problem_with_all_that_may_be_asked(job, supply):
+def test_placements_of_a_problem_with_all_that_may_be_asked():
     """Two columns of GPUs, threads, a switch, licences and an own node, by hand."""
     there = supply(busy=np.array([True, *(False,) * 6]))
     jobs = (
-        job(job_id=1, least_nodes=2, most_nodes=2, tasks=2, switches=1),
+        job(job_id=1, tasks=2, switches=1, **TWO),
         job(job_id=2, exclusive="node"),
-        job(job_id=3, per_node={"gpu": 1}, licences="lab:2"),
+        job(job_id=3, per_node={"gpu": 1}, licences="lab:1,lab"),
         job(job_id=4, partitions=("block",), tasks=2),
     )
-    snapshot = placement_problem(queue_of(*jobs), there)
-    problem = snapshot.problem
-    names = ["cores", "memory", "gpu", "gpu:a100", "cores of 2 threads"]
-    assert list(problem.resources) == names
+    problem = placement_problem(queue_of(*jobs), there).problem
+    assert [*problem.resources] == ["cores", "memory", "gpu", "gpu:a100", "cores of 2 threads"]
     assert problem.free[:, 4].tolist() == [32] * 4 + [64] + [64] * 2
     assert problem.demand[:, 4].tolist() == [2, 2, 2, 2]
     assert problem.busy == (0,)
@@ -116,50 +58,47 @@ def test_placements_of_a_problem_with_all_that_may_be_asked(job, supply):
     assert problem.licences.tolist() == [3]
     assert problem.licences_of.tolist() == [[0], [0], [2], [0]]
     assert problem.span == ("switch", "anywhere", "anywhere", "block")
-    good = ((2, 3), (1,), (5,), (5,))
-    assert problem.violations(Placements(good, tuple(((),) * len(at) for at in good))) == []
+
+    def broken(*nodes):
+        found = problem.violations(Placements(nodes, tuple(((),) * len(at) for at in nodes)))
+        return [one.constraint for one in found]
+
+    assert broken((2, 3), (1,), (5,), (5,)) == []
     for place, at, kind in (
         (0, (0, 2), "span"),
         (1, (0,), "exclusive"),
         (2, (0,), "resource"),
         (3, (4,), "kind"),
     ):
-        bad = tuple(at if here == place else () for here in range(4))
-        (found,) = problem.violations(Placements(bad, tuple(((),) * len(each) for each in bad)))
-        assert found.constraint == kind
+        assert broken(*(at if here == place else () for here in range(4))) == [kind]
 
 
-def test_columns_of_threads_are_left_out_where_they_say_nothing_more(job, supply):
+def test_columns_of_threads_are_left_out_where_they_say_nothing_more():
     even = job(cores_per_task=2, memory_per_core=10)
     assert "cores of 2 threads" not in placement_problem(queue_of(even), supply()).problem.resources
     odd = job(partitions=("short",), limit=60.0)  # which has no such nodes
     assert "cores of 2 threads" not in placement_problem(queue_of(odd), supply()).problem.resources
 
 
-def test_tasks_of_an_array_are_rows_up_to_its_limit_and_the_room(job, supply):
+def test_tasks_of_an_array_are_rows_up_to_its_limit_and_the_room():
     array = job(job_id=9, array_id=9, array_tasks=(2, 3, 4, 7), array_limit=3)
-    running = job(
-        job_id=8,
-        array_id=9,
-        array_tasks=(1,),
-        state="RUNNING",
-        allocations=(Allocation(node="c1", cores=1, memory=0, gres={}),),
-    )
-    assert placement_problem(queue_of(array), supply()).problem.jobs == ("9_2", "9_3", "9_4")
-    with_one = placement_problem(queue_of(array, running), supply())
-    assert with_one.problem.jobs == ("9_2", "9_3")
     split = replace(array, job_id=10, array_tasks=(9,))  # as an update of one task leaves it
-    with_both = placement_problem(queue_of(array, split), supply())
-    assert with_both.problem.jobs == ("9_2", "9_3", "9_4")
-    assert "its limit of 3 running tasks" in with_both.blocked["9_9"]
     wide = replace(array, array_limit=0, per_node={"gpu": 3})
-    assert placement_problem(queue_of(wide), supply()).problem.jobs == ("9_2", "9_3")
     never = replace(wide, per_node={"gpu": 4}, least_nodes=3, most_nodes=3, tasks=3)
-    assert placement_problem(queue_of(never), supply()).problem.jobs == ("9_2",)
+    for jobs, rows in (
+        ([array], ("9_2", "9_3", "9_4")),
+        ([array, running(8, "c1", cores=1, array_id=9, array_tasks=(1,))], ("9_2", "9_3")),
+        ([array, split], ("9_2", "9_3", "9_4")),
+        ([wide], ("9_2", "9_3")),
+        ([never], ("9_2",)),
+    ):
+        assert placement_problem(queue_of(*jobs), supply()).problem.jobs == rows
+    blocked = placement_problem(queue_of(array, split), supply()).blocked
+    assert "its limit of 3 running tasks" in blocked["9_9"]
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=7, max_size=7), max_size=5))
-def test_kinds_are_the_coarsest_that_the_sets_need(job, supply, sets):
+def test_kinds_are_the_coarsest_that_the_sets_need(sets):
     there = supply()
     nodes = there.site.nodes
     jobs = [
@@ -184,10 +123,10 @@ def test_kinds_are_the_coarsest_that_the_sets_need(job, supply, sets):
         ("gpus", [1, 1, 1, 4 * 5 + 1]),
     ],
 )
-def test_weights(job, supply, weigh, expected):
+def test_weights(weigh, expected):
     jobs = (
         job(job_id=1, priority=5),
-        job(job_id=2, priority=900, least_nodes=2, most_nodes=2, tasks=2),
+        job(job_id=2, priority=900, tasks=2, **TWO),
         job(job_id=3, priority=900, tasks=30, partitions=("own",)),
         job(job_id=4, priority=0, per_task={"gpu": 1}, tasks=4, partitions=("block",)),
     )
@@ -199,30 +138,19 @@ BASIC = 2**32 - 2**16
 """About the first priority of ``priority/basic``."""
 
 
-@pytest.mark.parametrize(
-    ("weigh", "expected"),
-    [
-        # two nodes of 16 cores: the first job fits, and is worth more than all others
-        ("priority", [22, 6, 5, 4, 3, 2, 1]),
-        ("rank", [7, 6, 5, 4, 3, 2, 1]),
-    ],
-)
-def test_priorities_that_tell_the_order_alone(job, supply, weigh, expected):
-    cores = [16, 16, 8, 8, 8, 8, 8]
+def test_priorities_that_tell_the_order_alone():
+    """Two nodes of 16 cores: the first job fits, and is worth more than all others."""
     jobs = [
         job(job_id=n, priority=BASIC - 3 * n, cores_per_task=c, partitions=("short",), limit=60.0)
-        for n, c in enumerate(cores)
+        for n, c in enumerate([16, 16, 8, 8, 8, 8, 8])
     ]
-    snapshot = placement_problem(queue_of(*jobs), supply(), weigh=weigh)
-    assert snapshot.tells_order
-    assert snapshot.problem.weights.tolist() == expected
-    result = solve(snapshot.problem, "column-generation")
-    assert result.status == "optimal"
-    placed = [row for row, at in enumerate(result.solution.nodes) if at]
-    assert placed == [0, 2, 3]
-
-
-def test_a_first_job_that_cannot_fit_is_not_the_first(job, supply):
+    for weigh, first in (("priority", 22), ("rank", 7)):
+        snapshot = placement_problem(queue_of(*jobs), supply(), weigh=weigh)
+        assert snapshot.tells_order
+        assert snapshot.problem.weights.tolist() == [first, 6, 5, 4, 3, 2, 1]
+        solution = solve(snapshot.problem, "column-generation").solution
+        assert [row for row, at in enumerate(solution.nodes) if at] == [0, 2, 3]
+    # a first job that cannot fit is not the first
     wide = job(job_id=1, priority=BASIC, least_nodes=7, most_nodes=7, tasks=7, cores_per_task=17)
     unlicensed = job(job_id=2, priority=BASIC - 1, licences="lab:4")
     queue = queue_of(wide, unlicensed, job(job_id=3, priority=BASIC - 2))
@@ -230,7 +158,7 @@ def test_a_first_job_that_cannot_fit_is_not_the_first(job, supply):
     assert weights.tolist() == [3, 2, 6]
 
 
-def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply):
+def test_large_priorities_are_scaled_so_that_the_objective_is_exact():
     jobs = [job(job_id=n, priority=2_000_000_000 - n, tasks=80) for n in range(1, 400)]
     jobs.append(job(job_id=500, priority=1))
     problem = placement_problem(queue_of(*jobs), supply(), then=("switches", "nodes")).problem
@@ -240,50 +168,18 @@ def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply)
     assert (np.diff(problem.weights) <= 0).all()
 
 
-@pytest.mark.parametrize(
-    ("fields", "largest"),
-    [
-        ({"tasks": 4}, {"cores": 3}),  # Slurm takes 3 + 1
-        ({"tasks": 4, "tasks_per_node": 2}, None),
-        ({"tasks": 3, "tasks_per_node": 2}, None),
-        ({"tasks": 2, "cores_per_task": 9}, None),
-        ({"tasks": 32}, {"cores": 31}),
-        ({"tasks": 4, "memory_per_core": 100}, {"cores": 3, "memory": 300}),
-        ({"tasks": 4, "exclusive": "node"}, None),
-        ({"tasks": 2, "per_job": {"gpu": 6}, "partitions": ("block",)}, {"cores": 1, "gpu": 4}),
-        ({"tasks": 2, "per_job": {"gpu": 8}, "partitions": ("block",)}, None),  # all there is
-        ({"tasks": 2, "per_job": {"gpu": 4}, "partitions": ("block",)}, {"cores": 1, "gpu": 3}),
-        ({"tasks": 2, "per_node": {"gpu": 3}, "partitions": ("block",)}, None),
-        (
-            {"tasks": 2, "per_node": {"gpu": 3}, "per_job": {"gpu": 6}, "partitions": ("block",)},
-            None,
-        ),
-        ({"tasks": 64, "partitions": ("block",)}, None),
-    ],
-)
-def test_the_largest_chunks_that_slurm_may_make(job, supply, fields, largest):
-    request = request_of(job(least_nodes=2, most_nodes=2, **fields), supply())
-    found = request.divided and {
-        name: request.divided.demand[name]
-        for name in ("cores", "memory", "gpu")
-        if request.divided.demand[name]
-    }
-    assert found == largest
-
-
-def test_other_jobs_leave_room_for_the_largest_chunks(job, supply):
+def test_other_jobs_leave_room_for_the_largest_chunks():
     """Two nodes of 4 GPUs: of 6 Slurm takes 4 + 2, and either node may be the first."""
-    six = {"least_nodes": 2, "most_nodes": 2, "tasks": 2, "per_job": {"gpu": 6}}
-    ask = {"partitions": ("block",)}
-    jobs = (job(job_id=1, priority=9, **six, **ask), job(job_id=2, per_node={"gpu": 1}, **ask))
-    few = job(job_id=3, cores_per_task=31, **ask)
+    six = BLOCK | TWO | {"tasks": 2, "per_job": {"gpu": 6}}
+    jobs = (job(job_id=1, priority=9, **six), job(job_id=2, per_node={"gpu": 1}, **BLOCK))
+    few = job(job_id=3, cores_per_task=31, **BLOCK)
     problem = placement_problem(queue_of(*jobs, few), supply()).problem
     plan = solve(problem, "column-generation").solution
     assert [bool(at) for at in plan.nodes] == [True, False, True]
     # with 3 left on each node Slurm takes 3 + 3, of nodes that running jobs share, and none else
     there = supply()
     free = there.site.capacity - np.array([[0, 0, 0, 0]] * 5 + [[1, 0, 1, 1]] * 2)
-    own = job(job_id=4, exclusive="node", **ask)
+    own = job(job_id=4, exclusive="node", **BLOCK)
     snapshot = placement_problem(queue_of(*jobs, few, own), supply(free=free))
     plan = solve(snapshot.problem, "column-generation").solution
     assert [bool(at) for at in plan.nodes] == [True, False, False, False]
@@ -299,13 +195,17 @@ def test_other_jobs_leave_room_for_the_largest_chunks(job, supply):
         ({"tasks": 5, "tasks_per_node": 2}, 3, None),
         ({"tasks": 9, "least_nodes": 3}, 3, {"cores": 7}),  # Slurm takes 7 + 1 + 1
         ({"tasks": 4, "least_nodes": 2, "most_nodes": 4}, 2, {"cores": 3}),
+        (TWO | {"tasks": 4}, 2, {"cores": 3}),  # Slurm takes 3 + 1
+        (TWO | {"tasks": 4, "memory_per_core": 100}, 2, {"cores": 3, "memory": 300}),
+        (TWO | BLOCK | {"tasks": 2, "per_job": {"gpu": 4}}, 2, {"cores": 1, "gpu": 3}),
+        (TWO | BLOCK | {"tasks": 2, "per_job": {"gpu": 8}}, 2, None),  # all there is
         ({"per_job": {"gpu": 3}, "cores_per_gpu": 2}, 1, {"cores": 6, "gpu": 3}),
         ({"tasks": 4, "per_task": {"gpu": 1}, "memory_per_core": 10}, 1, {"gpu": 4, "memory": 40}),
         ({"tasks": 1}, 1, None),
         ({"tasks": 8, "exclusive": "node"}, 8, None),
     ],
 )
-def test_a_job_of_any_number_of_nodes_is_on_the_fewest(job, supply, fields, chunks, divided):
+def test_a_job_is_on_the_fewest_nodes_as_slurm_divides_it(fields, chunks, divided):
     request = request_of(job(**fields), supply())
     if divided is None:
         assert (request.divided, request.chunks) == (None, chunks)
@@ -314,50 +214,20 @@ def test_a_job_of_any_number_of_nodes_is_on_the_fewest(job, supply, fields, chun
     assert {name: request.divided.demand[name] for name in divided} == divided
 
 
-def test_no_planned_job_is_in_the_way_of_one_that_slurm_divides(job, supply):
-    """40 tasks need three of four nodes of 16 cores, and on any of them 8 may be left."""
-    one_thread = ("m1", "g1", "g2")
-    wide = job(job_id=1, priority=9, tasks=40, excluded=one_thread)
-    small = [job(job_id=n, cores_per_task=8, excluded=one_thread) for n in (2, 3, 4)]
-    problem = placement_problem(queue_of(wide, *small), supply()).problem
-    plan = solve(problem, "column-generation").solution
-    own = {*plan.nodes[0]}
-    assert len(own) == 3
-    assert [len({*at} & own) for at in plan.nodes[1:]] == [0, 0, 0]
-    assert sorted(map(len, plan.nodes[1:])) == [0, 1, 1]
-
-
-def test_a_job_of_one_node_uses_the_nodes_of_all_its_partitions(job, supply):
-    """All but the last core of one node are in use."""
-    free = supply().site.capacity.copy()
-    free[[0, 1, 2, 3], 0] = 1
-    asked = job(tasks=4, partitions=("short", "rest"), limit=60.0)
-    problem = placement_problem(queue_of(asked), supply(free=free)).problem
-    allowed = {node for node, kind in enumerate(problem.kinds) if kind in problem.allowed[0]}
-    assert allowed == {0, 1, 2, 3, 4}
-    assert solve(problem, "column-generation").solution.nodes == ((4,),)
-
-
-def test_of_several_partitions_the_one_with_the_lightest_nodes_is_taken(job, supply):
-    wide = job(least_nodes=2, most_nodes=2, tasks=2, partitions=("rest", "block"))
+def test_of_several_partitions_the_one_with_the_lightest_nodes_is_taken():
+    wide = job(tasks=2, partitions=("rest", "block"), **TWO)
     for weights, first in (([1] * 7, {2, 3, 4}), ([1, 1, 9, 9, 9, 5, 5], {5, 6})):
         request = request_of(wide, supply(weights=np.array(weights)))
         assert {*np.flatnonzero(request.nodes).tolist()} == first
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), min_size=2, max_size=6))
-def test_plans_are_feasible_however_slurm_divides_the_tasks(job, supply, asked):
+def test_plans_are_feasible_however_slurm_divides_the_tasks(asked):
     """Of jobs of a fixed number of nodes, and of any number, which is 0 here."""
-    jobs = [
-        job(
-            job_id=number,
-            least_nodes=max(1, nodes),
-            most_nodes=nodes,
-            tasks=max(0, nodes - 1) + more,
-            partitions=("rest",),
-        )
-        for number, (nodes, more) in enumerate(asked)
-    ]
+    jobs = []
+    for number, (nodes, more) in enumerate(asked):
+        counts = {"least_nodes": max(1, nodes), "tasks": max(0, nodes - 1) + more}
+        jobs.append(job(job_id=number, most_nodes=nodes, partitions=("rest",), **counts))
     there = supply(threads=np.ones(7, dtype=np.int64))
     problem = placement_problem(queue_of(*jobs), there).problem
     plan = solve(problem, "column-generation", budget=Budget(work=1)).solution
@@ -367,28 +237,13 @@ def test_plans_are_feasible_however_slurm_divides_the_tasks(job, supply, asked):
         assert len(here) < 2 or sum(min(most, free) for most in here) <= free
 
 
-def test_switches_are_not_minimized_without_a_tree(job, supply):
+def test_switches_are_not_minimized_without_a_tree():
     assert placement_problem(queue_of(job()), supply()).problem.then == ("switches",)
     flat = supply(topologies={}, partitions=(supply().site.partition("all"),))
     assert placement_problem(queue_of(job()), flat).problem.then == ()
-    then = placement_problem(queue_of(job()), flat, then=("switches", "nodes")).problem.then
-    assert then == ("nodes",)
 
 
-def test_an_unknown_weight_is_named():
-    with pytest.raises(InputError, match="weigh: 'prioritty'; expected one of priority, rank"):
-        placement_problem(queue_of(), None, weigh="prioritty")
-    assert "priority" in WEIGHTS
-
-
-def test_an_empty_queue_is_a_problem_without_jobs(supply):
-    snapshot = placement_problem(queue_of(), supply())
-    assert isinstance(snapshot.problem, NodePlacement)
-    assert snapshot.rows == ()
-    assert snapshot.problem.violations(Placements((), ())) == []
-
-
-def test_what_slurm_starts_now_is_what_fits_alone(job, supply):
+def test_what_slurm_starts_now_is_what_fits_alone():
     planned = {"start": 900}
     jobs = (
         job(job_id=1, planned_nodes=("c1", "c2"), least_nodes=2, most_nodes=2, tasks=2, **planned),

@@ -16,7 +16,7 @@ from optsched.slurm.page import page
 from optsched.slurm.state import State, idle_while_waiting, weekly_waits
 from optsched.traces.trace import Header, Trace
 
-from .conftest import NOW, queue_of
+from .conftest import NOW, job, left_by, queue_of, running, supply
 
 
 def test_groups_add_up_to_the_site(captured):
@@ -32,7 +32,7 @@ def test_groups_add_up_to_the_site(captured):
         assert one.whole_nodes <= one.nodes
 
 
-def test_what_is_idle_and_stranded_is_counted(job, running, left_by):
+def test_what_is_idle_and_stranded_is_counted():
     alone = running(1, "c1", cores=3, exclusive="node")
     full = running(2, "g1", cores=32, end=NOW + 60)
     queue = queue_of(alone, full, job(job_id=3, per_node={"gpu": 2}, cores_per_task=2))
@@ -51,14 +51,14 @@ def test_what_is_idle_and_stranded_is_counted(job, running, left_by):
 def history():
     """Three jobs of a week and one of the next, on 4 nodes; times in hours from a Monday."""
     begun = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
-    hours = np.array([[0, 0, 2, 4], [0, 2, 1, 2], [1, 1, 3, 1], [168, 5, 1, 1]])
-    submit, wait, ran, nodes = hours.T
+    jobs = np.array([[0, 0, 2, 4], [0, 2, 1, 2], [1, 1, 3, 1], [168, 5, 1, 1]])
+    submit, wait, ran, nodes = jobs.T * [[3600], [3600], [3600], [1]]
     return Trace(
         job_id=np.arange(1, 5),
-        submit=submit * 3600,
-        wait=wait * 3600,
-        runtime=ran * 3600,
-        requested_time=ran * 3600,
+        submit=submit,
+        wait=wait,
+        runtime=ran,
+        requested_time=ran,
         processors=nodes,
         annotations={"allocated_nodes": nodes},
         texts={"account": np.array(["a", "a", "b", "a"], dtype=object)},
@@ -78,7 +78,7 @@ def test_waits_and_idle_nodes_of_each_week(history):
     assert idle_while_waiting(history, 4) == [(begun + 168 * 3600, 5.0, 20.0), (begun, 2.0, 0.0)]
 
 
-def test_the_page_of_a_state_escapes_what_users_write(job, supply):
+def test_the_page_of_a_state_escapes_what_users_write():
     queue = queue_of(job(job_id=1, user="<b>ada</b>", reason="<i>Priority</i>"))
     text = render(page(State(queue, supply()), None))
     assert "<b>ada" not in text
@@ -86,22 +86,17 @@ def test_the_page_of_a_state_escapes_what_users_write(job, supply):
     assert "7 of 7 nodes in service are idle, and 1 job waits" in text
 
 
-def test_the_page_lists_reservations_with_times_in_a_named_zone(job, supply):
+def test_the_page_lists_reservations_with_times_in_a_named_zone():
     kept = (
         Reservation("later", ("c1", "c2"), NOW + 60, NOW + 120, {"lab": 2}, flags=("MAINT",)),
         Reservation("own", ("g1",), admits={"users": ("ada", "bob"), "allowed_partitions": ("x",)}),
         Reservation("floating", ("c3",), ahead=3600.0),
     )
     text = render(page(State(queue_of(job()), supply(reservations=kept)), None))
-    assert ">Reservations<" in text
-    for words in (
-        *("later", "c[1-2]", "2 lab", "MAINT", "users ada, bob; allowed partitions x"),
-        *("always in 1 h", moment(NOW + 60, is_short=True), moment(NOW + 120, is_short=True)),
-    ):
+    times = [moment(NOW + seconds, is_short=True) for seconds in (60, 120)]
+    admits = "users ada, bob; allowed partitions x"
+    for words in ("later", "c[1-2]", "2 lab", "MAINT", admits, "always in 1 h", *times):
         assert words in text, words
     assert ">Reservations<" not in render(page(State(queue_of(job()), supply()), None))
-
-
-def test_moments_name_their_zone():
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d[+-]\d\d:\d\d", moment(NOW, is_short=True))
     assert datetime.fromisoformat(moment(NOW)).timestamp() == NOW

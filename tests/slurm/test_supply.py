@@ -5,9 +5,14 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.slurm.supply import read_supply
+from slurm.raw_capture import Captured, clock, hosts
+
+from .conftest import supply
+
+ONE_NODE = "NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n"
 
 
-def test_columns_of_threads_bind_on_their_nodes_alone(supply):
+def test_columns_of_threads_bind_on_their_nodes_alone():
     there = supply()
     assert there.columns[4:] == ("cores of 2 threads", "memory of 2 threads")
     threads = np.array([2, 2, 2, 2, 1, 2, 2])
@@ -15,99 +20,57 @@ def test_columns_of_threads_bind_on_their_nodes_alone(supply):
     assert supply(threads=np.ones(7, dtype=int)).columns == there.site.resources
 
 
-def test_busy_nodes_are_by_default_those_with_cores_in_use(supply):
-    free = supply().site.capacity.copy()
-    free[2, 0] -= 1
-    assert supply(free=free).busy.tolist() == [False, False, True, False, False, False, False]
-
-
-def test_groups_name_switches_and_blocks(supply):
+def test_groups_name_switches_and_blocks():
     there = supply()
-    assert there.switches == (
-        *("leaf1", "leaf1", "leaf2", "leaf2", "leaf2", "none of g1", "none of g2"),
-    )
+    assert " ".join(there.switches[:5]) == "leaf1 leaf1 leaf2 leaf2 leaf2"
+    assert there.switches[5:] == ("none of g1", "none of g2")
     assert there.blocks[4:] == ("none of m1", "b1", "b1")
     assert (there.tree, there.block_topology) == ("tree", "blocks")
     flat = supply(topologies={}, partitions=())
     assert (flat.switches, flat.blocks) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"free": np.ones((6, 4), dtype=int)}, "free"),
-        ({"free": -np.ones((7, 4), dtype=int)}, "free"),
-        ({"threads": np.ones(6, dtype=int)}, "threads"),
-        ({"threads": np.zeros(7, dtype=int)}, "threads"),
-        ({"busy": np.ones(6, dtype=bool)}, "busy"),
-    ],
-)
-def test_what_does_not_match_the_site_is_refused(supply, fields, field):
-    with pytest.raises(InputError) as error:
-        supply(**fields)
-    assert error.value.field == field
+def test_what_does_not_match_the_site_is_refused():
+    for field, value in (
+        ("free", np.ones((6, 4), dtype=int)),
+        ("free", -np.ones((7, 4), dtype=int)),
+        ("threads", np.zeros(7, dtype=int)),
+        ("busy", np.ones(6, dtype=bool)),
+    ):
+        with pytest.raises(InputError) as error:
+            supply(**{field: value})
+        assert error.value.field == field
 
 
-def test_what_is_read_equals_an_independent_reading_of_the_text(captured, tmp_path):
-    folder, queue, oracle = captured
-    for path in folder.iterdir():
-        # the JSON of the nodes is a second older than the text
-        if path.is_file() and not path.name.startswith(("nodes.json", "sinfo.json")):
-            (tmp_path / path.name).symlink_to(path)
-    there = read_supply(tmp_path, queue.time)
-    assert (there.time, there.licences) == (queue.time, oracle.licences)
-    assert there.reservations == oracle.reservations
-    assert there.columns == oracle.columns
-    order = there.site.places(oracle.site.nodes)
-    assert sorted(order) == list(range(len(there.site.nodes)))
-    for name in ("amounts", "capacity", "threads", "busy"):
-        assert np.array_equal(getattr(there, name)[order], getattr(oracle, name)), name
-    for name in ("features", "states"):
-        ours = getattr(there.site, name)
-        assert tuple(ours[place] for place in order) == getattr(oracle.site, name)
-    assert [each.name for each in there.site.partitions] == [
-        each.name for each in oracle.site.partitions
-    ]
-    for ours, theirs in zip(there.site.partitions, oracle.site.partitions):
-        assert {there.site.nodes[place] for place in ours.nodes} == {
-            oracle.site.nodes[place] for place in theirs.nodes
-        }
-        for name in ("max_time", "max_nodes", "exclusive", "up", "priority_tier", "topology"):
-            assert getattr(ours, name) == getattr(theirs, name), (ours.name, name)
-    assert list(there.site.topologies) == list(oracle.site.topologies)
-    assert there.switches is not None
-    assert tuple(there.switches[place] for place in order) == oracle.switches
-    if oracle.blocks is not None:
-        assert tuple(there.blocks[place] for place in order) == oracle.blocks
-
-
-def test_what_is_in_use_is_what_the_running_jobs_have(captured):
-    folder, queue, _ = captured
-    there = read_supply(folder)
-    used = np.zeros_like(there.free)
-    for job in queue.running:
-        for part in job.allocations:
-            place = there.site.index[part.node]
-            cores = part.cores * there.threads[place]
-            for name, many in {"cores": cores, "memory": part.memory, **part.gres}.items():
-                used[place, there.columns.index(name)] += many
-    expected = np.where(there.site.is_up[:, None], there.site.capacity - used, there.free)
-    wrong = np.flatnonzero((there.free != expected).any(axis=1))
-    assert [there.site.nodes[place] for place in wrong] == []
-
-
-def test_the_default_partition_and_memory_per_core_are_read(captured):
-    site = read_supply(captured[0]).site
-    assert site.name == "scout"
-    assert [each.name for each in site.partitions if each.default] == ["batch"]
-    assert {each.name: each.memory_per_core for each in site.partitions} == {
-        **dict.fromkeys(("batch", "bigmem", "whole", "debug"), 1000),
-        "gpu": 4000,
-    }
+def test_what_is_read_equals_an_independent_reading(captured):
+    folder, _, there = captured
+    told, site = Captured(folder), there.site
+    assert {*site.nodes} == told.nodes.keys()
+    for place, node in enumerate(map(told.nodes.get, site.nodes)):
+        is_down, is_drained = "DOWN" in node.states, "DRAIN" in node.states
+        assert site.states[place] == ("down" if is_down else "drained" if is_drained else "up")
+        gpus = [node.free(("gpu", kind)) for kind in ("", "a100", "h100")]
+        left = [node.cores * node.threads, node.memory, *gpus]
+        assert there.free[place].tolist() == [0 if is_down or is_drained else n for n in left]
+        assert {*site.features[place]} == node.features
+        assert there.threads[place] == node.threads
+        assert there.switches[place] == told.leaves.get(node.name, f"none of {node.name}")
+    assert [each.name for each in site.partitions] == [*told.partitions]
+    for part in site.partitions:
+        row = told.partitions[part.name]
+        assert {site.nodes[place] for place in part.nodes} == {*hosts(row["Nodes"])}
+        assert (part.max_time, part.up) == (clock(row["MaxTime"]), row["State"] == "UP")
+        assert part.max_nodes == float(row["MaxNodes"].replace("UNLIMITED", "inf"))
+        assert part.priority_tier == int(row["PriorityTier"])
+        assert part.exclusive == told.exclusive({}, part.name)
+        assert part.topology == row.get("Topology", "")
+    assert there.licences == told.licences
+    kept = [(each.name, each.start, each.end, {*each.nodes}) for each in there.reservations]
+    assert kept == [tuple(each.values()) for each in told.reservations]
 
 
 def test_a_file_that_says_the_same_is_not_missed(tmp_path):
-    (tmp_path / "nodes.txt").write_text("NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n")
+    (tmp_path / "nodes.txt").write_text(ONE_NODE)
     (tmp_path / "config.txt").write_text("Licenses = lab:3\n")
     (tmp_path / "topology.conf").write_text("SwitchName=s1 Nodes=c1\n")
     supply = read_supply(tmp_path, time=7)
@@ -116,7 +79,7 @@ def test_a_file_that_says_the_same_is_not_missed(tmp_path):
 
 
 def test_without_a_time_a_supply_is_refused(tmp_path):
-    (tmp_path / "nodes.txt").write_text("NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n")
+    (tmp_path / "nodes.txt").write_text(ONE_NODE)
     with pytest.raises(InputError, match="expected the file now"):
         read_supply(tmp_path)
     supply = read_supply(tmp_path, time=7)

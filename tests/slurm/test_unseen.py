@@ -1,62 +1,46 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from optsched.sites.parts import Reservation
 from optsched.sites.slurm_partitions import Access
 from optsched.slurm.explain import explain
-from optsched.slurm.queue import Allocation, LeftToSlurmError, Queue
+from optsched.slurm.queue import LeftToSlurmError
 from optsched.slurm.requests import alternatives
 from optsched.slurm.supply import read_supply
 from optsched.slurm.unseen import unseen, unseen_rules
 
+from .conftest import job, queue_of, running, supply
+
 PREEMPTION = {"preempttype": "preempt/partition_prio"}
 
 
-def queue_of(*jobs, **missing):
-    return Queue(jobs, 1000, 42, Path("squeue.json"), missing)
+def runs(*nodes, **fields):
+    """Return a running job with 8 cores of some nodes."""
+    return running(7, *nodes, cores=8, **{"end": 2000} | fields)
 
 
-@pytest.fixture
-def runs(job):
-    """Return a function that makes a running job with 8 cores of some nodes."""
-
-    def make(*nodes, **fields):
-        there = tuple(Allocation(node=node, cores=8, memory=0, gres={}) for node in nodes)
-        return job(**{"job_id": 7, "state": "RUNNING", "end": 2000, "allocations": there} | fields)
-
-    return make
+def used(*places, **fields):
+    """Return what is free where 8 cores of some nodes are in use."""
+    free = supply().free.copy()
+    free[list(places), 0] -= 8
+    return supply(free=free, **fields)
 
 
-@pytest.fixture
-def used(supply):
-    """Return a function that makes what is free where 8 cores of some nodes are in use."""
-
-    def make(*places, **fields):
-        free = supply().free.copy()
-        free[list(places), 0] -= 8
-        return supply(free=free, **fields)
-
-    return make
-
-
-def test_cores_that_no_job_of_the_queue_holds_are_seen(job, runs, used):
+def test_cores_that_no_job_of_the_queue_holds_are_seen():
     there = used(0, 1)
     assert unseen(job(), queue_of(job(), runs("c1", "c2")), there) == ()
     [said] = unseen(job(), queue_of(job(), runs("c1")), there)
     assert said == "which jobs hold 8 cores of 1 node (c2): none that the queue shows"
     of_rest = job(partitions=("rest",))  # which has other nodes
     assert unseen(of_rest, queue_of(of_rest, runs("c1")), there) == ()
-    without_resources = runs(allocations=())
-    [said] = unseen(job(), queue_of(job(), without_resources), there)
+    [said] = unseen(job(), queue_of(job(), runs()), there)
     assert "16 cores of 2 nodes (c[1-2])" in said
 
 
-def test_licences_that_no_job_of_the_queue_holds_are_seen(job, runs, supply):
+def test_licences_that_no_job_of_the_queue_holds_are_seen():
     there = replace(supply(), licences={"lab": 1})  # of three
     asks = job(licences="lab")
     [said] = unseen(asks, queue_of(asks, runs("c1", licences="lab")), there)
@@ -64,13 +48,13 @@ def test_licences_that_no_job_of_the_queue_holds_are_seen(job, runs, supply):
     assert unseen(job(), queue_of(job()), there) == ()
 
 
-def test_gpus_of_jobs_that_do_not_state_theirs_are_not_known(job, supply):
+def test_gpus_of_jobs_that_do_not_state_theirs_are_not_known():
     asks = job(per_node={"gpu": 1})
     queue = queue_of(asks, **{"allocations.gres": 2})
     assert unseen(asks, queue, supply()) == ("which GPUs and the like 2 jobs hold",)
 
 
-def test_groups_are_known_where_a_job_of_the_user_runs(job, runs, used):
+def test_groups_are_known_where_a_job_of_the_user_runs():
     there = used(0, access={"all": Access(groups=("hpc",))})
     asks = job(user="ada")
     [said] = unseen(asks, queue_of(asks, runs("c1")), there)
@@ -79,43 +63,35 @@ def test_groups_are_known_where_a_job_of_the_user_runs(job, runs, used):
     assert unseen_rules(job(user="root"), queue_of(), there) == ()
 
 
-@pytest.mark.parametrize(
-    ("access", "words"),
-    [
+def test_rules_that_are_not_known_are_named():
+    for access, words in (
         ({"unknown": ("maxcpuspersocket=8",)}, "the rule maxcpuspersocket=8 of partition all"),
         ({"shares": "FORCE:2"}, "which cores jobs may share in partition all"),
         ({"denied_accounts": ("ai",)}, "which accounts are below ai of partition all"),
         ({"accounts": ("ai",)}, "which accounts are below ai of partition all"),
-    ],
-)
-def test_rules_that_are_not_known_are_named(job, supply, access, words):
-    there = supply(access={"all": Access(**access)})
-    [said] = unseen_rules(job(account="chem"), queue_of(), there)
-    assert words in said
+    ):
+        there = supply(access={"all": Access(**access)})
+        [said] = unseen_rules(job(account="chem"), queue_of(), there)
+        assert words in said
 
 
-@pytest.mark.parametrize(
-    ("partition", "settings", "preempted", "says"),
-    [
+def test_preemption_is_said_not_to_be_modelled():
+    parts = [
+        replace(each, priority_tier=1 if each.name == "rest" else 5)
+        for each in supply().site.partitions
+    ]
+    for partition, settings, preempted, says in (
         ("rest", PREEMPTION, True, True),
         ("rest", PREEMPTION, False, False),
         ("rest", {"preempttype": "preempt/none"}, True, False),
         ("own", PREEMPTION, True, False),  # of the same tier
         ("rest", {"preempttype": "preempt/qos"}, True, True),
-    ],
-)
-def test_preemption_is_said_not_to_be_modelled(
-    job, runs, used, partition, settings, preempted, says
-):
-    parts = tuple(
-        replace(each, priority_tier=1 if each.name == "rest" else 5)
-        for each in used().site.partitions
-    )
-    access = {name: Access(preempted=preempted) for name in ("rest", "own")}
-    there = used(2, partitions=parts, settings=settings, access=access)
-    other = runs("c3", partitions=(partition,), qos="low")
-    found = unseen(job(), queue_of(job(), other), there)
-    assert any("preempts" in said for said in found) == says
+    ):
+        access = {name: Access(preempted=preempted) for name in ("rest", "own")}
+        there = used(2, partitions=tuple(parts), settings=settings, access=access)
+        other = runs("c3", partitions=(partition,), qos="low")
+        found = unseen(job(), queue_of(job(), other), there)
+        assert any("preempts" in said for said in found) == says
 
 
 KEPT = Reservation("r", ("c1",), 0, 5000, cores=16)
@@ -136,20 +112,16 @@ OF_LICENCES = Reservation("r", (), 0, 5000, {"lab": 1})
         (replace(KEPT, flags=("MAGNETIC",)), {"reservation": "r"}, None),
         (KEPT, {"least_time": 600}, "its time limit, to 10 min or more (--time-min), before res"),
         (KEPT, {"least_time": 600, "limit": 600.0}, None),
-        (
-            replace(KEPT, nodes=(), licences={"lab": 1}),
-            {"least_time": 600, "licences": "lab"},
-            "--",
-        ),
+        (OF_LICENCES, {"least_time": 600, "licences": "lab"}, "--"),
     ],
 )
-def test_what_reservations_leave_to_a_job_is_not_known(job, supply, kept, fields, words):
+def test_what_reservations_leave_to_a_job_is_not_known(kept, fields, words):
     asks = job(**{"user": "ada"} | fields)
     found = unseen(asks, queue_of(asks), supply(reservations=(kept,)))
     assert [words in said for said in found] == [True] if words else found == ()
 
 
-def test_nodes_of_a_hidden_reservation_are_said(job, supply):
+def test_nodes_of_a_hidden_reservation_are_said():
     states = ("reserved", "reserved", *("up",) * 5)
     for nodes, shown in (((), "2 nodes (c[1-2])"), (("c2",), "1 node (c1)")):
         there = supply(states=states, reservations=(Reservation("r", nodes, 0, 5000),))
@@ -159,7 +131,7 @@ def test_nodes_of_a_hidden_reservation_are_said(job, supply):
     assert unseen(of_rest, queue_of(), there) == ()
 
 
-def test_a_job_on_parts_of_reserved_nodes_is_left_to_slurm(job, supply):
+def test_a_job_on_parts_of_reserved_nodes_is_left_to_slurm():
     there = supply(reservations=(replace(KEPT, cores=8),))
     with pytest.raises(LeftToSlurmError, match="reservation r has parts of its nodes alone"):
         alternatives(job(reservation="r"), there)
@@ -167,7 +139,7 @@ def test_a_job_on_parts_of_reserved_nodes_is_left_to_slurm(job, supply):
     assert alternatives(job(reservation="r"), flexible)
 
 
-def test_a_start_that_slurm_plans_and_the_model_excludes_raises_a_doubt(job, runs, used):
+def test_a_start_that_slurm_plans_and_the_model_excludes_raises_a_doubt():
     there = used(*range(7))
     other = runs("c1", "c2", "c3", "c4", "m1", "g1", "g2")  # which runs until 2000
     for start, doubts in ((2000, False), (1940, False), (1939, True), (None, False), (999, False)):
@@ -179,32 +151,22 @@ def test_a_start_that_slurm_plans_and_the_model_excludes_raises_a_doubt(job, run
 def test_files_that_are_missing_are_said(write_dump, tmp_path):
     node = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
     write_dump(42, node, name="nodes.json", key="nodes")
-    bare = read_supply(tmp_path, 1000).unread
-    assert bare == (
+    unread = [
         "who may use partitions, without partitions.txt",
         "reservations, without reservations.json",
         "whether jobs are preempted, without config.txt",
         "limits of QOS and associations, without assoc_mgr.txt",
-    )
-    (tmp_path / "partitions.txt").write_text("PartitionName=p Nodes=c1 State=UP\n")
-    (tmp_path / "reservations.txt").write_text("No reservations in the system\n")
-    config = tmp_path / "config.txt"
-    config.write_text("AccountingStorageEnforce = associations,limits\n")
-    assert read_supply(tmp_path, 1000).unread == bare[-1:]
-    (tmp_path / "assoc_mgr.txt").write_text("Current Association Manager state\n")
-    assert read_supply(tmp_path, 1000).unread == ()
+    ]
+    enforced = "AccountingStorageEnforce = associations,"
+    for name, text, known in (
+        ("now", "1000", 0),
+        ("partitions.txt", "PartitionName=p Nodes=c1 State=UP\n", 1),
+        ("reservations.txt", "No reservations in the system\n", 2),
+        ("config.txt", f"{enforced}limits\n", 3),
+        ("assoc_mgr.txt", "Current Association Manager state\n", 4),
+    ):
+        (tmp_path / name).write_text(text)
+        assert read_supply(tmp_path).unread == tuple(unread[known:])
     (tmp_path / "assoc_mgr.txt").unlink()
-    config.write_text("AccountingStorageEnforce = associations,qos\n")
-    assert read_supply(tmp_path, 1000).unread == ()
-
-
-def test_drained_nodes_that_would_do_are_named(job, supply):
-    states = ("drained", "down", "up", "up", "up", "up", "up")
-    there = supply(states=states)
-    for node, lacks in (("c1", "drained"), ("c2", "down"), ("c3", "")):
-        asks = job(required=(node,))
-        found = explain(queue_of(asks), there, "1")
-        assert (found.lacks_service, found.resumed_fits) == (lacks, node != "c2")
-    too_large = job(cores_per_task=999)
-    assert explain(queue_of(too_large), there, "1").lacks_service == ""
-    assert not np.any(there.free[0])
+    (tmp_path / "config.txt").write_text(f"{enforced}qos\n")
+    assert read_supply(tmp_path).unread == ()
