@@ -101,6 +101,10 @@ CASES = (
         *("hold {0}", "scontrol hold {0}", (0, 1)),
     ),
     Case(
+        *("owned", "n[23-24]", ("-wn[23-24]",), ("-N2 --uid=games", "-N2")),
+        *("hold user games", "scontrol hold {0}", (0, 1)),
+    ),
+    Case(
         *("zero", "n[25-26]", ("-wn[25-26]",), ("-N2", "-N2")),
         *("priority {0} = 0", f"{UPDATE} JobId={{0}} Priority=0", (0, 1)),
     ),
@@ -116,6 +120,10 @@ CASES = (
         *("lifted", "n[31-32]", ("-wn[31-32]",), ("-N2 -t5",), "limit {0} = 10"),
         *(f"{UPDATE} JobId={{0}} TimeLimit=10", (0,)),
         rules="MaxTime=2",
+    ),
+    Case(
+        *("whole", "n[37-38]", ("-wn[37-38]",), ("-N2", "-N1")),
+        *("hold partition whole", "scontrol hold {0},{1}", (0, 1)),
     ),
 )
 
@@ -229,7 +237,7 @@ def test_each_what_if_comes_true(slurm) -> None:
     ]
     assert explained["earliest"] == explained["time"]
     assert (let["rule"], let["now"]["fits"]) == (None, False)
-    [assumed] = found[9]["what_if"]["assumed"]
+    [assumed] = found[10]["what_if"]["assumed"]
     assert f"priority {int(priority):,}, " in assumed
 
 

@@ -145,6 +145,32 @@ def test_jobs_of_a_plan_that_reserves_start_at_once_and_are_lowered_again(slurm)
     assert slurm.field(soon, "comment").endswith(" mine")
 
 
+def test_reset_lowers_what_is_raised(slurm):
+    slurm.schedule("sched_interval=60,bf_interval=600")
+    slurm.submit("-N40", "--exclusive", "-t", "5", "--nice=-90")
+    job = slurm.submit("-N3", "-t", "5", "--nice=7", "--comment=mine")
+    [line] = asked(slurm, "plan", "--reserve", "1")["lines"]
+    subprocess.run(line, shell=True, env=os.environ | slurm.variables, check=True)
+    slurm.wait(lambda: slurm.field(job, "State") == "RUNNING")
+    assert int(slurm.call("squeue", "-h", "-o", "%y", "-j", job)) < 0
+    optsched(slurm, "reset", "--yes")
+    assert int(slurm.call("squeue", "-h", "-o", "%y", "-j", job)) == 7
+
+
+def test_a_failed_node_gives_its_pin_up(slurm):
+    job = slurm.submit("-N5")
+    optsched(slurm, "apply", "--yes")
+    [first, *_] = pinned = hosts_of(slurm.field(job, "ReqNodes"))
+    slurm.call("scontrol", "update", f"NodeName={first}", "State=DOWN", "Reason=test")
+    try:
+        optsched(slurm, "apply", "--yes")
+        now = hosts_of(slurm.field(job, "ReqNodes"))
+        assert len(now) == len(pinned)
+        assert first not in now
+    finally:
+        slurm.call("scontrol", "update", f"NodeName={first}", "State=RESUME")
+
+
 def test_the_lines_of_explain_start_a_stuck_job_before_others(slurm):
     """Seven nodes of one leaf: two are to be requeued, and the job before it would take them."""
     # jobs may start seconds apart, and those that lose the least are requeued
