@@ -17,20 +17,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from solvers.drawn import random_matrix, random_state, whole_nodes, with_devices
 
 from optsched import Budget, registry, solve, testing
-from optsched.boxes.box import Box, Grid
+from optsched.boxes.box import Box
 from optsched.models import (
     BoxPlacement,
     DataPlacement,
-    GangPacking,
     IntegerProgram,
-    Migration,
     ThresholdAllocation,
     WindowMKP,
 )
 from optsched.models.integer_program.problem import BinPacking
-from optsched.models.node_placement import NodePlacement
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_answer
 
@@ -105,38 +103,21 @@ def hard_boxes(rng):
 
 def hard_migration(rng):
     """A large job that needs most of what small ones leave of a torus, if not all."""
-    torus = (rng.randint(3, 4), rng.randint(3, 4), 2)
-    grid = Grid(torus, (True,) * 3)
-    free, running = set(range(grid.routers)), []
-    left = int(grid.routers * rng.uniform(0.25, 0.45))
-    for _ in range(80):
-        extent = rng.choice([(1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 1, 2), (2, 2, 1), (1, 2, 2)])
-        anchor = (rng.randrange(side) if n < side else 0 for n, side in zip(extent, torus))
-        routers = set(grid.cells(box := Box(*anchor, *extent)).tolist())
-        if routers <= free and len(free) - len(routers) >= left:
-            free -= routers
-            running.append(box)
-    elapsed = [rng.randint(0, 30) for _ in running]
-    large = rng.randint(7 * left // 10, left)
-    return Migration(torus, running, [box.volume for box in running], elapsed, large)
+    sides, busy = (rng.randint(3, 4), rng.randint(3, 4), 2), rng.uniform(0.55, 0.75)
+    large = int((1 - busy) * np.prod(sides) * rng.uniform(0.7, 1))
+    return random_state(rng.random(), sides=sides, busy=busy, nodes=1, large=large, largest=2)
 
 
 def hard_rows(rng):
     """Running jobs whose columns are anywhere, and too many waiting ones."""
-    columns, rows = rng.choice([8, 12, 16]), rng.randint(2, 4)
-    held, running, in_rows = [0] * rows, [], []
-    for _ in range(rng.randint(6, 14)):
-        row = rng.randrange(rows)
-        some = rng.sample(range(columns), rng.randint(1, columns // 3))
-        mask = sum(1 << column for column in some) & ~held[row]
-        if mask:
-            held[row] |= mask
-            running.append(mask)
-            in_rows.append(row)
-    waiting = [rng.randint(2, columns // 2 + 1) for _ in range(rng.randint(6, 12))]
-    admission = rng.choice(["fcfs", "skip"])
-    return GangPacking(
-        columns, rows, running, in_rows, waiting, admission=admission, rerow=rng.random() < 0.7
+    return random_matrix(
+        rng.random(),
+        columns=rng.choice([8, 12, 16]),
+        rows=rng.randint(2, 4),
+        jobs=rng.randint(6, 14),
+        waiting=rng.randint(6, 12),
+        admission=rng.choice(["fcfs", "skip"]),
+        rerow=rng.random() < 0.7,
     )
 
 
@@ -166,36 +147,24 @@ def hard_times(rng):
 def hard_leaves(rng):
     """Jobs of whole nodes that fill most of some leaves, and too many of them."""
     room = [rng.randint(1, 6) for _ in range(rng.randint(3, 8))]
-    leaves = [leaf for leaf, nodes in enumerate(room) for _ in range(nodes)]
     jobs = [rng.randint(1, 9) for _ in range(rng.randint(4, 12))]
-    return NodePlacement(
-        ["cores"],
-        [[1]] * len(leaves),
+    return whole_nodes(
+        room,
         jobs,
-        [[1]] * len(jobs),
-        weights=[rng.randint(1, 3) * rng.choice([1, size]) for size in jobs],
-        then=("switches",),
-        switches=[str(leaf) for leaf in leaves],
-        blocks=[str(leaf % 2) for leaf in leaves],
-        span=[rng.choice(["anywhere", "anywhere", "block", "switch"])] * len(jobs),
+        [rng.randint(1, 3) * rng.choice([1, size]) for size in jobs],
+        blocks=[leaf % 2 for leaf in range(len(room))],
+        span=[rng.choice(["anywhere", "anywhere", "block", "switch"]) for _ in jobs],
     )
 
 
 def hard_nodes(rng):
     """Gangs and shares of devices for partly busy nodes of two kinds, and too many of them."""
     nodes, jobs = rng.randint(3, 6), rng.randint(5, 10)
-    free = [[rng.randint(3, 12), rng.randint(3, 12)] for _ in range(nodes)]
-    devices = [[rng.choice([0, 400, 650, 1000, 1000])] * rng.randint(1, 2) for _ in range(nodes)]
-    demand = [[rng.randint(1, 4), rng.randint(0, 4)] for _ in range(jobs)]
-    return NodePlacement(
-        ["cores", "memory"],
-        free,
-        [rng.choice([1, 1, 1, 2, 3]) for _ in range(jobs)],
-        demand,
-        weights=[rng.randint(1, 3) * rng.choice([1, 10 + cores]) for cores, _ in demand],
-        most_per_node=[rng.choice([0, 0, 1]) for _ in range(jobs)],
-        devices=devices,
-        share=[rng.choice([0, 250, 300, 500, 700, 1000, 2000]) for _ in range(jobs)],
+    return with_devices(
+        rng.random(),
+        nodes=nodes,
+        jobs=jobs,
+        sorts=nodes,
         kinds=["a", "b", *[rng.choice("ab") for _ in range(nodes - 2)]],
         allowed=[rng.choice([None, None, ["a"]]) for _ in range(jobs)],
         exclusive=rng.sample(range(jobs), rng.randint(0, 1)),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from solvers.drawn import random_matrix
 
 from optsched import Budget
 from optsched.models import GangPacking
@@ -19,7 +20,7 @@ from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver, gang_packings
 
-from .conftest import optimum_of, random_matrix
+from .conftest import optimum_of
 
 VARIANTS = [
     {"admission": admission, "rerow": rerow}
@@ -46,9 +47,8 @@ def test_the_answer_is_that_of_brute_force(problem):
 
 
 @pytest.mark.parametrize("options", VARIANTS)
-@pytest.mark.parametrize("seed", range(3))
-def test_larger_ones_agree_with_cp_sat(options, seed):
-    problem = random_matrix(seed, rows=3, jobs=18, **options)
+def test_larger_ones_agree_with_cp_sat(options):
+    problem = random_matrix(1, rows=3, jobs=18, waiting=8, **options)
     result = solve(problem, "row-search")
     check(result)
     other = solve(problem, "cp-sat", budget=Budget(work=5))
@@ -114,7 +114,7 @@ def test_the_compiled_tree_is_the_readable_one(masks, room):
 def test_a_search_that_outgrows_the_kernel_gives_the_same_answer(options, most, monkeypatch):
     def answers():
         for seed in range(6):
-            result = solve(random_matrix(seed, jobs=34, waiting=14, **options), "row-search")
+            result = solve(random_matrix(seed, **options), "row-search")
             yield result.solution, result.bound, result.work
 
     compiled = list(answers())
@@ -123,41 +123,19 @@ def test_a_search_that_outgrows_the_kernel_gives_the_same_answer(options, most, 
 
 
 @pytest.mark.parametrize("options", VARIANTS)
-@pytest.mark.parametrize("work", [1, 40, 200])
-def test_a_spent_budget_leaves_a_valid_bound(options, work):
+def test_a_spent_budget_leaves_a_valid_bound(options):
     for seed in range(6):
-        problem = random_matrix(seed, jobs=34, waiting=14, **options)
+        problem = random_matrix(seed, **options)
         optimum = solve(problem, "row-search").objective
-        result = solve(problem, "row-search", budget=Budget(work=work))
-        check(result, optimum)
-        if result.status is not Status.OPTIMAL:
-            assert result.limit is Limit.WORK
-
-
-def hard():
-    """Return a matrix that takes some thousand nodes."""
-    return random_matrix(11, rows=5, jobs=45, waiting=14, admission="skip", rerow=True)
+        for work in (1, 40, 200):
+            check(solve(problem, "row-search", budget=Budget(work=work)), optimum)
 
 
 def test_the_contract_holds_when_the_budget_runs_out():
-    optimum = solve(hard(), "row-search").objective
-    check_solver(RowSearch(), hard(), optimum=optimum, budget=Budget(work=50))
-
-
-@settings(max_examples=30)
-@given(gang_packings(max_running=3, max_waiting=3))
-def test_the_contract_holds_on_small_ones(problem):
-    check_solver(RowSearch(), problem, optimum=optimum_of(problem))
-
-
-def test_more_work_is_never_worse():
-    answers = [
-        solve(hard(), "row-search", budget=Budget(work=work)) for work in (1, 100, 1000, 10_000)
-    ]
-    assert answers[0].status is Status.FEASIBLE
-    for less, more in itertools.pairwise(answers):
-        assert less.objective <= more.objective
-        assert less.bound >= more.bound
+    hard = random_matrix(11, rows=5, jobs=45, admission="skip", rerow=True)
+    optimum = solve(hard, "row-search").objective
+    result = check_solver(RowSearch(), hard, optimum=optimum, budget=Budget(work=50))
+    assert (result.status, result.limit) == (Status.FEASIBLE, Limit.WORK)
 
 
 def test_long_queues_need_no_deep_recursion():
@@ -168,7 +146,6 @@ def test_long_queues_need_no_deep_recursion():
 @pytest.mark.parametrize(
     ("problem", "optimum"),
     [
-        (GangPacking(4, 2, [], [], []), 0),
         (GangPacking(4, 2, [], [], [], rerow=True), 0),
         (GangPacking(4, 1, [0b1111], [0], [4], "skip", True), 8 - 1),
         (GangPacking(4, 3, [0b1], [2], [4], "skip", True), 4 * 5 - 2),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from solvers.drawn import with_devices
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement, Placements
@@ -20,38 +21,16 @@ from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import node_placements
 
+
 SOLVER = "column-generation"
 
 
 def progress(**limits):
-    budget = Budget(**limits)
-    return Progress(budget, None)
+    return Progress(Budget(**limits), None)
 
 
-def changed(problem, **fields):
-    given = {name: getattr(problem, name) for name in type(problem).__dataclass_fields__}
-    return NodePlacement(**given | fields)
-
-
-def packing(seed, *, nodes, jobs, load=1.0, kinds=4):
-    """Draw jobs with shares of devices on partly busy nodes of some kinds."""
-    rng = random.Random(seed)
-    rooms = [[1000, 1000, 1000, 1000], [1000, 650], [400, 1000, 90], [1000, 1000]]
-    free = [[rng.randint(6, 16), rng.randint(8, 32)] for _ in range(kinds)]
-    devices = [rng.choice(rooms) for _ in range(kinds)]
-    kind_of = [rng.randrange(kinds) for _ in range(nodes)]
-    demand = [[rng.randint(1, 5), rng.randint(1, 9)] for _ in range(jobs)]
-    return NodePlacement(
-        ["cores", "memory"],
-        [free[kind] for kind in kind_of],
-        [rng.choice([1, 1, 1, 2, 3]) for _ in range(jobs)],
-        demand,
-        weights=[rng.randint(1, 9) for _ in range(jobs)],
-        most_per_node=[rng.choice([0, 0, 0, 1]) for _ in range(jobs)],
-        devices=[devices[kind] for kind in kind_of],
-        share=[rng.choice([0, 200, 300, 500, 500, 700, 1000, 2000]) for _ in range(jobs)],
-        then=["fragmentation"],
-    )
+def fragmenting(seed, **numbers):
+    return with_devices(seed, **numbers, then=["fragmentation"])
 
 
 @settings(max_examples=50)
@@ -60,7 +39,7 @@ def test_the_answer_is_that_of_cp_sat(problem, weightless):
     assume(problem.share.any())
     later = [name for name in problem.then if name != "fragmentation"]
     weights = problem.weights if weightless else problem.weights + 1
-    problem = changed(problem, then=["fragmentation", *later], span=None, weights=weights)
+    problem = replace(problem, then=["fragmentation", *later], span=None, weights=weights)
     result, other = solve(problem, SOLVER), solve(problem, "cp-sat")
     assert result.status is other.status is Status.OPTIMAL
     assert result.verified
@@ -135,8 +114,8 @@ def test_the_best_content_is_that_of_all_contents(problem, tenths):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
-    problem = packing(seed, nodes=6, jobs=(6, 12)[seed % 2])
-    problem = changed(problem, weights=[1] * len(problem.chunks))
+    problem = fragmenting(seed, nodes=6, jobs=(6, 12)[seed % 2])
+    problem = replace(problem, weights=[1] * len(problem.chunks))
     other = solve(problem, "cp-sat", budget=Budget(work=0.5))
     search = FragmentationSearch(problem, progress(work=0.3), other.solution)
     for _ in search.run():
@@ -154,8 +133,8 @@ def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
 
 @pytest.mark.parametrize("jobs", [50, pytest.param(70, marks=pytest.mark.long)])
 def test_many_nodes_are_left_with_less_fragmentation(jobs):
-    problem = packing(1, nodes=90, jobs=jobs)
-    weight_only = solve(changed(problem, then=()), SOLVER, budget=Budget(work=1))
+    problem = fragmenting(1, nodes=90, jobs=jobs)
+    weight_only = solve(replace(problem, then=()), SOLVER, budget=Budget(work=1))
     search = FragmentationSearch(problem, progress(work=1), weight_only.solution)
     for _ in search.run():
         pass
@@ -167,15 +146,8 @@ def test_many_nodes_are_left_with_less_fragmentation(jobs):
     assert search.proven or after["fragmentation"] < before["fragmentation"]
 
 
-def test_the_same_work_gives_the_same_answer():
-    problem = packing(2, nodes=70, jobs=50)
-    one, other = (solve(problem, SOLVER, budget=Budget(work=0.2), seed=3) for _ in range(2))
-    assert (one.objective, one.bound, one.work) == (other.objective, other.bound, other.work)
-    assert one.solution == other.solution
-
-
 def test_a_weight_that_is_not_proven_bounds_no_fragmentation():
-    problem = packing(3, nodes=90, jobs=300)
+    problem = fragmenting(3, nodes=90, jobs=300)
     result = solve(problem, SOLVER, budget=Budget(work=0.01))
     most = problem.radices[0]
     assert result.verified

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from solvers.drawn import whole_nodes
 
 from optsched import Budget, registry
 from optsched.models.node_placement import NodePlacement
@@ -18,7 +19,7 @@ from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver
 
-from .whole_nodes import optimum_of, placements_of_whole_nodes, whole_nodes
+from .whole_nodes import optimum_of, placements_of_whole_nodes
 
 
 def random_problem(seed, *, leaves, jobs, largest=12, room=8, **options):

@@ -23,6 +23,7 @@ from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
 
+from .conftest import columns_of
 from .test_literature import INSTANCES, known, unpacked  # noqa: F401
 
 MANY = int(os.environ.get("OPTSCHED_ATTACKS", "1"))
@@ -147,25 +148,13 @@ def priced(rng, jobs, slots, unit):
     largest = max(2, int(weights.sum() * rng.uniform(0.3, 1.1) / slots) + 1)
     residual = np.sort(rng.integers(1, largest, slots))
     shares = rng.uniform(0, 1, jobs if rng.random() < 0.7 else None)
-    return columns_of(weights, profits, residual, (profits * unit * shares).astype(np.int64), unit)
+    multipliers = (profits * unit * shares).astype(np.int64)
+    return columns_of(weights, profits, residual, multipliers, unit)
 
 
-def columns_of(weights, profits, residual, multipliers, unit):
-    return {
-        "weights": weights,
-        "profits": unit * profits,
-        "residual": residual,
-        "allowed": weights[None, :] <= residual[:, None],
-        "must": np.zeros(len(weights), np.bool_),
-        "multipliers": multipliers,
-        "unit": unit,
-        "most": 1 << 12,
-    }
-
-
-def search_columns(arguments, target, cells):
+def search_columns(arguments, unit, target, cells):
     """Search to the end in pieces of so many cells; return the profit, checked."""
-    search = ColumnSearch(**arguments, target=target)
+    search = ColumnSearch(**arguments, target=target, unit=unit, most=1 << 12)
     while not search.done:
         search.run(target, cells)
         target = max(target, search.profit + 1)
@@ -194,7 +183,7 @@ def test_the_last_column_of_every_slot_is_a_placement(
     weights, profits, residual, multipliers, unit, optimum
 ):
     arguments = columns_of(*map(np.array, (weights, profits, residual, multipliers)), unit)
-    assert search_columns(arguments, unit * optimum, 0) == unit * optimum
+    assert search_columns(arguments, unit, unit * optimum, 0) == unit * optimum
 
 
 @pytest.mark.parametrize("seed", range(MANY))
@@ -208,7 +197,7 @@ def test_searches_over_columns_in_pieces_against_the_plain_search(seed):
         )
         below = int(rng.integers(-1, 4))
         target = max(0, unit * (optimum - below))
-        found = search_columns(arguments, target, int(rng.choice([0, 1, 10, 100, 10**9])))
+        found = search_columns(arguments, unit, target, int(rng.choice([0, 1, 10, 100, 10**9])))
         assert found == (-1 if below < 0 else unit * optimum)
 
 
@@ -221,7 +210,7 @@ from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
 knapsacks.CORE = knapsacks.STATES = 1
 for arguments, target, optimum in json.load(sys.stdin):
     arrays = {k: np.array(v) if isinstance(v, list) else v for k, v in arguments.items()}
-    search = ColumnSearch(**arrays, target=target)
+    search = ColumnSearch(**arrays, target=target, unit=16, most=1 << 12)
     while not search.done:
         search.run(target, 0)
         target = max(target, search.profit + 1)

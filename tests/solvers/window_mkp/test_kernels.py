@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from optsched.models import WindowMKP
@@ -27,10 +28,8 @@ from optsched.solvers.window_mkp._lagrangian.placements import (
 )
 from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
-from optsched.solvers.window_mkp.branch_and_bound import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
 
-from . import reference
 from .conftest import optimum_of, windows
 
 UNIT = 1024
@@ -100,74 +99,62 @@ def test_the_largest_sum_is_found_among_bits(weights, residual):
     assert found == max(total for total in sums if total <= residual)
 
 
-def test_what_a_large_slot_can_hold_limits_the_smaller_ones():
+@pytest.mark.parametrize(("ordered", "expected"), [(False, [8, 9, 5]), (True, [5, 5, 5])])
+def test_what_a_large_slot_can_hold_limits_the_smaller_ones(ordered, expected):
     weights, capacities = np.array([5, 4, 4]), np.array([8, 9, 10])
     allowed = np.array([[True] * 3, [True] * 3, [True, False, False]])
-    free = np.full(3, -1)
     residual = capacities.copy()
-    tighten(allowed, weights, capacities, free, False, residual)
-    assert residual.tolist() == [8, 9, 5]
-    residual = capacities.copy()
-    tighten(allowed, weights, capacities, free, True, residual)
-    assert residual.tolist() == [5, 5, 5]
+    tighten(allowed, weights, capacities, np.full(3, -1), ordered, residual)
+    assert residual.tolist() == expected
 
 
-def arrays(window):
-    return window.weights, window.profits, window.capacities
+def reduced(window):
+    """Return the weights, profits and capacities that matter, and their window."""
+    _, _, weights, profits, residual, _ = reduce(window.weights, window.profits, window.capacities)
+    assume(len(weights))
+    return weights, profits, residual, WindowMKP(weights, residual, profits)
+
+
+def value_of(window, placement):
+    """Return the profit of a placement, once it is found to be feasible."""
+    assert window.violations(placement.tolist()) == []
+    return window.objective(placement.tolist())
 
 
 @given(windows())
 def test_the_reduction_keeps_the_optimum(window):
-    jobs, slots, weights, profits, residual, unit = reduce(*arrays(window))
+    jobs, slots, weights, profits, residual, unit = reduce(
+        window.weights, window.profits, window.capacities
+    )
     assert len(slots) <= len(jobs)
     efficiency = (profits / weights).tolist()
     assert efficiency == sorted(efficiency, reverse=True)
     assert residual.tolist() == sorted(residual.tolist())
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
-    assert unit * optimum_of(reduced) == optimum_of(window)
-
-
-@given(windows(jobs=9, slots=4))
-def test_the_plain_search_is_as_stated(window):
-    placement = np.full(len(window.weights), -1)
-    value, bound, _ = depth_first(*arrays(window), placement, 0, 10**6)
-    stated = reference.depth_first(*(array.tolist() for array in arrays(window)))
-    assert value == bound == window.objective(stated)
-    assert window.objective(placement.tolist()) == value
-    assert window.violations(placement.tolist()) == []
+    assert unit * optimum_of(WindowMKP(weights, residual, profits)) == optimum_of(window)
 
 
 @given(windows(), st.sampled_from((0, 10**6)))
 def test_the_surrogate_bounds_and_its_split_is_feasible(window, allowance):
-    _, _, weights, profits, residual, _ = reduce(*arrays(window))
-    if len(weights) == 0:
-        return
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
+    weights, profits, residual, small = reduced(window)
     placement = np.empty_like(weights)
     heaviest = np.argsort(-weights, kind="stable")
     bound, profit, _, _ = surrogate(weights, profits, residual, heaviest, allowance, placement)
-    assert reduced.violations(placement.tolist()) == []
-    assert reduced.objective(placement.tolist()) == profit <= optimum_of(reduced) <= bound
+    assert value_of(small, placement) == profit <= optimum_of(small) <= bound
 
 
 @given(windows(jobs=8, slots=4), st.sampled_from((0, 10**6)), st.data())
 def test_improving_never_loses_and_stays_feasible(window, most, data):
-    _, _, weights, profits, residual, _ = reduce(*arrays(window))
-    if len(weights) == 0:
-        return
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
-    placement = np.full(len(weights), -1)
-    remaining = residual.copy()
+    weights, profits, residual, small = reduced(window)
+    placement, remaining = np.full(len(weights), -1), residual.copy()
     for job in range(len(weights)):
         slot = data.draw(st.integers(-1, len(residual) - 1))
         if slot >= 0 and weights[job] <= remaining[slot]:
             placement[job] = slot
             remaining[slot] -= weights[job]
-    before = reduced.objective(placement.tolist())
+    before = value_of(small, placement)
     heaviest = np.argsort(-weights, kind="stable")
     profit, _ = improve(weights, profits, residual, heaviest, profits.sum(), most, placement)
-    assert reduced.violations(placement.tolist()) == []
-    assert reduced.objective(placement.tolist()) == profit >= before
+    assert value_of(small, placement) == profit >= before
 
 
 @given(st.sets(st.integers(0, 191)), st.integers(-10, 191), st.integers(0, 191))
@@ -217,27 +204,20 @@ def test_slots_are_refilled_if_the_loss_allows_it(jobs, capacities, rate, limit)
 
 @given(windows(jobs=6), st.sampled_from((0, 10**5)), st.integers(1, 1 << 62))
 def test_refilling_never_loses_and_stays_feasible(window, allowance, state):
-    _, _, weights, profits, residual, _ = reduce(*arrays(window))
-    if len(weights) == 0:
-        return
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
+    weights, profits, residual, small = reduced(window)
     placement = greedy(weights, profits, residual)
-    before, enough = reduced.objective(placement.tolist()), optimum_of(reduced)
+    before, enough = value_of(small, placement), optimum_of(small)
     profit, _ = refill_slots(
         weights, profits, residual, enough, allowance, np.array([state], np.uint64), placement
     )
-    assert reduced.violations(placement.tolist()) == []
-    assert before <= reduced.objective(placement.tolist()) == profit <= enough
+    assert before <= value_of(small, placement) == profit <= enough
 
 
 @given(windows(), st.booleans(), st.integers(0, 3))
 def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, below):
     """Above the cut nothing is lost, neither by the bound nor by the choices that are dropped."""
-    _, _, weights, profits, residual, _ = reduce(*arrays(window))
-    if len(weights) == 0:
-        return
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
-    optimum = optimum_of(reduced)
+    weights, profits, residual, small = reduced(window)
+    optimum = optimum_of(small)
     cut = max(0, optimum - below)
     domain = np.ones((len(residual) + 1, len(weights)), np.bool_)
     multipliers = initial_multipliers(weights, profits * UNIT, residual)
@@ -249,9 +229,7 @@ def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, b
     )  # fmt: skip
     found = best[0] // UNIT
     assert found <= optimum
-    if found >= 0:
-        assert reduced.objective(placement.tolist()) == found
-        assert reduced.violations(placement.tolist()) == []
+    assert found < 0 or value_of(small, placement) == found
     if optimum > max(cut, found):
         assert bound >= optimum * UNIT
         choices = [np.flatnonzero(domain[:, job]).tolist() for job in range(len(weights))]
@@ -259,6 +237,5 @@ def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, b
             tuple(slot if slot < len(residual) else -1 for slot in solution)
             for solution in itertools.product(*choices)
         ]
-        assert optimum in {
-            reduced.objective(solution) for solution in left if not reduced.violations(solution)
-        }
+        values = {small.objective(one) for one in left if not small.violations(one)}
+        assert optimum in values
