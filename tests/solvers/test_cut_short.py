@@ -20,12 +20,8 @@ from hypothesis import strategies as st
 from solvers.drawn import random_matrix, random_state, whole_nodes, with_devices
 
 from optsched import Budget, registry, solve, testing
-from optsched.boxes.box import Box
 from optsched.models import (
-    BoxPlacement,
-    DataPlacement,
     IntegerProgram,
-    ThresholdAllocation,
     WindowMKP,
 )
 from optsched.models.integer_program.problem import BinPacking
@@ -93,14 +89,6 @@ def hard_window(rng):
     return WindowMKP(weights, room, [weight + rng.randint(0, 9) for weight in weights])
 
 
-def hard_boxes(rng):
-    """Too many jobs for a torus whose routers are in use here and there."""
-    torus = (rng.randint(3, 5), rng.randint(2, 4), rng.randint(1, 3))
-    routers = [Box(*at, 1, 1, 1) for at in np.ndindex(*torus)]
-    running = rng.sample(routers, round(rng.uniform(0.1, 0.35) * len(routers)))
-    return BoxPlacement(torus, running, [rng.randint(2, 8) for _ in range(rng.randint(4, 9))])
-
-
 def hard_migration(rng):
     """A large job that needs most of what small ones leave of a torus, if not all."""
     sides, busy = (rng.randint(3, 4), rng.randint(3, 4), 2), rng.uniform(0.55, 0.75)
@@ -110,51 +98,19 @@ def hard_migration(rng):
 
 def hard_rows(rng):
     """Running jobs whose columns are anywhere, and too many waiting ones."""
-    return random_matrix(
-        rng.random(),
-        columns=rng.choice([8, 12, 16]),
-        rows=rng.randint(2, 4),
-        jobs=rng.randint(6, 14),
-        waiting=rng.randint(6, 12),
-        admission=rng.choice(["fcfs", "skip"]),
-        rerow=rng.random() < 0.7,
-    )
-
-
-def hard_times(rng):
-    """Processors that are held again and again for a minute."""
-    nodes, processors = rng.randint(2, 6), rng.randint(2, 4)
-    held = []
-    for node in [*range(nodes)] * processors:
-        start = rng.choice([0, 0, rng.randint(0, 20)])
-        while start < 60:
-            end = start + rng.randint(1, 25)
-            held.append([node, 1, start, end, rng.randint(0, 4)])
-            start = end + rng.choice([0, 0, rng.randint(1, 20)])
-    return ThresholdAllocation(
-        nodes,
-        processors,
-        [rng.randint(3, 8)],
-        held,
-        rng.randint(1, nodes * processors),
-        rng.randint(1, 30),
-        [rng.randint(0, 4)],
-        threshold=rng.choice([None, 1000, 1100, 1500]),
-        goal=rng.choice(["start", "penalty", "response", "everybody"]),
-    )
+    size = {"columns": rng.choice([8, 12, 16]), "rows": rng.randint(2, 4)}
+    jobs = {"jobs": rng.randint(6, 14), "waiting": rng.randint(6, 12)}
+    options = {"admission": rng.choice(["fcfs", "skip"]), "rerow": rng.random() < 0.7}
+    return random_matrix(rng.random(), **size, **jobs, **options)
 
 
 def hard_leaves(rng):
     """Jobs of whole nodes that fill most of some leaves, and too many of them."""
     room = [rng.randint(1, 6) for _ in range(rng.randint(3, 8))]
     jobs = [rng.randint(1, 9) for _ in range(rng.randint(4, 12))]
-    return whole_nodes(
-        room,
-        jobs,
-        [rng.randint(1, 3) * rng.choice([1, size]) for size in jobs],
-        blocks=[leaf % 2 for leaf in range(len(room))],
-        span=[rng.choice(["anywhere", "anywhere", "block", "switch"]) for _ in jobs],
-    )
+    weights = [rng.randint(1, 3) * rng.choice([1, size]) for size in jobs]
+    span = [rng.choice(["anywhere", "anywhere", "block", "switch"]) for _ in jobs]
+    return whole_nodes(room, jobs, weights, blocks=[0, 1] * len(room), span=span)
 
 
 def hard_nodes(rng):
@@ -165,32 +121,11 @@ def hard_nodes(rng):
         nodes=nodes,
         jobs=jobs,
         sorts=nodes,
-        kinds=["a", "b", *[rng.choice("ab") for _ in range(nodes - 2)]],
-        allowed=[rng.choice([None, None, ["a"]]) for _ in range(jobs)],
+        kinds=["a", "b", *rng.choices("ab", k=nodes - 2)],
+        allowed=rng.choices([None, None, ["a"]], k=jobs),
         exclusive=rng.sample(range(jobs), rng.randint(0, 1)),
         licences=[4],
         licences_of=[[rng.choice([0, 0, 1, 2])] for _ in range(jobs)],
-    )
-
-
-def hard_files(rng):
-    """Jobs that share three files on nodes of which cores become free one by one."""
-    nodes, cores, jobs = rng.randint(1, 3), rng.randint(1, 4), rng.randint(4, 6)
-
-    def drawn(most, count, least=1):
-        return [rng.randint(least, most) for _ in range(count)]
-
-    loads, files = drawn(12, 3), drawn(2, jobs, -1)
-    return DataPlacement(
-        [[rng.choice([0, rng.randint(0, 9)]) for _ in range(cores)] for _ in range(nodes)],
-        drawn(cores, jobs),
-        drawn(12, jobs),
-        files,
-        [0 if file < 0 else loads[file] for file in files],
-        load_weight=rng.randint(0, 3),
-        partial=rng.random() < 0.3,
-        kept=rng.choice(["users", "next"]),
-        priorities=drawn(4, jobs),
     )
 
 
@@ -201,31 +136,31 @@ def hard_bins(rng):
     return IntegerProgram(**BinPacking(sizes, capacity, len(sizes) // 2).fields())
 
 
-OF_SOLVER = {"switch-groups": hard_leaves, "bin-search": hard_bins}
+def drawn_by(make):
+    return st.integers(0, 2**32).map(lambda seed: make(random.Random(seed)))
+
+
+OF_SOLVER = {"switch-groups": drawn_by(hard_leaves), "bin-search": drawn_by(hard_bins)}
 """Problems of the solvers that refuse most problems of their model."""
 
 HARD = {
-    "box-placement": hard_boxes,
-    "data-placement": hard_files,
-    "gang-packing": hard_rows,
-    "migration": hard_migration,
-    "node-placement": hard_nodes,
-    "threshold-allocation": hard_times,
-    "window-mkp": hard_window,
+    "box-placement": testing.box_placements(max_running=6, max_waiting=8),
+    "data-placement": testing.data_placements(max_jobs=6, max_cores=4, longest=12),
+    "gang-packing": drawn_by(hard_rows),
+    "migration": drawn_by(hard_migration),
+    "node-placement": drawn_by(hard_nodes),
+    "threshold-allocation": testing.threshold_allocations(5, 4, max_held=16, longest=30),
+    "window-mkp": drawn_by(hard_window),
 }
-"""Small problems that take a search: those of `optsched.testing` are odd, but soon solved."""
+"""Problems that take a search: those of `optsched.testing` are odd, but mostly soon solved."""
 
 
 def problems(name, model):
     """Return a strategy for the odd problems of a model and, if there are some, the hard ones."""
-    make = OF_SOLVER.get(name) or HARD.get(model)
-    hard = None
-    if make is not None:
-        hard = st.integers(0, 2**32).map(lambda seed: make(random.Random(seed)))
     if name in OF_SOLVER:
-        return hard
+        return OF_SOLVER[name]
     odd = getattr(testing, model.replace("-", "_") + "s")()
-    return odd if hard is None else st.one_of(hard, hard, odd)
+    return st.one_of(HARD.get(model, odd), HARD.get(model, odd), odd)
 
 
 attacks = settings(

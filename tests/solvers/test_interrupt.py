@@ -20,6 +20,7 @@ from optsched.solvers.generic import run_in_thread
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solver import Solver
 
+
 def children():
     """Return the processes that this one has started and that are not gone; those of Linux."""
     found = set()

@@ -12,8 +12,8 @@ from optsched.models import DataPlacement
 from optsched.models.data_placement.fields import LEFT_OUT, Plan
 from optsched.models.data_placement.program import latest_start
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.data_placement.interval_search import first_plan, is_large
-from optsched.solvers.data_placement.intervals import cores_for, lower_bound
+from optsched.solvers.data_placement.interval_search import first_plan
+from optsched.solvers.data_placement.intervals import lower_bound
 from optsched.solvers.generic import Outcome
 from optsched.solvers.result import Limit, Status
 from optsched.testing import data_placements
@@ -82,15 +82,6 @@ def test_a_claim_that_there_is_no_plan_is_an_error(monkeypatch):
     assert "was given one" in result.message
 
 
-def test_cores_with_holes_are_chosen_from_both_ends_of_time():
-    problem = DataPlacement(
-        [[8, 20, 0]], [1, 1, 2], [5, 10, 4], [-1] * 3, [0] * 3, reserved=[[5, 10, 0]]
-    )
-    start, lasting = np.array([0, 0, 8]), np.array([0, 0, 2])
-    masks = cores_for(problem, 0, np.arange(3), start, lasting)
-    assert masks == {0: 0b001, 1: 0b010, 2: 0b101}
-
-
 def test_waiting_for_a_file_that_was_left_is_worth_it():
     problem = DataPlacement(
         [[30], [0]], [1], [90], [7], [60], resident=[[0, 7, 60, 0, 0]], kept="next"
@@ -130,13 +121,6 @@ def test_a_load_is_waited_for_while_nothing_runs():
     result = solve(problem, "interval-search")
     assert (result.status, result.objective) == (Status.OPTIMAL, 30 + 9 * 10)
     assert result.solution.start.tolist() == [0, 10]
-
-
-def test_jobs_that_may_come_between_two_others_count():
-    jobs = 40
-    problem = DataPlacement([[0] * 4], [1] * jobs, [60] * jobs, [0] * jobs, [9] * jobs)
-    assert not is_large(problem)
-    assert is_large(replace(problem, kept="next"))
 
 
 def test_what_is_too_large_to_be_stated_has_a_plan_and_a_bound():

@@ -131,9 +131,10 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize(("problem", "answers"), [(p, a) for p, *a in BY_HAND.values()], ids=BY_HAND)
+@pytest.mark.parametrize("case", BY_HAND)
 @pytest.mark.parametrize("backfill", ["none", "conservative"])
-def test_a_job_is_placed_as_it_is_by_hand(problem, answers, backfill):
+def test_a_job_is_placed_as_it_is_by_hand(case, backfill):
+    problem, *answers = BY_HAND[case]
     for rule, options, place in answers:
         assert placed(problem, rule, **options, backfill=backfill) == [place]
 

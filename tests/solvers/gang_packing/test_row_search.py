@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
-import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from solvers.drawn import random_matrix
 
 from optsched import Budget
 from optsched.models import GangPacking
 from optsched.solvers.gang_packing import _row_tree
-from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix
-from optsched.solvers.gang_packing._row_tree import RowTree
 from optsched.solvers.gang_packing.row_search import RowSearch
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
@@ -60,53 +54,6 @@ def test_rows_are_rearranged_so_that_a_job_fits(example):
     result = solve(example, "row-search")
     assert (result.status, result.objective) == (Status.OPTIMAL, 81)
     assert solve(example, "first-fit").objective == 45
-
-
-@given(gang_packings(max_running=4, max_waiting=4))
-def test_the_bounds_of_the_root_hold(problem):
-    free = FreeColumns(problem)
-    best = solve(problem, "row-search").solution
-    placed = [row >= 0 for row in best.rows_of_waiting]
-    rows = len({*best.rows_of_running, *best.rows_of_waiting} - {-1})
-    assert free.fewest_rows <= rows
-    most = free.most(rows)
-    if problem.admission == "fcfs":
-        assert longest_prefix(problem.waiting, most) >= sum(placed)
-    else:
-        nodes = sum(size for size, there in zip(problem.waiting, placed) if there)
-        assert largest_sum(problem.waiting, most, free.per_row(rows)) >= nodes
-    by_row = [
-        sum(size for size, at in zip(problem.waiting, best.rows_of_waiting) if at == row)
-        for row in range(problem.rows)
-    ]
-    fullest = itertools.accumulate(sorted(by_row, reverse=True)[:rows], initial=0)
-    assert all(taken <= room for taken, room in zip(fullest, most, strict=True))
-
-
-@settings(max_examples=300)
-@given(
-    st.lists(st.integers(0, 2**12 - 1), max_size=40),
-    st.lists(st.integers(1, 12), min_size=1, max_size=5),
-)
-def test_the_compiled_tree_is_the_readable_one(masks, room):
-    masks = sorted(masks, key=lambda mask: -mask.bit_count())
-    sizes = [mask.bit_count() for mask in masks]
-    words = np.array(masks, dtype=np.uint64)
-    conflicts = _row_tree.overlaps(words.reshape(-1, 1))
-    own = [
-        sum(1 << j for j in range(len(masks)) if i != j and masks[i] & masks[j])
-        for i in range(len(masks))
-    ]
-    assert conflicts.tolist() == own
-    given = np.array(sizes, dtype=np.int64), conflicts, np.array(room, dtype=np.int64)
-    answer = np.empty(len(masks), dtype=np.int64)
-    outcome, nodes = _row_tree.search(*given, answer)
-    steps = []
-    found = RowTree(sizes, own, 0, 0, room).search(lambda: steps.append(1))
-    assert (outcome == _row_tree.PACKED) == (found is not None)
-    assert nodes == len(steps)
-    if found is not None:
-        assert answer.tolist() == found
 
 
 @pytest.mark.parametrize("options", VARIANTS)

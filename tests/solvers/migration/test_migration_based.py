@@ -13,6 +13,7 @@ from optsched.testing import migrations
 from . import stated
 from .conftest import SWAP, optimum_of
 
+
 def test_no_job_makes_room_for_a_victim():
     assert optimum_of(SWAP) == 80
     assert find_plan(SWAP) is None

@@ -16,6 +16,7 @@ from optsched.testing import migrations
 
 from .conftest import SWAP
 
+
 def every_move(problem):
     """Return each qualified victim with its cost, and the fewest routers that both jobs can take.
 

@@ -8,16 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from solvers.drawn import on_leaves, with_devices
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.anytime import Progress
-from optsched.solvers.node_placement._contents import no_losses
 from optsched.solvers.node_placement._packing import JobChoice, Packing
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._pricing import Pricing
 from optsched.solvers.node_placement._relaxation import Prices
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.result import Status
@@ -107,57 +104,6 @@ def test_jobs_of_weight_0_are_placed_where_they_fit():
     )
     result = solve(problem, SOLVER)
     assert result.solution.nodes == ((), (0,), (0,))
-
-
-@st.composite
-def large_nodes(draw):
-    """Draw a node of several devices, and jobs of which a search tries many combinations."""
-    jobs = draw(st.integers(3, 9))
-    rooms = st.sampled_from([1000, 1000, 1000, 700, 500])
-
-    def listed(values):
-        return draw(st.lists(values, min_size=jobs, max_size=jobs))
-
-    return NodePlacement(
-        ["cores", "memory"],
-        [[draw(st.integers(5, 25)), draw(st.integers(5, 40))]],
-        listed(st.integers(1, 3)),
-        np.array(listed(st.lists(st.integers(0, 9), min_size=2, max_size=2))),
-        weights=listed(st.integers(1, 50)),
-        devices=[draw(st.lists(rooms, min_size=1, max_size=5))],
-        share=listed(st.sampled_from([200, 300, 500, 700, 1000, 2000])),
-    )  # fmt: skip
-
-
-@settings(max_examples=200)
-@given(large_nodes())
-def test_devices_filled_in_turn_give_contents_and_bounds(problem):
-    instance = Instance(problem)
-    if not len(instance.nodes):
-        return
-    classes, types = instance.classes, instance.types
-    prices = np.zeros(len(types.most))
-    np.maximum.at(prices, classes.type_of, classes.weights / classes.chunks)
-    node = np.array([0])
-    progress = Progress(Budget(), None)
-    exact, filled = (Pricing(instance, no_losses(), progress) for _ in "ab")
-    exact.price(prices, node, types.most, 0.0, 10**6)
-    filled.price(prices, node, types.most, 0.0, 1)
-    best = exact.values[0]
-    assert exact.bounds[0] == pytest.approx(best)
-    assert filled.bounds[0] >= best - 1e-9
-    order = instance.device_order(0)
-    for content in filled.contents(0):
-        needed, room = np.zeros(2), [problem.devices[0][device] for device in order]
-        for number, places in content.chunks:
-            needed += types.need[number]
-            for place in places:
-                room[place] -= types.share[number] * 1000 // instance.units
-        assert (needed <= problem.free[0]).all()
-        assert min(room) >= 0
-        assert (
-            np.bincount([n for n, _ in content.chunks], minlength=len(prices)) == content.counts
-        ).all()
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])

@@ -15,7 +15,7 @@ from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._leaf_bound import LeafBound, cheapest
-from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
+from optsched.solvers.node_placement._leaf_search import can_search
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
@@ -23,7 +23,6 @@ from optsched.solvers.node_placement.fit_rules import TreeBestFit
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import node_placements
-
 
 SOLVER = "column-generation"
 
@@ -40,22 +39,6 @@ def bounds_of(problem, target):
     limits = LeafBound(instance, packing, progress(), 1.0)
     limits.raise_to(target, 1.0)
     return packing.bound, limits.bound
-
-
-@settings(max_examples=60)
-@given(node_placements(), st.integers(0, 2**32))
-def test_an_answer_never_gets_worse(problem, seed):
-    then = tuple(name for name in problem.then if name != "fragmentation")
-    problem = dataclasses.replace(problem, then=then)
-    start = TreeBestFit().place(problem)
-    if not can_search(problem) or not any(start.nodes):
-        return
-    search = LeafSearch(problem, start, progress(), seed)
-    search.run(1.0, 40, problem.objective(start) + 10**9)
-    found = search.placements()
-    assert problem.violations(found) == []
-    assert problem.objective(found) == search.value
-    assert search.value >= problem.objective(start)
 
 
 @settings(max_examples=60)

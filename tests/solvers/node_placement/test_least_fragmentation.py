@@ -21,7 +21,6 @@ from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import node_placements
 
-
 SOLVER = "column-generation"
 
 

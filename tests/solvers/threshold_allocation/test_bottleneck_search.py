@@ -8,47 +8,18 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
 from optsched.models.threshold_allocation.problem import GOALS
-from optsched.models.threshold_allocation.timeline import NEVER, Space, least_limit, penalty_within
+from optsched.models.threshold_allocation.timeline import NEVER
 from optsched.solvers import threshold_allocation as kernels
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import kernel_input
 from optsched.testing import threshold_allocations
 
 from . import stated
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    threshold_allocations(max_processors=4, max_held=8),
-    st.lists(st.integers(1000, 3000) | st.none(), min_size=1, max_size=3),
-)
-def test_the_presolve_knows_the_least_threshold_at_each_start(problem, thresholds):
-    thresholds.sort(key=lambda one: one or 10**12)
-    requested = problem.walltime * problem.unit
-    limits = np.array([penalty_within(one, requested) for one in thresholds])
-
-    def room(start: int, limit: int) -> int:
-        return sum(
-            max(k for k in range(free + 1) if stated.lost(problem, node, start, k) <= limit)
-            for node, free in enumerate(stated.free(problem, start))
-        )
-
-    events, job = kernel_input(problem)
-    lengths = (len(problem.capacity), problem.processors, len(limits))
-    space = Space(*(np.empty(n, dtype=np.int64) for n in lengths))
-    for start in problem.starts.tolist():
-        free = sum(stated.free(replace(problem, walltime=1), start))
-        rooms = [room(start, limit) for limit in limits.tolist()]
-        for asked in range(1, free + 1):
-            asking = job._replace(asked=asked)
-            found = least_limit(events, start, free, asking, limits, space)
-            assert found == sum(one < asked for one in rooms)
 
 
 @settings(max_examples=100, deadline=None)

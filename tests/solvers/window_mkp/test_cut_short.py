@@ -13,18 +13,14 @@ import numpy as np
 import pytest
 
 from optsched.models import WindowMKP
-from optsched.models.snapshot_file import load_snapshot
 from optsched.solvers.window_mkp._lagrangian import strategy
-from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
 from optsched.solvers.window_mkp._lagrangian.knapsacks import propagate
 from optsched.solvers.window_mkp._lagrangian.strategy import CardinalitySearch
 from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
-from optsched.solvers.window_mkp.greedy import greedy
 
 from .conftest import columns_of
-from .test_literature import INSTANCES, known, unpacked  # noqa: F401
 
 MANY = int(os.environ.get("OPTSCHED_ATTACKS", "1"))
 """Times the cases of each test; more for a long attack."""
@@ -96,23 +92,6 @@ def test_small_windows_against_the_plain_search(kind, seed):
     assert search.best == search.bound == optimum
 
 
-@pytest.mark.skipif(not INSTANCES.is_dir(), reason="needs ../shared/instances/mkp")
-@pytest.mark.parametrize("seed", range(8 * MANY))
-@pytest.mark.parametrize("kind", ALLOWANCES)
-def test_instances_of_the_literature_against_their_known_values(kind, seed, unpacked):  # noqa: F811
-    rng = np.random.default_rng([seed, [*ALLOWANCES].index(kind)])
-    path = rng.choice(sorted(path for path in unpacked.glob("*/*.txt") if path.stem in known()))
-    window, row = load_snapshot(path), known()[path.stem]
-    low, high = float(row["lower_bound"] or 0), float(row["upper_bound"] or math.inf)
-    start = greedy(window.weights, window.profits, window.capacities)
-    search = CardinalitySearch(window.weights, window.profits, window.capacities, start, seed)
-    search.allowance = ALLOWANCES[kind](rng)
-    pieces = search.run()
-    while search.work < 3e6 and next(pieces, "done") != "done":
-        check(window, search, low, high)
-        search.allowance = min(ALLOWANCES[kind](rng), 1e5)
-
-
 @pytest.mark.parametrize("seed", range(60 * MANY))
 def test_a_relaxation_that_is_cut_short_leaves_settled_choices(seed):
     rng = np.random.default_rng(seed)
@@ -150,55 +129,6 @@ def priced(rng, jobs, slots, unit):
     shares = rng.uniform(0, 1, jobs if rng.random() < 0.7 else None)
     multipliers = (profits * unit * shares).astype(np.int64)
     return columns_of(weights, profits, residual, multipliers, unit)
-
-
-def search_columns(arguments, unit, target, cells):
-    """Search to the end in pieces of so many cells; return the profit, checked."""
-    search = ColumnSearch(**arguments, target=target, unit=unit, most=1 << 12)
-    while not search.done:
-        search.run(target, cells)
-        target = max(target, search.profit + 1)
-    if search.profit >= 0:
-        window = WindowMKP(arguments["weights"], arguments["residual"], arguments["profits"])
-        assert window.violations(search.placement.tolist()) == []
-        assert window.objective(search.placement.tolist()) == search.profit
-    return search.profit
-
-
-@pytest.mark.parametrize(
-    ("weights", "profits", "residual", "multipliers", "unit", "optimum"),
-    [
-        ([8, 9, 23, 15, 12], [10, 11, 25, 15, 12], [2, 5, 10], [9, 10, 23, 13, 11], 1, 11),
-        (
-            [10, 11, 12, 19, 22, 23, 24, 12, 18],
-            [12, 13, 14, 21, 24, 25, 25, 12, 18],
-            [10, 25, 48],
-            [6568, 10975, 6055, 1425, 1971, 17356, 10147, 12024, 157],
-            1024,
-            90,
-        ),
-    ],
-)
-def test_the_last_column_of_every_slot_is_a_placement(
-    weights, profits, residual, multipliers, unit, optimum
-):
-    arguments = columns_of(*map(np.array, (weights, profits, residual, multipliers)), unit)
-    assert search_columns(arguments, unit, unit * optimum, 0) == unit * optimum
-
-
-@pytest.mark.parametrize("seed", range(MANY))
-def test_searches_over_columns_in_pieces_against_the_plain_search(seed):
-    rng = np.random.default_rng(seed)
-    for _ in range(500):
-        unit = int(rng.choice([1, 16, 1024]))
-        arguments = priced(rng, rng.integers(2, 12), rng.integers(1, 5), unit)
-        optimum = proven(
-            WindowMKP(arguments["weights"], arguments["residual"], arguments["profits"] // unit)
-        )
-        below = int(rng.integers(-1, 4))
-        target = max(0, unit * (optimum - below))
-        found = search_columns(arguments, unit, target, int(rng.choice([0, 1, 10, 100, 10**9])))
-        assert found == (-1 if below < 0 else unit * optimum)
 
 
 UNFINISHED = """

@@ -19,10 +19,8 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     tighten,
 )
 from optsched.solvers.window_mkp._lagrangian.placements import (
-    MOST_SLOTS,
     holds_between,
     improve,
-    refill,
     refill_slots,
     surrogate,
 )
@@ -164,42 +162,6 @@ def test_sums_in_a_range_are_found_among_bits(sums, low, high):
         bits[total // 64] |= np.uint64(1 << total % 64)
     if low <= high:
         assert holds_between(bits, low, high) == any(low <= total <= high for total in sums)
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.integers(0, 5)), max_size=4),
-    st.lists(st.integers(0, 15), min_size=2, max_size=2),
-    st.integers(1, 3),
-    st.integers(0, 30),
-)
-def test_slots_are_refilled_if_the_loss_allows_it(jobs, capacities, rate, limit):
-    weights = [weight for weight, _, _ in jobs]
-
-    def loss(solution):
-        unused = sum(capacities) - sum(w for w, s in zip(weights, solution, strict=True) if s >= 0)
-        return rate * unused + sum(
-            placed if slot >= 0 else waiting
-            for (_, placed, waiting), slot in zip(jobs, solution, strict=True)
-        )
-
-    window = WindowMKP(weights, capacities)
-    possible = any(
-        loss(solution) <= limit
-        for solution in itertools.product((-1, 0, 1), repeat=len(jobs))
-        if not window.violations(solution)
-    )
-    placement = np.full(len(jobs), -1)
-    success, _ = refill(
-        np.arange(len(jobs)), np.array([1, 0]), np.array(weights, np.int64),
-        np.array([float(placed) for _, placed, _ in jobs]),
-        np.array([float(waiting) for _, _, waiting in jobs]),
-        float(rate), float(limit), np.array(capacities),
-        np.empty((MOST_SLOTS, len(jobs) + 1, 1), np.uint64), placement,
-    )  # fmt: skip
-    assert success == possible
-    assert window.violations(placement.tolist()) == []
-    if success:
-        assert loss(placement.tolist()) <= limit
 
 
 @given(windows(jobs=6), st.sampled_from((0, 10**5)), st.integers(1, 1 << 62))
