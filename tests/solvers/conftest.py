@@ -8,6 +8,7 @@ import pytest
 
 from optsched import registry
 from optsched.models import WindowMKP
+from optsched.models.program import formulations
 
 
 def make_solver(name: str, **options: Any):
@@ -35,3 +36,13 @@ def hard() -> WindowMKP:
     """Return a window that every generic solver leaves open for minutes."""
     sizes = range(101, 301, 2)
     return WindowMKP([*sizes], [641] * 9, [size + size * size % 17 for size in sizes])
+
+
+@pytest.fixture
+def own_models():
+    """Forget the models that a test states."""
+    kept = dict(registry.models._classes), dict(formulations._classes)
+    yield
+    for classes, before in zip((registry.models, formulations), kept):
+        classes._classes.clear()
+        classes._classes.update(before)

@@ -416,24 +416,6 @@ def test_without_a_time_limit_nobody_is_ended(file_under, snapshot, monkeypatch)
     assert optsched([*words, "--time-limit", "0.001"]) == 1
 
 
-def test_a_separate_process_passes_on_results_and_refusals():
-    def answer(what):
-        if what == "refuse":
-            raise UnknownNameError("solver", "x", ["y"])
-        return (lambda: None) if what == "lambda" else what
-
-    with SeparateProcess(answer) as ask:
-        assert ask({"a": (1, 2)}) == {"a": (1, 2)}
-        with pytest.raises(InputError, match="unknown solver 'x'"):
-            ask("refuse")
-        with pytest.raises(EndedError, match="cannot be passed on"):
-            ask("lambda")
-        process = ask._process
-        assert ask(5) == 5
-        assert ask._process is process
-    assert not process.is_alive()
-
-
 class Unreadable:
     def __reduce__(self):
         return sys.exit, (0,)
@@ -444,23 +426,28 @@ class Unpicklable:
         raise SystemExit(0)
 
 
-def test_failures_in_a_separate_process_are_reported(capfd):
+def test_a_separate_process_passes_on_results_refusals_and_failures(capfd):
     def answer(what):
         if isinstance(what, BaseException):
             raise what
         print("on stdout")
         os.write(1, b"on descriptor 1")
-        return what()
+        return what() if isinstance(what, type) else what
 
+    failures = (ValueError("x"), SystemExit(0), BrokenPipeError(), GeneratorExit())
     with SeparateProcess(answer) as ask:
         for what in (Unreadable, Unpicklable):
             with pytest.raises(EndedError, match=r"cannot be (read|passed on): SystemExit"):
                 ask(what)
         process = ask._process
-        for error in (ValueError("x"), SystemExit(0), BrokenPipeError(), GeneratorExit()):
+        for error in failures:
             with pytest.raises(EndedError, match=f"failed: {type(error).__name__}"):
                 ask(error)
+        with pytest.raises(InputError, match="unknown solver 'x'"):
+            ask(UnknownNameError("solver", "x", ["y"]))
+        assert ask({"a": (1, 2)}) == {"a": (1, 2)}
         assert ask._process is process
+    assert not process.is_alive()
     out, err = capfd.readouterr()
     assert out == ""
     assert "on descriptor 1" in err

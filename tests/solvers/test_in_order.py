@@ -7,18 +7,10 @@ import pytest
 import optsched
 from optsched import registry
 from optsched.extend import Integer, Integers
-from optsched.models.program import formulations
 from optsched.models.stated import model
 from optsched.testing import check_solver
 
-
-@pytest.fixture(autouse=True)
-def _registered():
-    kept = dict(registry.models._classes), dict(formulations._classes)
-    yield
-    for classes, before in zip((registry.models, formulations), kept):
-        classes._classes.clear()
-        classes._classes.update(before)
+pytestmark = pytest.mark.usefixtures("own_models")
 
 
 def knapsack(m, nodes: Integers(1), free: Integer(0)):

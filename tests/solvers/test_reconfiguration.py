@@ -83,13 +83,3 @@ def test_later_stages_move_new_jobs_free_of_charge():
     arrangement = stage.arrangement()
     assert problem.violations(arrangement) == []
     assert problem.objective(arrangement) == 60
-
-
-def test_a_job_that_moves_back_has_not_moved():
-    problem = reference("worked-example")
-    stage = Stage(problem)
-    stage.boxes[0] = Box(2, 0, 0, 1, 1, 1)
-    assert stage.migration(0).costs == (0, 20, 30)
-    stage.boxes[0] = Box(1, 0, 0, 1, 1, 1)
-    assert stage.migration(0).costs == (10, 20, 30)
-    assert stage.arrangement().steps == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
@@ -37,9 +38,7 @@ def functions(tmp_path, monkeypatch):
     (tmp_path / "in_second_process.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(branch_and_bound, "cores", lambda: 2)
-    import in_second_process
-
-    yield in_second_process
+    yield importlib.import_module("in_second_process")
     del sys.modules["in_second_process"]
 
 

@@ -57,17 +57,15 @@ def test_every_overfull_placement_is_caught():
 
 
 @pytest.mark.parametrize(
-    ("claims", "message"),
+    ("claim", "message"),
     [
         ({"objective": 16}, "reports 16 for a solution of 15"),
         ({"objective": 14}, "reports 14 for a solution of 15"),
         ({"bound": 14}, "claims the bound 14, beaten by 15"),
     ],
 )
-def test_a_wrong_value_or_bound_is_caught(claims, message):
-    result = answered(**claims)
-    assert (result.status, result.verified) == (Status.ERROR, False)
-    assert message in result.message
+def test_a_wrong_value_or_bound_is_caught(claim, message):
+    assert message in answered(**claim).message
 
 
 @pytest.fixture
@@ -151,8 +149,7 @@ class Slow(Solver):
 
     def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
         self.given.append(budget)
-        if budget.seconds is not None:
-            time.sleep(budget.seconds / 3)
+        time.sleep((budget.seconds or 0) / 3)
         found = Incumbent(0.0, 15, None)
         if on_incumbent:
             on_incumbent(found)

@@ -82,19 +82,6 @@ def test_a_claim_that_there_is_no_plan_is_an_error(monkeypatch):
     assert "was given one" in result.message
 
 
-def test_waiting_for_a_file_that_was_left_is_worth_it():
-    problem = DataPlacement(
-        [[30], [0]], [1], [90], [7], [60], resident=[[0, 7, 60, 0, 0]], kept="next"
-    )
-    for solver in EXACT:
-        result = solve(problem, solver)
-        assert (result.objective, result.solution.node.tolist()) == (30, [0])
-    gone = replace(problem, started=[True, False])
-    assert solve(gone, "interval-search").objective == 60
-    both = replace(gone, available=[[30], [30]], resident=[[n, 7, 60, 0, 0] for n in (0, 1)])
-    assert solve(both, "interval-search").solution.node.tolist() == [1]
-
-
 @pytest.mark.parametrize(
     ("available", "objective"),
     [

@@ -96,10 +96,6 @@ BY_HAND = {
         ("lea", {}, (1, 0)),
         ("lea", {"kept": "next"}, (0, 100)),
     ),
-    "eft waits for a load that is nearly done": (
-        one_job([[0, 9], [0, 0]], 50, 60, [[0, 1, 60, 8, 9]]),
-        ("eft", {}, (0, 0)),
-    ),
     "node 0: 0 + 100; node 1: 50 + 60, or, as file 1 is complete at 60, 50 + 10": (
         one_job([[0], [50]], 1000, 100, [[1, 1, 100, 60, 50]]),
         ("eft", {}, (0, 0)),
@@ -122,11 +118,6 @@ BY_HAND = {
         one_job([[0, 500], [0, 0]], 1000, 100, [[0, 2, 1280, 0, 500]]),
         ("lea", {}, (0, 0)),
         ("lea", {"evicted": "memory"}, (1, 0)),
-    ),
-    "lea prefers the node whose memory is idle": (
-        one_job([[0], [0]], 50, 60, [[0, 3, 60, 0, 0]], capacity=60),
-        ("eft", {}, (0, 0)),
-        ("lea", {}, (1, 0)),  # on node 0 it would evict file 3
     ),
 }
 

@@ -12,7 +12,6 @@ from optsched.boxes._rows import words_of
 from optsched.boxes.box import Box
 from optsched.models import Migration, Step
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.migration import position_search
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes
 from optsched.solvers.migration.position_search import PositionSearch, restricted
 from optsched.solvers.result import Limit, Status
@@ -98,14 +97,3 @@ def test_the_cheapest_boxes_are_those_with_the_cheapest_jobs_in_their_way(proble
             found = cheapest_boxes(*given, np.array(after), below, most)
             wanted = [one for one in expected if one > after and one[0] < below]
             assert [tuple(one) for one in found.tolist()] == wanted[:most]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_plans_of_dives_are_valued_by_the_jobs_that_did_move(seed, monkeypatch):
-    # at once in the second round, with wider questions than needed
-    monkeypatch.setattr(position_search, "FIRST_ROUND", 1)
-    monkeypatch.setattr(position_search, "DIVING", 10**6)
-    problem = random_state(seed, busy=0.8, large=100)
-    for work in (100, 1000, 5000):
-        result = solve(problem, PositionSearch(), budget=Budget(work=work))
-        assert result.status is not Status.ERROR, result.message

@@ -13,9 +13,8 @@ from solvers.drawn import on_leaves, with_devices
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.anytime import Progress
-from optsched.solvers.node_placement._packing import JobChoice, Packing
+from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._relaxation import Prices
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
@@ -152,20 +151,3 @@ def test_gangs_on_nodes_that_all_differ_are_chosen_and_proven(seed):
     result = solve(problem, SOLVER, budget=Budget(work=3))
     agree(result, solve(problem, "cp-sat", budget=Budget(work=1), hint=result.solution))
     assert result.gap < 5e-3
-
-
-@pytest.mark.parametrize("weight", [1, 10**6, 10**11])
-def test_a_choice_of_jobs_bounds_every_weight(weight):
-    # of 4 + 4 nodes, two of three jobs fit; one unit of weight tells which
-    weights = [weight, weight + 1, weight + 2]
-    problem = NodePlacement(["cores"], [[1]] * 8, [4, 4, 4], [[1]] * 3, weights=weights)
-    instance, progress = Instance(problem), Progress(Budget(), None)
-    choice = JobChoice(instance, progress)
-    prices = Prices(np.ones(1), 1.0, np.zeros(0))
-    assert choice.solve(0.0, 1.0).tolist() == [1, 1, 1]
-    assert choice.add([(prices, 8.0)], np.ones(3, dtype=np.int64))
-    jobs = choice.solve(0.0, 1.0)
-    assert jobs @ instance.classes.weights <= 2 * weight + 3 <= choice.bound
-    assert choice.bound <= (2 * weight + 3) * (1 + 1e-5)
-    assert not choice.add([(prices, 8.0)], jobs)
-    assert choice.solve(0.2, 1.0).sum() == 1

@@ -69,24 +69,6 @@ def test_the_bin_with_the_fewest_idle_routers_comes_first():
     assert bins_of("direct-placement", figure_2) == [2, 1]
 
 
-def test_of_equal_bins_the_fullest_comes_first_and_then_the_lowest_number():
-    bins = ["4x1x1@0,0,0", "3x1x1@5,0,0", "3x1x1@9,0,0"]
-    problem = PartitionMKP((12, 1, 1), bins, waiting=[1, 1, 1, 1, 3])
-    assert bins_of("direct-placement", problem) == [2, 2, 2, 3, 1]
-
-
-def test_jobs_behind_one_that_fits_nowhere_are_placed():
-    problem = PartitionMKP((4, 1, 1), ["4x1x1@0,0,0"], waiting=[3, 4, 2, 2, 1])
-    assert bins_of("direct-placement", problem) == [1, None, None, None, 1]
-
-
-def test_a_shelf_becomes_higher_where_that_takes_the_least_height():
-    # a 3 x 2 rectangle beside a 2 x 1 one
-    problem = PartitionMKP((5, 1, 2), ["5x1x2@0,0,0"], waiting=[2, 6])
-    assert bins_of("direct-placement", problem) == [1, 1]
-    assert place("direct-placement", problem)[0].shelf == 1
-
-
 def test_figure_4_a_victim_makes_room():
     problem = PartitionMKP((8, 4, 1), ["4x2x1@0,0,0", "3x3x1@4,0,0"], waiting=[8, 4, 4])
     assert bins_of("direct-placement", problem) == [1, 2, None]
@@ -95,26 +77,12 @@ def test_figure_4_a_victim_makes_room():
     assert [idle(problem, place(name, problem)) for name in NAMES] == [2, 1]
 
 
-def test_no_job_moves_where_nothing_is_gained():
-    # 2 idle routers for the incoming job in its second bin, and 2 for the victim there
-    problem = PartitionMKP((9, 2, 1), ["4x2x1@0,0,0", "5x2x1@4,0,0"], waiting=[8, 8])
-    assert bins_of("migration-based", problem) == [1, 2]
-
-
 def test_a_job_that_no_bin_accepts_is_worth_any_migration():
     bins = ["4x2x1@0,0,0", "3x2x1@4,0,0"]
     problem = PartitionMKP((8, 2, 1), bins, waiting=[4, 8])
     assert bins_of("direct-placement", problem) == [1, None]
     assert bins_of("migration-based", problem) == [2, 1]
     assert idle(problem, place("migration-based", problem)) == 2
-
-
-def test_the_victim_with_the_least_increase_moves():
-    # in the second bin the first job would leave two routers idle, the second none
-    bins = ["4x2x1@0,0,0", "3x2x1@4,0,0"]
-    problem = PartitionMKP((8, 2, 1), bins, waiting=[4, 3, 4])
-    assert bins_of("direct-placement", problem) == [1, 1, 2]
-    assert bins_of("migration-based", problem) == [1, 2, 1]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from unittest.mock import patch
 
 import numpy as np
@@ -35,25 +34,6 @@ def priced(draw):
     multipliers = UNIT * np.array(draw(st.lists(st.integers(0, 20), min_size=jobs, max_size=jobs)))
     arrays = (window.weights.copy(), window.profits, window.capacities.copy())
     return window, columns_of(*arrays, multipliers, UNIT)
-
-
-@given(priced(), st.integers(1, 3))
-def test_no_set_of_a_good_placement_is_missing(case, scale):
-    window, arguments = case
-    optimum, columns = optimum_of(window), space(4096)
-    count, _ = list_columns(**arguments, target=UNIT * optimum, scale=scale, columns=columns)
-    listed = {
-        (int(columns.slot[k]), tuple(columns.jobs[columns.first[k] : columns.first[k + 1]]))
-        for k in range(count)
-    }
-    assert len(listed) == count
-    slots = range(len(window.capacities))
-    for placement in itertools.product((-1, *slots), repeat=len(window.weights)):
-        if not window.violations(placement) and window.objective(placement) == optimum:
-            held = {s: tuple(j for j, at in enumerate(placement) if at == s) for s in slots}
-            assert listed >= set(held.items())
-    for slot, jobs in listed:
-        assert window.weights[list(jobs)].sum() <= window.capacities[slot]
 
 
 def finish(search, target, cells):
@@ -94,26 +74,6 @@ def test_the_search_finds_the_optimum_or_shows_that_there_is_none(
             assert search.profit == -1
         else:
             check(window, search, optimum)
-
-
-@pytest.mark.parametrize("head_start", [column_search.HEAD_START, -1])
-@given(priced(), st.data())
-def test_jobs_that_must_be_placed_are(head_start, case, data):
-    window, arguments = case
-    jobs, slots = len(window.weights), len(window.capacities)
-    must = np.array(data.draw(st.lists(st.booleans(), min_size=jobs, max_size=jobs)))
-    best = max(
-        (
-            UNIT * window.objective(placement)
-            for placement in itertools.product(range(-1, slots), repeat=jobs)
-            if not window.violations(placement) and (np.array(placement)[must] >= 0).all()
-        ),
-        default=-1,
-    )
-    with patch.object(column_search, "HEAD_START", head_start):
-        search = ColumnSearch(**arguments | {"must": must}, target=0, unit=UNIT, most=MOST)
-    finish(search, 0, 10**9)
-    assert search.profit == best
 
 
 @settings(max_examples=40)

@@ -14,10 +14,7 @@ import pytest
 
 from optsched.models import WindowMKP
 from optsched.solvers.window_mkp._lagrangian import strategy
-from optsched.solvers.window_mkp._lagrangian.knapsacks import propagate
 from optsched.solvers.window_mkp._lagrangian.strategy import CardinalitySearch
-from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
-from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
 
 from .conftest import columns_of
@@ -92,45 +89,6 @@ def test_small_windows_against_the_plain_search(kind, seed):
     assert search.best == search.bound == optimum
 
 
-@pytest.mark.parametrize("seed", range(60 * MANY))
-def test_a_relaxation_that_is_cut_short_leaves_settled_choices(seed):
-    rng = np.random.default_rng(seed)
-    window, optimum = drawn_and_proven(rng, (6, 15), (2, 6))
-    *_, weights, profits, capacities, unit = reduce(
-        window.weights, window.profits, window.capacities
-    )
-    domain = np.ones((len(capacities) + 1, len(weights)), np.bool_)
-    domain[:-1] = weights[None, :] <= capacities[:, None]
-    cut = 1024 * (optimum // unit - rng.integers(1, 4))
-    best, placement = np.array([-1]), np.full(len(weights), -1)
-    bound, _ = relax(
-        domain, initial_multipliers(weights, 1024 * profits, capacities), weights, 1024 * profits,
-        capacities, True, 1024, cut, 60, int(rng.choice([0, 100, 10_000, 100_000])), np.ones(1),
-        best, placement, np.empty(domain.shape, np.int64),
-    )  # fmt: skip
-    if bound <= max(cut, best[0]):
-        return
-    settled = domain.copy()
-    residual, where = np.empty_like(capacities), np.empty_like(weights)
-    assert propagate(settled, weights, 1024 * profits, capacities, True, residual, where)
-    assert np.array_equal(settled, domain)
-
-
-def priced(rng, jobs, slots, unit):
-    """Draw the arguments of a search over columns, and the optimum in units."""
-    weights = rng.integers(1, 30, jobs)
-    profits = (
-        rng.integers(1, 30, jobs) if rng.random() < 0.5 else weights + rng.integers(0, 3, jobs)
-    )
-    order = np.argsort(-profits / weights, kind="stable")
-    weights, profits = weights[order], profits[order]
-    largest = max(2, int(weights.sum() * rng.uniform(0.3, 1.1) / slots) + 1)
-    residual = np.sort(rng.integers(1, largest, slots))
-    shares = rng.uniform(0, 1, jobs if rng.random() < 0.7 else None)
-    multipliers = (profits * unit * shares).astype(np.int64)
-    return columns_of(weights, profits, residual, multipliers, unit)
-
-
 UNFINISHED = """
 import json, sys
 import numpy as np
@@ -139,7 +97,7 @@ from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
 
 knapsacks.CORE = knapsacks.STATES = 1
 for arguments, target, optimum in json.load(sys.stdin):
-    arrays = {k: np.array(v) if isinstance(v, list) else v for k, v in arguments.items()}
+    arrays = {name: np.array(array) for name, array in arguments.items()}
     search = ColumnSearch(**arrays, target=target, unit=16, most=1 << 12)
     while not search.done:
         search.run(target, 0)
@@ -153,11 +111,12 @@ def test_knapsacks_left_before_their_optimum_leave_the_best_placement():
     rng = np.random.default_rng(1)
     cases = []
     while len(cases) < 150 * MANY:
-        arguments = priced(rng, rng.integers(4, 9), rng.integers(2, 4), 16)
-        optimum = proven(
-            WindowMKP(arguments["weights"], arguments["residual"], arguments["profits"])
-        )
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
+        window = drawn(rng, rng.integers(4, 9), rng.integers(2, 4))
+        arrays = (window.weights, window.profits, window.capacities)
+        multipliers = (16 * window.profits * rng.uniform(0, 1, len(window.weights))).astype(int)
+        arguments = columns_of(*arrays, multipliers, 16)
+        optimum = 16 * proven(window)
+        plain = {name: array.tolist() for name, array in arguments.items()}
         cases.append((plain, max(0, optimum - 16 * int(rng.integers(0, 6))), optimum))
     # constants are part of a compiled kernel, so the plain Python code runs
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}

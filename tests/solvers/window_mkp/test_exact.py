@@ -54,18 +54,14 @@ def test_the_answer_is_that_of_brute_force(name, window):
     assert result.status is Status.OPTIMAL
 
 
-def run(search, window, unit=1):
-    """Search until all is proven; yield profit and bound as it goes."""
+def is_exact(search, window, optimum, unit=1):
+    """Return whether the optimum is proven, by feasible placements and bounds that get better."""
+    last = (0, unit * int(window.profits.sum()))
     for _ in search.run():
         placement = search.placement.tolist()
         assert window.violations(placement) == []
         assert window.objective(placement) == search.best
-        yield search.best * unit, search.bound * unit
-
-
-def is_exact(search, window, optimum, unit=1):
-    last = (0, unit * int(window.profits.sum()))
-    for best, bound in run(search, window, unit):
+        best, bound = search.best * unit, search.bound * unit
         assert last[0] <= best <= optimum <= bound <= last[1]
         last = best, bound
     return last == (optimum, optimum)
@@ -120,10 +116,7 @@ def test_windows_of_middle_size_agree_with_cp_sat(seed):
 @pytest.mark.parametrize(
     ("weights", "capacities", "profits", "optimum"),
     [
-        ([], [4], None, 0),
         ([4], [], None, 0),
-        ([4], [0, 0], None, 0),
-        ([1, 2], [2], [0, 0], 0),
         ([1, 2], [2], [7, 0], 7),
         ([3] * 9, [7] * 4, None, 24),
         ([6, 6, 6], [12, 12], [1, 2, 3], 6),
@@ -137,30 +130,14 @@ def test_corner_cases(name, weights, capacities, profits, optimum):
     assert result.status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_jobs_of_size_0_cost_nothing_where_the_plain_search_does_not_suffice(seed):
     window = random_window(30, 6, seed)
-    none = np.zeros(3, dtype=np.int64)
-    more = WindowMKP(
-        weights=np.append(none, window.weights),
-        capacities=window.capacities,
-        profits=np.append([0, 5, 70], window.profits),
-    )
-    budget = Budget(work=20_000_000)
+    weights, profits = [0, 0, 0, *window.weights], [0, 5, 70, *window.profits]
+    more, budget = WindowMKP(weights, window.capacities, profits), Budget(work=20_000_000)
     alone, together = solve(window, budget=budget), solve(more, budget=budget)
     check(together)
     assert (together.status, together.objective) == (Status.OPTIMAL, alone.objective + 75)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("factor", [10**8 + 7, 10**9])
-def test_large_numbers_change_nothing(name, factor):
-    small = random_window(12, 4, 5)
-    optimum = factor * solve(small, "best-first").objective
-    large = WindowMKP(small.weights * factor, small.capacities * factor, small.profits * factor)
-    result = solve(large, name)
-    check(result, optimum)
-    assert result.objective == optimum
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -201,17 +178,6 @@ def test_little_more_than_the_budget_is_spent(work):
     check(result)
     evaluation = len(window.weights) * int(window.capacities.sum()) / CELLS_PER_WORK
     assert result.work <= work + 30 * evaluation
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_more_work_is_never_worse(name):
-    window = random_window(40, 9, 2)
-    answers = [
-        solve(window, name, budget=Budget(work=work)) for work in (1, 100, 10_000, 200_000, 10**6)
-    ]
-    for less, more in itertools.pairwise(answers):
-        assert less.objective <= more.objective
-        assert less.bound >= more.bound
 
 
 def test_a_tree_that_finds_no_more_memory_ends_the_search(monkeypatch):

@@ -20,13 +20,10 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
 )
 from optsched.solvers.window_mkp._lagrangian.placements import (
     holds_between,
-    improve,
-    refill_slots,
     surrogate,
 )
 from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
-from optsched.solvers.window_mkp.greedy import greedy
 
 from .conftest import optimum_of, windows
 
@@ -140,21 +137,6 @@ def test_the_surrogate_bounds_and_its_split_is_feasible(window, allowance):
     assert value_of(small, placement) == profit <= optimum_of(small) <= bound
 
 
-@given(windows(jobs=8, slots=4), st.sampled_from((0, 10**6)), st.data())
-def test_improving_never_loses_and_stays_feasible(window, most, data):
-    weights, profits, residual, small = reduced(window)
-    placement, remaining = np.full(len(weights), -1), residual.copy()
-    for job in range(len(weights)):
-        slot = data.draw(st.integers(-1, len(residual) - 1))
-        if slot >= 0 and weights[job] <= remaining[slot]:
-            placement[job] = slot
-            remaining[slot] -= weights[job]
-    before = value_of(small, placement)
-    heaviest = np.argsort(-weights, kind="stable")
-    profit, _ = improve(weights, profits, residual, heaviest, profits.sum(), most, placement)
-    assert value_of(small, placement) == profit >= before
-
-
 @given(st.sets(st.integers(0, 191)), st.integers(-10, 191), st.integers(0, 191))
 def test_sums_in_a_range_are_found_among_bits(sums, low, high):
     bits = np.zeros(3, np.uint64)
@@ -162,17 +144,6 @@ def test_sums_in_a_range_are_found_among_bits(sums, low, high):
         bits[total // 64] |= np.uint64(1 << total % 64)
     if low <= high:
         assert holds_between(bits, low, high) == any(low <= total <= high for total in sums)
-
-
-@given(windows(jobs=6), st.sampled_from((0, 10**5)), st.integers(1, 1 << 62))
-def test_refilling_never_loses_and_stays_feasible(window, allowance, state):
-    weights, profits, residual, small = reduced(window)
-    placement = greedy(weights, profits, residual)
-    before, enough = value_of(small, placement), optimum_of(small)
-    profit, _ = refill_slots(
-        weights, profits, residual, enough, allowance, np.array([state], np.uint64), placement
-    )
-    assert before <= value_of(small, placement) == profit <= enough
 
 
 @given(windows(), st.booleans(), st.integers(0, 3))
