@@ -124,12 +124,6 @@ def test_rows_as_long_as_a_word(sides):
         assert problem.objective(placement) > 500
 
 
-def test_space_stays_compact():
-    """A box goes into the corner, not to the first free place."""
-    problem = BoxPlacement((6, 6, 1), ["1x1x1@0,0,0"], [4, 1], wrap=(False, False, True))
-    assert place_directly(problem) == (Box(0, 4, 0, 2, 2, 1), Box(0, 1, 0, 1, 1, 1))
-
-
 @settings(max_examples=25, deadline=None)
 @given(box_placements(max_side=3, max_waiting=5))
 def test_it_proves_what_others_prove(problem):

@@ -225,7 +225,9 @@ def small_pieces(rng, name):
 @pytest.mark.parametrize("name", OWN)
 @attacks
 @given(data=st.data(), seed=st.integers(0, 2**32))
-def test_what_a_search_that_is_cut_short_says_is_true_and_the_same_again(solver_named, name, data, seed):
+def test_what_a_search_that_is_cut_short_says_is_true_and_the_same_again(
+    solver_named, name, data, seed
+):
     rng, solver = random.Random(seed), solver_named(name)
     problem = data.draw(problems(name, *solver.models))
     whole = optimum_of(solver, problem)

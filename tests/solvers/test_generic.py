@@ -89,6 +89,7 @@ def program(sense, objective, bounds, rows=(), offset=0):
         )
     )
 
+
 NO_SUM = [(29, {0: 6, 1: 10, 2: 15}, 29), (5, {0: 2, 1: 4, 2: 6}, 5)]
 
 

@@ -99,17 +99,6 @@ def test_who_evicts_a_resident_file(available, objective):
         assert (result.status, result.objective) == (Status.OPTIMAL, objective)
 
 
-def test_a_load_is_waited_for_while_nothing_runs():
-    """Job 1 ends at 3 s, its load at 10 s; to wait then would cost three times as much."""
-    problem = DataPlacement(
-        [[0]], [1, 1], [3, 3], [7, 7], [10, 10], load_weight=3, priorities=[1, 9], kept="next"
-    )
-    assert optimum(problem) == 30 + 9 * 10
-    result = solve(problem, "interval-search")
-    assert (result.status, result.objective) == (Status.OPTIMAL, 30 + 9 * 10)
-    assert result.solution.start.tolist() == [0, 10]
-
-
 def test_what_is_too_large_to_be_stated_has_a_plan_and_a_bound():
     jobs = 300
     problem = DataPlacement([[0] * 4] * 8, [2] * jobs, [60] * jobs, [0] * jobs, [9] * jobs)

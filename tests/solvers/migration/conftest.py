@@ -17,6 +17,7 @@ SWAP = Migration(
 )
 """The large job has room if the others change places; neither can leave before the other."""
 
+
 def optimum_of(problem):
     """Try every place of the large job, and every box for every job, but for what costs more."""
     holes, choices = holes_of(problem), choices_of(problem)

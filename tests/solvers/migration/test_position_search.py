@@ -13,7 +13,7 @@ from optsched.boxes.box import Box
 from optsched.models import Migration, Step
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes
-from optsched.solvers.migration.position_search import PositionSearch, restricted
+from optsched.solvers.migration.position_search import PositionSearch
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, migrations
 
@@ -66,15 +66,6 @@ def test_it_says_how_far_it_came():
         budget = Budget(work=work)
         result = check_solver(PositionSearch(), problem, optimum=best.objective, budget=budget)
         assert result.limit is (None if result.status is Status.OPTIMAL else Limit.WORK)
-
-
-def test_fewer_jobs_may_move_in_a_narrowed_problem():
-    problem = random_state(1)
-    fewer = restricted(problem, 1)
-    assert 0 < len(fewer.movable) < len(problem.running)
-    best, other = solve(problem, PositionSearch()), solve(fewer, PositionSearch())
-    assert best.objective <= other.objective
-    assert fewer.to_json() == problem.to_json() | {"movable": fewer.to_json()["movable"]}
 
 
 @given(migrations(max_running=6))

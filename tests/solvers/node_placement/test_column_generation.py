@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from solvers.drawn import on_leaves, with_devices
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.anytime import Progress
-from optsched.solvers.node_placement._packing import Packing
+from optsched.solvers.node_placement._leaf_bound import LeafBound, cheapest
+from optsched.solvers.node_placement._leaf_search import can_search
+from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
+from optsched.solvers.node_placement.fit_rules import TreeBestFit
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import node_placements
@@ -151,3 +156,141 @@ def test_gangs_on_nodes_that_all_differ_are_chosen_and_proven(seed):
     result = solve(problem, SOLVER, budget=Budget(work=3))
     agree(result, solve(problem, "cp-sat", budget=Budget(work=1), hint=result.solution))
     assert result.gap < 5e-3
+
+
+def bounds_of(problem, target):
+    """Return the bound of the weight, and that of the switches at this weight."""
+    instance, progress = Instance(problem), Progress(Budget(), None)
+    packing = Packing(instance, progress, Plan(instance))
+    packing.relax()
+    limits = LeafBound(instance, packing, progress, 1.0)
+    limits.raise_to(target, 1.0)
+    return packing.bound, limits.bound
+
+
+@settings(max_examples=60)
+@given(node_placements(max_jobs=4))
+def test_the_bound_is_at_most_the_fewest_switches(problem):
+    assume(problem.switches is not None and can_search(problem))
+    problem = replace(problem, then=("switches",))
+    assume(Instance(problem).jobs_of)
+    weight, least = bounds_of(problem, 100)
+    best = solve(problem, "cp-sat")
+    assert best.status is Status.OPTIMAL
+    measures = problem.measures(best.solution)
+    assert (measures["weight"], -measures["switches"]) <= (weight, -least)
+
+
+@pytest.mark.parametrize(("sizes", "most"), [((1, 2, 3, 6), 0), ((8, 16, 24, 48), 0.1)])
+def test_many_jobs_on_many_leaves(sizes, most):
+    problem = on_leaves(1, nodes=240, leaf=8, jobs=200, load=0.75, sizes=sizes)
+    result = solve(problem, SOLVER, budget=Budget(work=0.8))
+    measures = problem.measures(result.solution)
+    least = measures["weight"] * problem.radices[0] - result.bound
+    assert measures["weight"] == problem.weights.sum()
+    assert least <= measures["switches"] <= (1 + most) * least
+    rule = problem.measures(TreeBestFit(order="largest").place(problem))
+    assert (rule["weight"], -rule["switches"]) <= (measures["weight"], -measures["switches"])
+
+
+def test_a_job_on_two_leaves_is_proven_by_its_room_alone():
+    # 9 chunks of 2 cores: 8 fit on the larger leaf; the other job fits beside
+    free, fewest = [[8], [8], [9], [3]], {"then": ("switches",), "switches": [*"aabb"]}
+    problem = NodePlacement(["cores"], free, [9, 1], [[2], [3]], **fewest)
+    assert bounds_of(problem, 3) == (int(problem.weights.sum()), 3)
+
+
+def test_leaves_that_jobs_want_are_counted_once():
+    # alone, each job needs one leaf; the leaf that holds a whole job has room for one of them
+    free, fewest = [[6], *[[2]] * 6], {"then": ("switches",), "switches": [*"abcdefg"]}
+    problem = NodePlacement(["cores"], free, [3, 3], [[2], [2]], **fewest)
+    assert bounds_of(problem, 4) == (int(problem.weights.sum()), 4)
+    result = solve(problem, SOLVER)
+    assert result.status is Status.OPTIMAL
+    assert problem.measures(result.solution)["switches"] == 4
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_the_cheapest_leaves_are_those_of_all_ways(data):
+    leaves = data.draw(st.integers(1, 4))
+    room = data.draw(st.lists(st.integers(0, 4), min_size=leaves, max_size=leaves).filter(any))
+    rents = data.draw(st.lists(st.floats(0, 2), min_size=leaves, max_size=leaves))
+    chunks = data.draw(st.integers(1, min(sum(room), 7)))
+    used, taken = np.empty(leaves, dtype=np.int64), np.empty((leaves, chunks), dtype=np.bool_)
+    found = cheapest(
+        np.array(rents), np.array(room), chunks, np.arange(leaves), np.empty(chunks), taken, used
+    )
+
+    def cost(way):
+        return sum(1 + rent * there for rent, there in zip(rents, way) if there)
+
+    ways = itertools.product(*(range(most + 1) for most in room))
+    least = min(cost(way) for way in ways if sum(way) == chunks)
+    assert [found, cost(used.tolist())] == pytest.approx([least] * 2)
+    assert used.sum() == chunks
+    assert (used <= room).all()
+
+
+def searched(problem, start, **limits):
+    """Return the search for less fragmentation of a placement, when it has ended."""
+    search = FragmentationSearch(problem, Progress(Budget(**limits), None), start)
+    for _ in search.run():
+        pass
+    return search
+
+
+def fragmenting(seed, **numbers):
+    return with_devices(seed, **numbers, then=["fragmentation"])
+
+
+@settings(max_examples=50)
+@given(node_placements(), st.booleans())
+def test_the_least_fragmentation_is_that_of_cp_sat(problem, weightless):
+    assume(problem.share.any())
+    later = [name for name in problem.then if name != "fragmentation"]
+    weights = problem.weights if weightless else problem.weights + 1
+    problem = replace(problem, then=["fragmentation", *later], span=None, weights=weights)
+    result, other = solve(problem, SOLVER), solve(problem, "cp-sat")
+    assert result.status is other.status is Status.OPTIMAL
+    assert result.verified
+    assert result.objective == other.objective
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
+    problem = fragmenting(seed, nodes=6, jobs=(6, 12)[seed % 2])
+    problem = replace(problem, weights=[1] * len(problem.chunks))
+    other = solve(problem, "cp-sat", budget=Budget(work=0.5))
+    search = searched(problem, other.solution, work=0.3)
+    measured = problem.measures(other.solution)
+    assert search.weight == measured["weight"]
+    assert search.bound <= measured["fragmentation"]
+    assert seed % 2 or search.bound > 0
+    found = problem.measures(search.plan.placements())
+    assert found["weight"] == search.weight
+    assert search.bound <= found["fragmentation"] <= measured["fragmentation"]
+    if other.status is Status.OPTIMAL:
+        assert found["fragmentation"] == measured["fragmentation"]
+
+
+@pytest.mark.parametrize("jobs", [50, pytest.param(70, marks=pytest.mark.long)])
+def test_many_nodes_are_left_with_less_fragmentation(jobs):
+    problem = fragmenting(1, nodes=90, jobs=jobs)
+    weight_only = solve(replace(problem, then=()), SOLVER, budget=Budget(work=1))
+    search = searched(problem, weight_only.solution, work=1)
+    before, after = (
+        problem.measures(one) for one in (weight_only.solution, search.plan.placements())
+    )
+    assert after["weight"] == before["weight"]
+    assert search.bound <= after["fragmentation"]
+    assert search.proven or after["fragmentation"] < before["fragmentation"]
+
+
+def test_a_weight_that_is_not_proven_bounds_no_fragmentation():
+    problem = fragmenting(3, nodes=90, jobs=300)
+    result = solve(problem, SOLVER, budget=Budget(work=0.01))
+    most = problem.radices[0]
+    assert result.verified
+    assert result.bound % most == 0
+    assert result.bound >= most * (problem.measures(result.solution)["weight"] + 1)

@@ -84,12 +84,6 @@ def test_jobs_of_greatest_weight_are_chosen_for_few_switches(room, span, weight,
     assert (measures["weight"], measures["switches"]) == (weight, switches)
 
 
-def test_large_priorities_do_not_matter_if_they_decide():
-    rng = random.Random(3)
-    sizes, weights = zip(*((rng.randint(1, 9), rng.randint(10**8, 10**9)) for _ in range(30)))
-    assert solve(whole_nodes([5] * 16, sizes, weights), "switch-groups").status is Status.OPTIMAL
-
-
 def test_too_many_sets_of_weights_leave_the_proven_weight(monkeypatch):
     problem = random_problem(1, leaves=60, jobs=60)
     whole = solve(problem, "switch-groups")

@@ -16,6 +16,7 @@ from .stated import placed
 
 NAMES = ("direct-placement", "migration-based")
 
+
 def place(name, problem):
     return find_solver(name, problem.name)[0].place(problem)
 

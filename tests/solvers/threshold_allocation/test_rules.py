@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 
@@ -28,21 +26,6 @@ def test_rules_place_as_stated(problem):
         else:
             assert result.status is Status.FEASIBLE
             assert (result.solution.start, result.solution.processes.tolist()) == expected
-
-
-@settings(max_examples=150, deadline=None)
-@given(threshold_allocations(max_nodes=5, max_processors=4, max_held=8))
-def test_less_consume_loses_least_at_the_first_time_with_room(problem):
-    problem = replace(problem, threshold=None)
-    found, first = solve(problem, "less-consume"), solve(problem, "first-fit")
-    if found.solution is None:
-        assert first.solution is None
-        return
-    start = found.solution.start
-    assert start == first.solution.start
-    # there is no room before, so this is the least at that time
-    least = solve(replace(problem, goal="penalty", latest=start), "bottleneck-search")
-    assert problem.penalised_time(found.solution) == least.objective
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -87,3 +87,51 @@ def greedy_exchange(weights: Numbers, profits: Numbers, capacities: Numbers) -> 
                 placement[other] = slot
             residual[slot] = remaining
     return placement
+
+
+def merged_bound(jobs: Numbers, weights: Numbers, profits: Numbers, residual: Numbers) -> int:
+    """Bound the profit of `jobs`, in order, by the linear relaxation of one merged slot."""
+    smallest = min((weights[job] for job in jobs), default=0)
+    total, bound = sum(capacity for capacity in residual if capacity >= smallest), 0
+    for job in jobs:
+        if weights[job] <= max(residual):
+            if weights[job] > total:
+                return bound + profits[job] * total // weights[job]
+            total -= weights[job]
+            bound += profits[job]
+    return bound
+
+
+def depth_first(weights: Numbers, profits: Numbers, capacities: Numbers) -> list[int]:
+    """Put each job into each slot in turn, then leave it waiting; prune by the surrogate bound.
+
+    Section III.B.1 and Figure 3 of Yang et al. 2014, after the reductions (7) and (8).
+    """
+    largest = max(capacities, default=0)
+    ordered = jobs_in_order(weights, profits)
+    jobs = [job for job in ordered if profits[job] > 0 and weights[job] <= largest]
+    smallest = min((weights[job] for job in jobs), default=0)
+    slots = [slot for slot in slots_in_order(capacities) if capacities[slot] >= smallest]
+    slots = slots[max(0, len(slots) - len(jobs)) :]
+    residual, placement = [capacities[slot] for slot in slots], [NOT_PLACED] * len(weights)
+    best = 0, list(placement)
+
+    def branch(depth: int, profit: int) -> None:
+        nonlocal best
+        if profit > best[0]:
+            best = profit, list(placement)
+        if profit + merged_bound(jobs[depth:], weights, profits, residual) <= best[0]:
+            return
+        job = jobs[depth]
+        for number, slot in enumerate(slots):
+            # symmetry breaking: of slots with equal residual capacity only the first is tried
+            if weights[job] <= residual[number] and residual.index(residual[number]) == number:
+                placement[job] = slot
+                residual[number] -= weights[job]
+                branch(depth + 1, profit + profits[job])
+                residual[number] += weights[job]
+                placement[job] = NOT_PLACED
+        branch(depth + 1, profit)
+
+    branch(0, 0)
+    return best[1]

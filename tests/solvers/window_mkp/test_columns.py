@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from unittest.mock import patch
 
 import numpy as np
@@ -9,6 +13,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from optsched import solve
+from optsched.models import WindowMKP
 from optsched.solvers.window_mkp._lagrangian import column_search
 from optsched.solvers.window_mkp._lagrangian.column_node import TOO_MANY, Columns, list_columns
 from optsched.solvers.window_mkp._lagrangian.column_search import MOST_JOBS, ColumnSearch
@@ -17,12 +23,6 @@ from .conftest import columns_of, optimum_of, windows
 
 UNIT = 16
 MOST = 1 << 14
-
-
-def space(columns):
-    return Columns(
-        np.empty(columns, np.int64), np.empty(columns + 1, np.int64), np.empty(columns, np.int64)
-    )
 
 
 @st.composite
@@ -51,7 +51,8 @@ def check(window, search, optimum):
 def test_too_many_sets_are_not_listed():
     ones = np.ones(MOST.bit_length() + 1, np.int64)
     window = columns_of(ones, ones, np.array([len(ones)]), 0 * ones, UNIT)
-    assert list_columns(**window, target=0, scale=1, columns=space(100))[0] == TOO_MANY
+    columns = Columns(*(np.empty(size, np.int64) for size in (100, 101, 100)))
+    assert list_columns(**window, target=0, scale=1, columns=columns)[0] == TOO_MANY
     assert not ColumnSearch(**window, target=0, unit=UNIT, most=MOST).listed
 
 
@@ -96,3 +97,37 @@ def test_sets_of_few_jobs_are_searched_slot_by_slot(jobs):
     if by_slot.possible:
         finish(by_slot, 0, 10**6)
         assert by_slot.profit == 6 * UNIT
+
+
+UNFINISHED = """
+import json, sys
+import numpy as np
+from optsched.solvers.window_mkp._lagrangian import knapsacks
+from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
+
+knapsacks.CORE = knapsacks.STATES = 1
+for arguments, target, optimum in json.load(sys.stdin):
+    arrays = {name: np.array(array) for name, array in arguments.items()}
+    search = ColumnSearch(**arrays, target=target, unit=16, most=1 << 12)
+    while not search.done:
+        search.run(target, 0)
+        target = max(target, search.profit + 1)
+    held = int(arrays["profits"][search.placement >= 0].sum())
+    assert (held, search.profit) == (optimum, optimum), (arguments, target)
+"""
+
+
+def test_knapsacks_left_before_their_optimum_leave_the_best_placement():
+    rng, cases = np.random.default_rng(1), []
+    for _ in range(150):
+        weights, profits = rng.integers(1, 30, (2, rng.integers(4, 9)))
+        capacities = rng.integers(1, max(2, weights.sum() // 2), rng.integers(2, 4))
+        multipliers = (UNIT * profits * rng.uniform(0, 1, len(weights))).astype(np.int64)
+        arguments = columns_of(weights, profits, capacities, multipliers, UNIT)
+        optimum = UNIT * solve(WindowMKP(weights, capacities, profits), "depth-first").objective
+        plain = {name: array.tolist() for name, array in arguments.items()}
+        cases.append((plain, max(0, optimum - UNIT * int(rng.integers(0, 6))), optimum))
+    # constants are part of a compiled kernel, so the plain Python code runs
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-W", "ignore", "-c", UNFINISHED]
+    subprocess.run(command, input=json.dumps(cases), env=environment, text=True, check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from unittest.mock import patch
 
 import numpy as np
@@ -15,6 +16,7 @@ from optsched.models import WindowMKP
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.solvers.window_mkp import best_first
+from optsched.solvers.window_mkp._lagrangian import strategy
 from optsched.solvers.window_mkp._lagrangian.strategy import CardinalitySearch, DestructiveSearch
 from optsched.solvers.window_mkp._lagrangian.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._reduction import reduce
@@ -54,7 +56,7 @@ def test_the_answer_is_that_of_brute_force(name, window):
     assert result.status is Status.OPTIMAL
 
 
-def is_exact(search, window, optimum, unit=1):
+def is_exact(search, window, optimum, unit=1, then=None):
     """Return whether the optimum is proven, by feasible placements and bounds that get better."""
     last = (0, unit * int(window.profits.sum()))
     for _ in search.run():
@@ -64,6 +66,8 @@ def is_exact(search, window, optimum, unit=1):
         best, bound = search.best * unit, search.bound * unit
         assert last[0] <= best <= optimum <= bound <= last[1]
         last = best, bound
+        if then is not None:
+            search.allowance = then()
     return last == (optimum, optimum)
 
 
@@ -77,9 +81,7 @@ def with_cardinality(window, seed=0):
 @given(window=windows(jobs=6), seed=st.integers(0, 3))
 def test_destructive_search_alone_is_exact(window, seed):
     assume(optimum := optimum_of(window))
-    *_, weights, profits, residual, unit = reduce(
-        window.weights, window.profits, window.capacities
-    )
+    *_, weights, profits, residual, unit = reduce(window.weights, window.profits, window.capacities)
     search = DestructiveSearch(weights, profits, residual, np.full(len(weights), -1), seed)
     assert is_exact(search, WindowMKP(weights, residual, profits), optimum, unit)
 
@@ -90,6 +92,39 @@ def test_the_search_that_counts_jobs_is_exact(window, each, seed):
     assume(optimum := optimum_of(window))
     with patch(f"{CardinalitySearch.__module__}.HEAD_START", 0):
         assert is_exact(with_cardinality(window, seed), window, optimum)
+
+
+def drawn(rng):
+    """Draw a window with profits of any kind."""
+    jobs, slots = rng.integers(2, 15), rng.integers(1, 6)
+    weights = rng.integers(1, rng.choice([10, 200]), jobs)
+    profits = (
+        rng.integers(1, 200, jobs),
+        weights + rng.integers(0, 20, jobs),
+        weights + 50,
+        weights,
+        10**9 * weights + rng.integers(0, 3, jobs),
+    )[rng.integers(5)]
+    largest = max(2, int(weights.sum() * rng.uniform(0.3, 1.2) / slots) + 2)
+    return WindowMKP(weights, rng.integers(1, largest, slots), profits)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_a_search_cut_short_at_random_is_wrong_at_no_point(seed):
+    """Beside the plain search, on windows whose optimum that soon proves."""
+    rng = np.random.default_rng(seed)
+    window = drawn(rng)
+    plain = solve(window, "depth-first", budget=Budget(work=300_000))
+    if plain.limit is not None or plain.objective == 0:
+        return
+    allowances = [0.0, 0.1, 1.0, 5.0, 50.0, 500.0, 2e4, 1e5, math.inf][: rng.integers(4, 10)]
+    search = with_cardinality(window, seed)
+    with (
+        patch.object(strategy, "LEAD_OF_MAIN", rng.choice([0, 100, 10**6])),
+        patch.object(strategy, "HEAD_START", rng.choice([0, 1000, 1 << 25])),
+        patch.object(strategy, "FEW_COLUMNS", int(rng.choice([1, 16, 512]))),
+    ):
+        assert is_exact(search, window, plain.objective, then=lambda: rng.choice(allowances))
 
 
 def test_a_multiplier_on_the_number_of_jobs_proves_more_than_destructive_search():

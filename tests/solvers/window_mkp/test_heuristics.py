@@ -33,14 +33,22 @@ large = st.builds(
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
-@given(window=windows(jobs=30, slots=8) | large)
-def test_answers_are_those_stated(name, window):
+def check_stated(name, window):
     result = answer(name, window)
     stated = getattr(reference, name.replace("-", "_"))(*lists(window))
     assert list(result.solution) == stated
     assert window.violations(stated) == []
     assert (result.objective, result.bound) == (window.objective(stated), None)
+
+
+@given(window=windows(jobs=30, slots=8) | large)
+def test_greedy_is_as_stated(window):
+    check_stated("greedy", window)
+
+
+@given(window=windows(jobs=30, slots=8) | large)
+def test_greedy_exchange_is_as_stated(window):
+    check_stated("greedy-exchange", window)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,9 @@ from optsched.solvers.window_mkp._lagrangian.placements import (
 )
 from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
+from optsched.solvers.window_mkp.branch_and_bound import depth_first
 
+from . import reference
 from .conftest import optimum_of, windows
 
 UNIT = 1024
@@ -126,6 +128,15 @@ def test_the_reduction_keeps_the_optimum(window):
     assert efficiency == sorted(efficiency, reverse=True)
     assert residual.tolist() == sorted(residual.tolist())
     assert unit * optimum_of(WindowMKP(weights, residual, profits)) == optimum_of(window)
+
+
+@given(windows(jobs=9, slots=4))
+def test_the_plain_search_is_as_stated(window):
+    arrays = window.weights, window.profits, window.capacities
+    placement = np.full(len(window.weights), -1)
+    value, bound, _ = depth_first(*arrays, placement, 0, 10**6)
+    stated = reference.depth_first(*(array.tolist() for array in arrays))
+    assert value == bound == value_of(window, placement) == window.objective(stated)
 
 
 @given(windows(), st.sampled_from((0, 10**6)))
