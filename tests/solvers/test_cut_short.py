@@ -13,17 +13,12 @@ import threading
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from solvers.drawn import random_matrix, random_state, whole_nodes, with_devices
 
 from optsched import Budget, registry, solve, testing
-from optsched.models import (
-    IntegerProgram,
-    WindowMKP,
-)
+from optsched.models import IntegerProgram, NodePlacement, WindowMKP
 from optsched.models.integer_program.problem import BinPacking
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_answer
@@ -89,43 +84,21 @@ def hard_window(rng):
     return WindowMKP(weights, room, [weight + rng.randint(0, 9) for weight in weights])
 
 
-def hard_migration(rng):
-    """A large job that needs most of what small ones leave of a torus, if not all."""
-    sides, busy = (rng.randint(3, 4), rng.randint(3, 4), 2), rng.uniform(0.55, 0.75)
-    large = int((1 - busy) * np.prod(sides) * rng.uniform(0.7, 1))
-    return random_state(rng.random(), sides=sides, busy=busy, nodes=1, large=large, largest=2)
-
-
-def hard_rows(rng):
-    """Running jobs whose columns are anywhere, and too many waiting ones."""
-    size = {"columns": rng.choice([8, 12, 16]), "rows": rng.randint(2, 4)}
-    jobs = {"jobs": rng.randint(6, 14), "waiting": rng.randint(6, 12)}
-    options = {"admission": rng.choice(["fcfs", "skip"]), "rerow": rng.random() < 0.7}
-    return random_matrix(rng.random(), **size, **jobs, **options)
-
-
 def hard_leaves(rng):
     """Jobs of whole nodes that fill most of some leaves, and too many of them."""
     room = [rng.randint(1, 6) for _ in range(rng.randint(3, 8))]
+    leaves = [leaf for leaf, nodes in enumerate(room) for _ in range(nodes)]
     jobs = [rng.randint(1, 9) for _ in range(rng.randint(4, 12))]
-    weights = [rng.randint(1, 3) * rng.choice([1, size]) for size in jobs]
-    span = [rng.choice(["anywhere", "anywhere", "block", "switch"]) for _ in jobs]
-    return whole_nodes(room, jobs, weights, blocks=[0, 1] * len(room), span=span)
-
-
-def hard_nodes(rng):
-    """Gangs and shares of devices for partly busy nodes of two kinds, and too many of them."""
-    nodes, jobs = rng.randint(3, 6), rng.randint(5, 10)
-    return with_devices(
-        rng.random(),
-        nodes=nodes,
-        jobs=jobs,
-        sorts=nodes,
-        kinds=["a", "b", *rng.choices("ab", k=nodes - 2)],
-        allowed=rng.choices([None, None, ["a"]], k=jobs),
-        exclusive=rng.sample(range(jobs), rng.randint(0, 1)),
-        licences=[4],
-        licences_of=[[rng.choice([0, 0, 1, 2])] for _ in range(jobs)],
+    return NodePlacement(
+        ["cores"],
+        [[1]] * len(leaves),
+        jobs,
+        [[1]] * len(jobs),
+        weights=[rng.randint(1, 3) * rng.choice([1, size]) for size in jobs],
+        then=("switches",),
+        switches=[str(leaf) for leaf in leaves],
+        blocks=[str(leaf % 2) for leaf in leaves],
+        span=rng.choices(["anywhere", "anywhere", "block", "switch"], k=len(jobs)),
     )
 
 
@@ -146,9 +119,9 @@ OF_SOLVER = {"switch-groups": drawn_by(hard_leaves), "bin-search": drawn_by(hard
 HARD = {
     "box-placement": testing.box_placements(max_running=6, max_waiting=8),
     "data-placement": testing.data_placements(max_jobs=6, max_cores=4, longest=12),
-    "gang-packing": drawn_by(hard_rows),
-    "migration": drawn_by(hard_migration),
-    "node-placement": drawn_by(hard_nodes),
+    "gang-packing": testing.gang_packings(max_running=12, max_waiting=10, max_rows=4),
+    "migration": testing.migrations(max_running=12),
+    "node-placement": testing.node_placements(max_jobs=8, max_nodes=5),
     "threshold-allocation": testing.threshold_allocations(5, 4, max_held=16, longest=30),
     "window-mkp": drawn_by(hard_window),
 }

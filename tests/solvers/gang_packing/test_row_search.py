@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from solvers.drawn import random_matrix
 
 from optsched import Budget
 from optsched.models import GangPacking
@@ -14,7 +13,7 @@ from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver, gang_packings
 
-from .conftest import optimum_of
+from .conftest import optimum_of, random_matrix
 
 VARIANTS = [
     {"admission": admission, "rerow": rerow}

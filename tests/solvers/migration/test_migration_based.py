@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from solvers.drawn import random_state
 
 from optsched.solvers.migration.rules import find_plan
 from optsched.testing import migrations
 
 from . import stated
-from .conftest import SWAP, optimum_of
+from .conftest import SWAP, optimum_of, random_state
 
 
 def test_no_job_makes_room_for_a_victim():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from solvers.drawn import random_state
 
 from optsched import Budget, solve
 from optsched.boxes._rows import words_of
@@ -17,7 +16,7 @@ from optsched.solvers.migration.position_search import PositionSearch
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, migrations
 
-from .conftest import SWAP, optimum_of
+from .conftest import SWAP, optimum_of, random_state
 
 
 @settings(max_examples=80, deadline=None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from boxes.trying_boxes import boxes_of, extents_of, holes_of
 from hypothesis import given, settings
-from solvers.drawn import random_state
 
 from optsched import Budget
 from optsched.boxes.box import Box
@@ -14,7 +13,7 @@ from optsched.solvers.migration.rules import SingleVictim
 from optsched.solvers.result import Status
 from optsched.testing import migrations
 
-from .conftest import SWAP
+from .conftest import SWAP, random_state
 
 
 def every_move(problem):

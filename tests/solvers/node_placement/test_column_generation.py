@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from solvers.drawn import on_leaves, with_devices
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
@@ -28,6 +27,49 @@ from optsched.testing import node_placements
 from .whole_nodes import optimum_of, placements_of_whole_nodes
 
 SOLVER = "column-generation"
+
+
+def with_devices(seed, *, nodes, jobs, kinds=3, weights=9, **fields):
+    """Draw jobs with shares of devices and gangs for partly busy nodes of some kinds."""
+    rng = random.Random(seed)
+    rooms = [[1000, 1000, 1000, 1000], [1000, 600], [400, 1000], []]
+    free = [[rng.randint(4, 16), rng.randint(8, 32)] for _ in range(kinds)]
+    devices = [rng.choice(rooms) for _ in range(kinds)]
+    kind_of = [rng.randrange(kinds) for _ in range(nodes)]
+    demand = [[rng.randint(1, 6), rng.randint(1, 12)] for _ in range(jobs)]
+    return NodePlacement(
+        ["cores", "memory"],
+        [free[kind] for kind in kind_of],
+        [rng.choice([1, 1, 2, 5]) for _ in range(jobs)],
+        demand,
+        weights=[rng.randint(1, weights) * cores for cores, _ in demand],
+        most_per_node=[rng.choice([0, 0, 1, 2]) for _ in range(jobs)],
+        devices=[devices[kind] for kind in kind_of],
+        share=[rng.choice([0, 200, 300, 500, 700, 1000, 2000]) for _ in range(jobs)],
+        **fields,
+    )
+
+
+def on_leaves(seed, *, nodes, leaf, jobs, load=None, sizes=(1, 2, 3, 6)):
+    """Draw jobs of several chunks on nodes that they share, at most a share of the free cores."""
+    rng = random.Random(seed)
+    free = [[rng.choice([8, 12, 16]), rng.choice([16, 32])] for _ in range(nodes)]
+    chunks, demand = [], []
+    for _ in range(jobs):
+        chunks.append(rng.choice(sizes))
+        demand.append([rng.choice([2, 3, 4, 8]), rng.randint(1, 10)])
+        asked = sum(size * cores for size, (cores, _) in zip(chunks, demand))
+        if load is not None and asked > load * sum(cores for cores, _ in free):
+            break
+    return NodePlacement(
+        ["cores", "memory"],
+        free,
+        chunks,
+        demand,
+        weights=[size * cores for size, (cores, _) in zip(chunks, demand)],
+        then=("switches",),
+        switches=[str(node // leaf) for node in range(nodes)],
+    )
 
 
 @settings(max_examples=80)

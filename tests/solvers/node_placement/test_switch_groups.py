@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from solvers.drawn import whole_nodes
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
@@ -15,7 +14,7 @@ from optsched.solvers.node_placement import _groups
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 
-from .whole_nodes import optimum_of, placements_of_whole_nodes
+from .whole_nodes import optimum_of, placements_of_whole_nodes, whole_nodes
 
 
 def random_problem(seed, *, leaves, jobs, largest=12, room=8, **options):

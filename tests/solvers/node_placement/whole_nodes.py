@@ -7,6 +7,22 @@ from hypothesis import strategies as st
 from optsched.models.node_placement import NodePlacement
 
 
+def whole_nodes(room, jobs, weights=None, *, blocks=None, span="anywhere"):
+    """Return the problem of jobs on leaves with free nodes, which may be in blocks."""
+    leaves = [leaf for leaf, nodes in enumerate(room) for _ in range(nodes)]
+    return NodePlacement(
+        ["cores"],
+        [[8]] * len(leaves),
+        jobs,
+        [[8]] * len(jobs),
+        weights=weights,
+        then=("switches",),
+        switches=[f"leaf {leaf}" for leaf in leaves],
+        blocks=None if blocks is None else [f"block {blocks[leaf]}" for leaf in leaves],
+        span=[span] * len(jobs),
+    )
+
+
 def ways(size, room):
     """Yield all ways to take a number of nodes from leaves, as a tuple with a number for each."""
     if not room:
