@@ -59,10 +59,10 @@ def test_answers_are_those_stated(problem):
     as_stated(problem)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_answers_to_larger_windows_are_those_stated(seed):
     as_stated(slabs(seed))
-    as_stated(slabs(seed, jobs=200, largest=5))
+    as_stated(slabs(seed, jobs=120, largest=5))
 
 
 def test_the_bin_with_the_fewest_idle_routers_comes_first():
