@@ -13,13 +13,25 @@ import threading
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from optsched import Budget, registry, solve, testing
-from optsched.models import IntegerProgram, NodePlacement, WindowMKP
+from optsched.boxes.box import Box, Grid
+from optsched.models import (
+    BoxPlacement,
+    DataPlacement,
+    GangPacking,
+    IntegerProgram,
+    Migration,
+    NodePlacement,
+    ThresholdAllocation,
+    WindowMKP,
+)
 from optsched.models.integer_program.problem import BinPacking
+from optsched.models.threshold_allocation.problem import GOALS
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_answer
 
@@ -84,6 +96,99 @@ def hard_window(rng):
     return WindowMKP(weights, room, [weight + rng.randint(0, 9) for weight in weights])
 
 
+def hard_boxes(rng):
+    """Too many jobs for a torus whose routers are in use here and there."""
+    torus = (rng.randint(3, 5), rng.randint(2, 4), rng.randint(1, 3))
+    routers = [Box(*at, 1, 1, 1) for at in np.ndindex(*torus)]
+    running = rng.sample(routers, round(rng.uniform(0.1, 0.35) * len(routers)))
+    return BoxPlacement(torus, running, [rng.randint(2, 8) for _ in range(rng.randint(4, 9))])
+
+
+def hard_migration(rng):
+    """A large job that needs most of what small ones leave of a torus, if not all."""
+    torus = (rng.randint(3, 4), rng.randint(3, 4), 2)
+    grid, running = Grid(torus, (True,) * 3), []
+    free, left = set(range(grid.routers)), int(grid.routers * rng.uniform(0.25, 0.45))
+    for _ in range(80):
+        extent = rng.choice([(1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 1, 2), (2, 2, 1), (1, 2, 2)])
+        anchor = (rng.randrange(side) if n < side else 0 for n, side in zip(extent, torus))
+        routers = set(grid.cells(box := Box(*anchor, *extent)).tolist())
+        if routers <= free and len(free) - len(routers) >= left:
+            free -= routers
+            running.append(box)
+    sizes, elapsed = [box.volume for box in running], [rng.randint(0, 30) for _ in running]
+    return Migration(torus, running, sizes, elapsed, rng.randint(7 * left // 10, left))
+
+
+def hard_rows(rng):
+    """Running jobs whose columns are anywhere, and too many waiting ones."""
+    columns, rows = rng.choice([8, 12, 16]), rng.randint(2, 4)
+    held, running, in_rows = [0] * rows, [], []
+    for _ in range(rng.randint(6, 14)):
+        row, some = rng.randrange(rows), rng.sample(range(columns), rng.randint(1, columns // 3))
+        if mask := sum(1 << column for column in some) & ~held[row]:
+            held[row] |= mask
+            running.append(mask)
+            in_rows.append(row)
+    waiting = [rng.randint(2, columns // 2 + 1) for _ in range(rng.randint(6, 12))]
+    options = {"admission": rng.choice(["fcfs", "skip"]), "rerow": rng.random() < 0.7}
+    return GangPacking(columns, rows, running, in_rows, waiting, **options)
+
+
+def hard_times(rng):
+    """Processors that are held again and again for a minute."""
+    nodes, processors, held = rng.randint(2, 6), rng.randint(2, 4), []
+    for node in [*range(nodes)] * processors:
+        start = rng.choice([0, 0, rng.randint(0, 20)])
+        while start < 60:
+            end = start + rng.randint(1, 25)
+            held.append([node, 1, start, end, rng.randint(0, 4)])
+            start = end + rng.choice([0, 0, rng.randint(1, 20)])
+    job = (rng.randint(1, nodes * processors), rng.randint(1, 30), [rng.randint(0, 4)])
+    threshold, goal = rng.choice([None, 1000, 1100, 1500]), rng.choice(GOALS)
+    capacity = [rng.randint(3, 8)]
+    return ThresholdAllocation(
+        nodes, processors, capacity, held, *job, threshold=threshold, goal=goal
+    )
+
+
+def hard_nodes(rng):
+    """Gangs and shares of devices for partly busy nodes of two kinds, and too many of them."""
+    nodes, jobs = rng.randint(3, 6), rng.randint(5, 10)
+    demand = [[rng.randint(1, 4), rng.randint(0, 4)] for _ in range(jobs)]
+    devices = [rng.choices([0, 400, 650, 1000, 1000], k=rng.randint(1, 2)) for _ in range(nodes)]
+    return NodePlacement(
+        ["cores", "memory"],
+        [[rng.randint(3, 12), rng.randint(3, 12)] for _ in range(nodes)],
+        rng.choices([1, 1, 1, 2, 3], k=jobs),
+        demand,
+        weights=[rng.randint(1, 3) * rng.choice([1, 10 + cores]) for cores, _ in demand],
+        most_per_node=rng.choices([0, 0, 1], k=jobs),
+        devices=devices,
+        share=rng.choices([0, 250, 300, 500, 700, 1000, 2000], k=jobs),
+        kinds=["a", "b", *rng.choices("ab", k=nodes - 2)],
+        allowed=rng.choices([None, None, ["a"]], k=jobs),
+        exclusive=rng.sample(range(jobs), rng.randint(0, 1)),
+        licences=[4],
+        licences_of=[[rng.choice([0, 0, 1, 2])] for _ in range(jobs)],
+    )
+
+
+def hard_files(rng):
+    """Jobs that share three files on nodes of which cores become free one by one."""
+    nodes, cores, jobs = rng.randint(1, 3), rng.randint(1, 4), rng.randint(4, 6)
+
+    def drawn(most, least=1):
+        return [rng.randint(least, most) for _ in range(jobs)]
+
+    load_of, files = drawn(12), drawn(2, -1)
+    free = [[rng.choice([0, rng.randint(0, 9)]) for _ in range(cores)] for _ in range(nodes)]
+    loads = [0 if file < 0 else load_of[file] for file in files]
+    kept = {"kept": rng.choice(["users", "next"]), "load_weight": rng.randint(0, 3)}
+    options = {"priorities": drawn(4), "partial": rng.random() < 0.3}
+    return DataPlacement(free, drawn(cores), drawn(12), files, loads, **kept, **options)
+
+
 def hard_leaves(rng):
     """Jobs of whole nodes that fill most of some leaves, and too many of them."""
     room = [rng.randint(1, 6) for _ in range(rng.randint(3, 8))]
@@ -98,7 +203,7 @@ def hard_leaves(rng):
         then=("switches",),
         switches=[str(leaf) for leaf in leaves],
         blocks=[str(leaf % 2) for leaf in leaves],
-        span=rng.choices(["anywhere", "anywhere", "block", "switch"], k=len(jobs)),
+        span=[rng.choice(["anywhere", "anywhere", "block", "switch"])] * len(jobs),
     )
 
 
@@ -117,15 +222,15 @@ OF_SOLVER = {"switch-groups": drawn_by(hard_leaves), "bin-search": drawn_by(hard
 """Problems of the solvers that refuse most problems of their model."""
 
 HARD = {
-    "box-placement": testing.box_placements(max_running=6, max_waiting=8),
-    "data-placement": testing.data_placements(max_jobs=6, max_cores=4, longest=12),
-    "gang-packing": testing.gang_packings(max_running=12, max_waiting=10, max_rows=4),
-    "migration": testing.migrations(max_running=12),
-    "node-placement": testing.node_placements(max_jobs=8, max_nodes=5),
-    "threshold-allocation": testing.threshold_allocations(5, 4, max_held=16, longest=30),
+    "box-placement": drawn_by(hard_boxes),
+    "data-placement": drawn_by(hard_files),
+    "gang-packing": drawn_by(hard_rows),
+    "migration": drawn_by(hard_migration),
+    "node-placement": drawn_by(hard_nodes),
+    "threshold-allocation": drawn_by(hard_times),
     "window-mkp": drawn_by(hard_window),
 }
-"""Problems that take a search: those of `optsched.testing` are odd, but mostly soon solved."""
+"""Small problems that take a search: those of `optsched.testing` are odd, but soon solved."""
 
 
 def problems(name, model):

@@ -11,10 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from optsched import Budget, registry, solve
+from optsched import Budget, solve
 from optsched.errors import InputError
 from optsched.models import Hold, WindowMKP
 from optsched.models.problem import Problem, Violation
@@ -23,7 +21,6 @@ from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.generic import Outcome, Search
 from optsched.solvers.highs import Highs
 from optsched.solvers.result import Limit, Status
-from optsched.testing import brute_force
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,37 +183,6 @@ def test_a_proof_beyond_the_largest_objective_does_not_count(generic):
         assert result.status is Status.OPTIMAL
     few = solve(program("min", values, [(0, 1)] * 4, [(1, row, 4)]), generic)
     assert (few.status, few.objective) == (Status.OPTIMAL, 1)
-
-
-@st.composite
-def programs(draw):
-    """Integer programs of a few variables, some of them infeasible."""
-    size = draw(st.integers(1, 4))
-    number = st.integers(-9, 9)
-    bounds = [
-        (low, low + draw(st.integers(0, 3)))
-        for low in draw(st.lists(st.integers(-3, 3), min_size=size, max_size=size))
-    ]
-    rows = []
-    for _ in range(draw(st.integers(0, 4))):
-        row = draw(st.dictionaries(st.integers(0, size - 1), number, max_size=size))
-        low = draw(st.integers(-20, 10))
-        rows.append((low, row, low + draw(st.integers(0, 20))))
-    objective = draw(st.lists(number, min_size=size, max_size=size))
-    sense = draw(st.sampled_from(["max", "min"]))
-    return program(sense, objective, bounds, rows, draw(st.integers(-5, 5)))
-
-
-@settings(max_examples=60, deadline=None)
-@given(programs())
-def test_every_generic_solver_agrees_with_brute_force(problem):
-    best = brute_force(problem)
-    for name in registry.solvers:
-        cls = registry.solvers[name]
-        if cls.models is None and cls.installed_version() is not None:
-            result = solve(problem, name)
-            expected = Status.INFEASIBLE if best is None else Status.OPTIMAL
-            assert (result.status, result.objective) == (expected, best), (name, result.message)
 
 
 def test_a_relative_gap_stops_early_and_is_not_called_optimal(generic, hard):

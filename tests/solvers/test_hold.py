@@ -27,14 +27,6 @@ def test_it_finds_a_release_wherever_there_is_one_with_no_claim_too_many(problem
         assert problem.violations(found._replace(drained=fewer))
 
 
-def test_it_is_not_always_best():
-    """One job on both nodes costs less than one on each, though more for each chunk."""
-    held = [[[0, 4]], [[1, 4]], [[0, 4], [1, 4]]]
-    problem = Hold(["cores"], [[0], [0]], 2, [4], [3, 3, 5], held)
-    assert CheapestFirst().place(problem) == Release((0, 1), (0, 1))
-    assert solve(problem, "cp-sat").objective == 5
-
-
 @pytest.mark.parametrize(
     ("fields", "release"),
     [

@@ -14,7 +14,7 @@ from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.models.snapshot_file import read_snapshot
 from optsched.registry import solvers
-from optsched.solvers.finding import load_profile, options_of, solver_with
+from optsched.solvers.finding import load_profile, solver_with
 
 HARDER = WindowMKP(weights=[7, 5, 4, 3, 3, 2], capacities=[9, 8])
 
@@ -64,15 +64,6 @@ def test_unknown_options_and_those_that_optsched_sets_are_named(name, unknown, t
     ):
         with pytest.raises(InputError, match=told):
             solver_with(solvers[name], {option: 1})
-
-
-@pytest.mark.parametrize(("name", "option", "value"), each(0, 1))
-def test_solvers_with_options_are_solvers_like_others(name, option, value):
-    solver = solvers[name](native={option: value})
-    assert options_of(solver) == {option: value}
-    comparison = optsched.compare([HARDER], [solver], time_limit=20)
-    assert comparison.config["solvers"][0]["options"] == {option: value}
-    assert not comparison.failures
 
 
 @pytest.mark.parametrize("name", each())

@@ -114,11 +114,6 @@ BY_HAND = {
         ("leo", AS_WRITTEN | {"kept": "next"}, (0, 0)),
         ("leo", AS_WRITTEN, (1, 50)),
     ),
-    "node 0: 500 x 100, and 1280 x 100 / 1280 if file 2 counts; node 1: 500 x 100": (
-        one_job([[0, 500], [0, 0]], 1000, 100, [[0, 2, 1280, 0, 500]]),
-        ("lea", {}, (0, 0)),
-        ("lea", {"evicted": "memory"}, (1, 0)),
-    ),
 }
 
 

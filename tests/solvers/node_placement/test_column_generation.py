@@ -237,13 +237,6 @@ def test_many_jobs_on_many_leaves(sizes, most):
     assert (rule["weight"], -rule["switches"]) <= (measures["weight"], -measures["switches"])
 
 
-def test_a_job_on_two_leaves_is_proven_by_its_room_alone():
-    # 9 chunks of 2 cores: 8 fit on the larger leaf; the other job fits beside
-    free, fewest = [[8], [8], [9], [3]], {"then": ("switches",), "switches": [*"aabb"]}
-    problem = NodePlacement(["cores"], free, [9, 1], [[2], [3]], **fewest)
-    assert bounds_of(problem, 3) == (int(problem.weights.sum()), 3)
-
-
 def test_leaves_that_jobs_want_are_counted_once():
     # alone, each job needs one leaf; the leaf that holds a whole job has room for one of them
     free, fewest = [[6], *[[2]] * 6], {"then": ("switches",), "switches": [*"abcdefg"]}

@@ -124,16 +124,6 @@ def test_violations_name_the_groups_and_segments(first, second, broken):
     assert found == broken
 
 
-def test_segments_of_several_sizes_are_placed_together():
-    """Racks with 5 and 4 free nodes: a job in segments of 2 keeps one of 4 and one of 3 out."""
-    free = [[1] * 5, [1] * 4]
-    problem = racks(free, [4, 3, 2], segments=[[0, 2], [0, 3], [0, 0]], weights=[4, 3, 2])
-    for name in EXACT:
-        result = solve(problem, name)
-        assert (result.status, result.objective) == (Status.OPTIMAL, 9)
-    assert solve(problem, "first-fit").objective == 9
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

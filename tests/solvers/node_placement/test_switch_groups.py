@@ -141,6 +141,7 @@ ON_NODES = {"most_per_node": [1, 1]}
     ("fields", "whole"),
     [
         ({"exclusive": [0, 1]}, True),
+        ({"exclusive": [0, 1], "busy": [0, 2]}, True),
         ({"exclusive": [1], "demand": [[8], [8]]}, True),
         ({"demand": [[40], [33]]}, True),
         ({"demand": [[40], [24]]}, False),
@@ -162,10 +163,3 @@ def test_nodes_that_are_whole_or_that_two_jobs_can_share_are_seen_from_the_data(
         assert (result.status, result.objective) == (Status.OPTIMAL, best)
     else:
         assert "chunks of two jobs may fit on node 0" in result.message
-
-
-def test_exclusive_jobs_stay_away_from_busy_nodes():
-    problem = NodePlacement(**GPUS | ON_NODES, exclusive=[0, 1], busy=[0, 2])
-    result = solve(problem, "switch-groups")
-    assert result.status is Status.OPTIMAL
-    assert problem.measures(result.solution)["weight"] == 1
