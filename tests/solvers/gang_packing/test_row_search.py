@@ -93,6 +93,7 @@ def test_long_queues_need_no_deep_recursion():
     ("problem", "optimum"),
     [
         (GangPacking(4, 2, [], [], [], rerow=True), 0),
+        (GangPacking(4, 1, [], [], [2, 2], "skip"), 4 * 4 - 1),
         (GangPacking(4, 1, [0b1111], [0], [4], "skip", True), 8 - 1),
         (GangPacking(4, 3, [0b1], [2], [4], "skip", True), 4 * 5 - 2),
         (GangPacking(4, 3, [0b1, 0b1], [0, 2], [3, 3, 4], "fcfs", True), 4 * 12 - 3),

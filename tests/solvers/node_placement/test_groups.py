@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optsched import Budget
@@ -83,6 +83,7 @@ def in_racks(draw, jobs=3):
 
 
 @settings(max_examples=60)
+@example(racks([[2]], [2], segments=[[0, 2]]))
 @given(in_racks())
 def test_exact_solvers_find_the_best_of_all_placements(problem):
     best = optimum_of(problem)
