@@ -65,25 +65,12 @@ def test_answers_to_larger_windows_are_those_stated(seed):
     as_stated(slabs(seed, jobs=120, largest=5))
 
 
-def test_the_bin_with_the_fewest_idle_routers_comes_first():
-    figure_2 = PartitionMKP((8, 2, 1), ["4x2x1@0,0,0", "3x2x1@4,0,0"], waiting=[6, 6])
-    assert bins_of("direct-placement", figure_2) == [2, 1]
-
-
 def test_figure_4_a_victim_makes_room():
     problem = PartitionMKP((8, 4, 1), ["4x2x1@0,0,0", "3x3x1@4,0,0"], waiting=[8, 4, 4])
     assert bins_of("direct-placement", problem) == [1, 2, None]
     assert bins_of("migration-based", problem) == [2, 1, 1]
     # the victim leaves one router idle, the incoming job would have left two
     assert [idle(problem, place(name, problem)) for name in NAMES] == [2, 1]
-
-
-def test_a_job_that_no_bin_accepts_is_worth_any_migration():
-    bins = ["4x2x1@0,0,0", "3x2x1@4,0,0"]
-    problem = PartitionMKP((8, 2, 1), bins, waiting=[4, 8])
-    assert bins_of("direct-placement", problem) == [1, None]
-    assert bins_of("migration-based", problem) == [2, 1]
-    assert idle(problem, place("migration-based", problem)) == 2
 
 
 @pytest.mark.parametrize("name", NAMES)

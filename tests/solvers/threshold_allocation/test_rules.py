@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from optsched import registry, solve
+from optsched import solve
 from optsched.models import ThresholdAllocation
 from optsched.solvers.result import Status
 from optsched.testing import threshold_allocations
@@ -28,11 +28,6 @@ def test_rules_place_as_stated(problem):
             assert (result.solution.start, result.solution.processes.tolist()) == expected
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_answer_of_a_rule_counts(rule):
-    assert registry.solvers[rule].is_rule
-
-
 # Three nodes of four processors, 6000 MB/s: on node 0 two processes of 2500 MB/s until 300 s, on
 # node 1 one of 5000 until 200 s, node 2 has one free processor.
 HELD = [[0, 2, 0, 300, 2500], [1, 1, 0, 200, 5000], [2, 3, 0, 500, 500]]
@@ -49,7 +44,6 @@ LATE = {"threshold": 1150}
         ("first-fit", {}, (0, [2, 1, 0])),
         # the second processor of node 1 would lose no less than the 3000 of node 0; node 2 does
         ("less-consume", {}, (0, [1, 1, 1])),
-        ("less-consume-threshold", {}, (0, [1, 1, 1])),
         # a threshold decides where moving ends and whether to wait
         ("less-consume-threshold", {"threshold": 1500}, (0, [2, 1, 0])),
         ("less-consume-threshold", {"threshold": 1499}, (0, [1, 1, 1])),

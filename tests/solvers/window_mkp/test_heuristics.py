@@ -51,19 +51,6 @@ def test_greedy_exchange_is_as_stated(window):
     check_stated("greedy-exchange", window)
 
 
-@pytest.mark.parametrize(
-    ("weights", "capacities", "profits", "plain", "exchanged"),
-    [
-        # greedy puts 5 into 7 and 4, 3 into 8; 4 beside the 3 that waits fills the first slot
-        ([5, 4, 3, 3], [7, 8], None, 12, 15),
-        ([3, 4], [4], [4, 5], 4, 5),  # a job makes way for more profit
-    ],
-)
-def test_exchanges_that_gain(weights, capacities, profits, plain, exchanged):
-    window = WindowMKP(weights, capacities, profits)
-    assert [answer(name, window).objective for name in NAMES] == [plain, exchanged]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_better_hint_is_kept(name):
     window = WindowMKP(weights=[8, 9, 5, 2, 7], capacities=[9, 12])

@@ -19,7 +19,6 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     tighten,
 )
 from optsched.solvers.window_mkp._lagrangian.placements import (
-    holds_between,
     surrogate,
 )
 from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
@@ -146,15 +145,6 @@ def test_the_surrogate_bounds_and_its_split_is_feasible(window, allowance):
     heaviest = np.argsort(-weights, kind="stable")
     bound, profit, _, _ = surrogate(weights, profits, residual, heaviest, allowance, placement)
     assert value_of(small, placement) == profit <= optimum_of(small) <= bound
-
-
-@given(st.sets(st.integers(0, 191)), st.integers(-10, 191), st.integers(0, 191))
-def test_sums_in_a_range_are_found_among_bits(sums, low, high):
-    bits = np.zeros(3, np.uint64)
-    for total in sums:
-        bits[total // 64] |= np.uint64(1 << total % 64)
-    if low <= high:
-        assert holds_between(bits, low, high) == any(low <= total <= high for total in sums)
 
 
 @given(windows(), st.booleans(), st.integers(0, 3))
