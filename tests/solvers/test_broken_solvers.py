@@ -728,3 +728,8 @@ def test_an_incumbent_a_unit_better_than_the_answer_is_wrong():
     before = (Incumbent(0.0, 10**12 + 1, None),)
     claims = says(solution=(0, -1), bound=2 * 10**12, incumbents=before)
     assert "better than its answer" in solve(LARGE, solver_that(claims)()).message
+
+
+def test_what_a_number_must_be_is_told(problem):
+    message = solve(problem, solver_that(says(bound=1e20))()).message
+    assert "a result with the bound 1e+20; expected a finite number below 1e20" in message

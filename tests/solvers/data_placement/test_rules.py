@@ -78,6 +78,7 @@ def one_job(available, walltime, load, resident, **more):
 
 
 ONE_FILE = one_job([[100], [0]], 500, 60, [[0, 1, 60, 0, 100]])
+LEFT = one_job([[100], [0]], 500, 60, [[0, 1, 60, 0, 50]])
 AS_WRITTEN = {"loads": "start", "evicted": "memory", "opportune": "node"}
 BY_HAND = {
     "first come does not see files, and lea waits for them": (
@@ -89,6 +90,16 @@ BY_HAND = {
         ("leo", {}, (1, 0)),  # it can start now
         ("lem", {}, (1, 0)),  # not all nodes run a job
         ("lem", {"threshold": 50}, (0, 100)),
+    ),
+    "a file that was left is there until the next start": (
+        LEFT,
+        ("lea", {}, (1, 0)),
+        ("lea", {"kept": "next"}, (0, 100)),
+    ),
+    "node 0: 0 + 100; node 1: 50 + 60, or, as file 1 is complete at 60, 50 + 10": (
+        one_job([[0], [50]], 1000, 100, [[1, 1, 100, 60, 50]]),
+        ("eft", {}, (0, 0)),
+        ("eft", {"loads": "start"}, (1, 50)),
     ),
     "node 0: 0 + 100; node 1: 10 + 60 in the scan, 10 + 500 x 60 by itself": (
         one_job([[0], [10]], 1000, 100, [[1, 1, 100, 60, 10]]),

@@ -50,25 +50,3 @@ def hosts(problem, free, held, place, victims):
 def largest_first(problem, jobs):
     extents = {job: problem.extents(job) for job in jobs}
     return sorted(jobs, key=lambda j: (-min(x * y * z for x, y, z in extents[j]), extents[j], j))
-
-
-def first_packing(problem, moved, place, waiting):
-    """Return disjoint boxes of waiting jobs, or None; `moved` jobs have left theirs.
-
-    Of all packings, it is the first by the box of the first job, then by that of the second.
-    """
-    grid = problem.grid
-    stay = [box for job, box in enumerate(problem.running) if job not in moved]
-    taken = [*problem.holes, *problem.ending, *stay, place]
-    free = frozenset(range(grid.routers)).difference(*(cells(grid, box) for box in taken))
-
-    def pack(waiting, free):
-        if not waiting:
-            return {}
-        job, *others = waiting
-        for box, there in boxes_of(problem, problem.extents(job)):
-            if there <= free and (found := pack(others, free - there)) is not None:
-                return {job: box} | found
-        return None
-
-    return pack(largest_first(problem, waiting), free)

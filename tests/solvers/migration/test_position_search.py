@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optsched import Budget, solve
 from optsched.boxes._rows import words_of
@@ -14,11 +13,9 @@ from optsched.models import Migration, Step
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes
 from optsched.solvers.migration.position_search import PositionSearch
-from optsched.solvers.migration.subproblems import Subproblem, Subproblems
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, migrations
 
-from . import stated
 from .conftest import SWAP, optimum_of, random_state
 
 
@@ -90,28 +87,3 @@ def test_the_cheapest_boxes_are_those_with_the_cheapest_jobs_in_their_way(proble
             found = cheapest_boxes(*given, np.array(after), below, most)
             wanted = [one for one in expected if one > after and one[0] < below]
             assert [tuple(one) for one in found.tolist()] == wanted[:most]
-
-
-@settings(max_examples=150, deadline=None)
-@given(migrations(max_running=6, max_side=3), st.data())
-def test_the_first_packing_is_found(problem, data):
-    every, room = stated.boxes_of(problem, problem.place_extents), problem.room()
-    places = [box for box, _ in every if room[problem.grid.routers_of(box)].all()]
-    if not places:
-        return
-    place = data.draw(st.sampled_from(places))
-    met = {job for job in problem.movers if problem.grid.overlap(place, problem.running[job])}
-    further = data.draw(st.sets(st.sampled_from(problem.movers))) if problem.movers else set()
-    jobs = sorted(met | further)
-    question = Subproblem(0, tuple(place), sum(1 << job for job in jobs))
-    result = Subproblems(problem).solve(question, 10**6)
-    assert not result.is_open
-    packing = stated.first_packing(problem, jobs, place, jobs)
-    assert (result.plan is None) == (packing is None)
-    if packing is not None:
-        moves = {job: box for job, box in packing.items() if box != problem.running[job]}
-        assert (result.plan.destinations, result.plan.place) == (moves, place)
-        assert problem.violations(result.plan) == []
-    else:  # those named do not fit together either
-        assert set(result.needed) <= set(jobs)
-        assert stated.first_packing(problem, jobs, place, result.needed) is None

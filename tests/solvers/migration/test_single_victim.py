@@ -7,6 +7,8 @@ from boxes.trying_boxes import boxes_of, extents_of, holes_of
 from hypothesis import given, settings
 
 from optsched import Budget
+from optsched.boxes.box import Box
+from optsched.models import Migration
 from optsched.solvers.migration.rules import SingleVictim
 from optsched.solvers.result import Status
 from optsched.testing import migrations
@@ -76,6 +78,19 @@ def test_there_is_a_plan_if_and_only_if_there_is_a_qualified_victim(problem):
 @pytest.mark.parametrize("seed", range(8))
 def test_plans_on_a_busy_torus_are_those_of_all_single_moves(seed):
     check(random_state(seed, sides=(4, 4, 4), busy=0.7, large=24, largest=4, shapes=3))
+
+
+def test_two_jobs_in_the_way_are_too_many():
+    """The only places of seven nodes overlap both jobs; either of them would find a host."""
+    running = ["1x1x1@3,0,0", "1x1x1@5,0,0"]
+    seven, five = (
+        SingleVictim().place(
+            Migration((10, 1, 1), running, [1, 1], [1, 1], nodes, wrap=(False, False, False))
+        )
+        for nodes in (7, 5)
+    )
+    assert seven is None
+    assert five.destinations == {0: Box(6, 0, 0, 1, 1, 1)}
 
 
 def test_no_plan_is_no_proof_that_there_is_none():

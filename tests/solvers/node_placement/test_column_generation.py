@@ -18,7 +18,6 @@ from optsched.solvers.node_placement._leaf_bound import LeafBound, cheapest
 from optsched.solvers.node_placement._leaf_search import can_search
 from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._relaxation import Relaxation
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement.fit_rules import TreeBestFit
 from optsched.solvers.result import Status
@@ -143,15 +142,6 @@ def test_a_placement_found_while_the_work_runs_out_counts():
     first, later = (solve(problem, SOLVER, budget=Budget(work=work)) for work in (1e-9, 0.02))
     assert later.work > 0.02
     assert later.objective > first.objective
-
-
-def test_a_better_type_of_few_chunks_replaces_no_other():
-    shares = {"devices": [[1000]], "share": [300] * 3, "weights": [9, 5, 5]}
-    problem = NodePlacement(["cores"], [[9]], [1] * 3, [[1], [2], [2]], **shares)
-    instance, progress = Instance(problem), Progress(Budget(), None)
-    relaxation = Relaxation(instance, progress)
-    relaxation.tighten(0.0, 1.0)
-    assert relaxation.bound == pytest.approx(19)
 
 
 def test_jobs_of_weight_0_are_placed_where_they_fit():

@@ -139,6 +139,19 @@ def test_mistakes_are_named(changed, said):
         replace(racks([[1], [1]], [4]), **changed)
 
 
+def test_a_queue_on_64_nodes_is_proven():
+    """8 racks of 8 nodes, three quarters of them free, and jobs with segments or within a row."""
+    rng = np.random.default_rng(7)
+    free = [[int(rng.random() < 0.75) for _ in range(8)] for _ in range(8)]
+    sizes = [int(size) for size in rng.choice([4, 8, 12, 16, 24], 20)]
+    segments = [[0, (2, 0, 4, 4)[place % 4]] for place in range(20)]
+    most = [[int(size <= 16), 0] for size in sizes]
+    problem = racks(free, sizes, most=most, segments=segments)
+    result = solve(problem, "column-generation", budget=Budget(work=20))
+    assert result.status is Status.OPTIMAL
+    assert result.objective >= solve(problem, "tree-best-fit").objective
+
+
 def test_jobs_with_limits_are_placed_first_and_the_others_packed_around_them():
     """Jobs of cores on shared nodes, every tenth in one rack, too many to place them all."""
     rng = np.random.default_rng(3)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement import _groups
-from optsched.solvers.node_placement._groups import NONE, knapsack, matches, selections
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 
@@ -156,37 +153,3 @@ def test_nodes_that_are_whole_or_that_two_jobs_can_share_are_seen_from_the_data(
         assert (result.status, result.objective) == (Status.OPTIMAL, best)
     else:
         assert "chunks of two jobs may fit on node 0" in result.message
-
-
-@given(st.data())
-def test_all_groups_up_to_a_cost_are_listed(data):
-    kinds = st.lists(
-        st.tuples(st.integers(1, 5), st.integers(-9, 9), st.integers(1, 3)), min_size=1, max_size=3
-    )
-    jobs, leaves = (np.array(data.draw(kinds)).T.copy() for _ in range(2))
-    leaves[1] = -abs(leaves[1]) - 1
-    most = int(leaves[0] @ leaves[2])
-
-    def all_of(kinds):
-        counts = itertools.product(*(range(n + 1) for n in kinds[2]))
-        return [np.array(c) for c in counts if any(c) and kinds[0] @ np.array(c) <= most]
-
-    cost = data.draw(st.integers(-20, 20))
-    expected = set()
-    for a, b in itertools.product(all_of(jobs), all_of(leaves)):
-        wanted, held = int(jobs[0] @ a), int(leaves[0] @ b)
-        smallest = min(size for size, n in zip(leaves[0], b) if n)
-        if held - smallest < wanted <= held and -(jobs[1] @ a + leaves[1] @ b) <= cost:
-            expected.add((*a.tolist(), *b.tolist()))
-    least = np.full(most + 1, NONE + 1)
-    least[0] = 10**6
-    listed = []
-    for sizes, values, counts in (jobs, leaves):
-        tables = knapsack(sizes, values, counts, most)
-        listed.append(selections(tables, sizes, values, counts, least, 10**6))
-    pairs = matches(*listed, leaves[0], cost, 10**6)
-    found = [(*listed[0].counts[i].tolist(), *listed[1].counts[j].tolist()) for i, j in pairs]
-    assert len(found) == len({*found})
-    assert {*found} == expected
-    if len(found) > 1:
-        assert len(matches(*listed, leaves[0], cost, len(found) - 1)) == len(found)
