@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from optsched import Budget
 from optsched.models import GangPacking
@@ -58,6 +58,7 @@ def test_rows_are_rearranged_so_that_a_job_fits(example):
     assert solve(example, "first-fit").objective == 45
 
 
+@example(GangPacking(4, 1, [], [], [2, 2], "skip"))
 @given(gang_packings(max_running=4, max_waiting=4))
 def test_the_bounds_of_the_root_hold(problem):
     free = FreeColumns(problem)
