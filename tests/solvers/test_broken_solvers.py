@@ -13,16 +13,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from optsched import Budget, compare, registry, save_snapshot, simulate, solve
+from optsched import Budget, registry, save_snapshot, simulate, solve
 from optsched.cli import run as optsched
+from optsched.cli.doctor_command import check, list_problems
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError, one_line
 from optsched.models import WindowMKP
@@ -31,97 +30,84 @@ from optsched.solvers.comparison.claims import choose_contenders, read_entries
 from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
-from optsched.solvers.solver_call import _form_error
-
-WORST = -(10**400)
 
 
-def nothing(problem: WindowMKP) -> tuple[int, ...]:
+def nothing(problem):
     """Return a solution that places no job; it is always feasible."""
     return (-1,) * len(problem.weights)
 
 
-def says(status: Any = Status.FEASIBLE, solution: Any = nothing, **rest: Any) -> Callable[..., Any]:
+def says(status=Status.FEASIBLE, solution=nothing, **rest):
     """Return what gives an answer, to be completed with the problem where it is callable."""
 
-    def answer(problem: WindowMKP) -> Result:
+    def answer(problem):
         given = solution(problem) if callable(solution) else solution
         return Result("another", status, given, **rest)
 
     return answer
 
 
-def greedy_answer(problem: WindowMKP) -> Result:
-    return solve(problem, "greedy")
-
-
-def returns(value: Any) -> Callable[..., Any]:
+def returns(value):
     return lambda _: value
 
 
-def raises(error: BaseException) -> Callable[..., Any]:
-    def fail(_: WindowMKP) -> Result:
+def raises(error):
+    def fail(_):
         raise error
 
     return fail
 
 
 class UnspeakableError(Exception):
-    def __str__(self) -> str:
+    def __str__(self):
         raise RuntimeError("not even its text can be read")
 
 
 class UnspeakableAnswer:
-    def __repr__(self) -> str:
+    def __repr__(self):
         raise RuntimeError("it cannot be shown")
 
 
-def calls_itself(problem: WindowMKP) -> Result:
+def calls_itself(problem):
     return calls_itself(problem)
 
 
-def stops_iterating(_: WindowMKP) -> Result:
-    return next(iter(()))  # type: ignore[no-any-return]
+def arrays_of(problem):
+    return [problem.weights, problem.capacities, problem.profits]
 
 
-def wrecks_the_arrays(problem: WindowMKP) -> Result:
-    for array in (problem.weights, problem.capacities, problem.profits):
+def wrecks_the_arrays(problem):
+    for array in arrays_of(problem):
         array.setflags(write=True)
         array[:] = 1 if array is problem.weights else 10**6
     return Result("another", Status.OPTIMAL, (0,) * len(problem.weights), bound=10**9)
 
 
-def wrecks_the_memory(problem: WindowMKP) -> Result:
-    for array in (problem.weights, problem.capacities, problem.profits):
+def wrecks_the_memory(problem):
+    for array in arrays_of(problem):
         ctypes.memset(array.ctypes.data, 0, array.nbytes)
     raise ValueError("and fails")
 
 
-def sets_the_fields(problem: WindowMKP) -> Result:
+def sets_the_fields(problem):
     for name in ("weights", "capacities", "profits", "jobs"):
         object.__setattr__(problem, name, None)
     vars(problem).clear()
     raise ValueError("and fails")
 
 
-WRONG: dict[str, Callable[..., Any]] = {
+WRONG = {
     "overfull": says(solution=lambda p: (0,) * len(p.weights)),
     "too-short": says(solution=lambda p: nothing(p)[1:]),
-    "too-long": says(solution=lambda p: (*nothing(p), -1)),
     "no-such-slot": says(solution=lambda p: (10**6, *nothing(p)[1:])),
     "negative-slot": says(solution=lambda p: (-7, *nothing(p)[1:])),
     "nan-slot": says(solution=lambda p: (math.nan, *nothing(p)[1:])),
-    "text-slot": says(solution=lambda p: ("x", *nothing(p)[1:])),
     "none-slot": says(solution=lambda p: (None, *nothing(p)[1:])),
     "nested": says(solution=lambda p: ((0, 1),) * len(p.weights)),
-    "number": says(solution=5),
-    "text": says(solution="nonsense"),
-    "dictionary": says(solution={"slot": 1}),
-    "slots-by-job": says(solution=lambda p: dict.fromkeys(range(len(p.weights)), 1)),
     "endless": says(solution=lambda _: itertools.count()),
     "unspeakable-answer": says(solution=lambda _: UnspeakableAnswer()),
     "boasts": says(objective=10**6),
-    "fraction": says(objective=0.5),
+    "understates": says(objective=-1),
     "false-optimum": says(Status.OPTIMAL, bound=10**6),
     "optimum-without-bound": says(Status.OPTIMAL),
     "beaten-bound": says(bound=-5),
@@ -137,53 +123,33 @@ WRONG: dict[str, Callable[..., Any]] = {
 }
 """Answers that verification refuses."""
 
-FAILED: dict[str, Callable[..., Any]] = {
+FAILED = {
     "value-error": raises(ValueError("ran into a wall\nand another\x1b[31m")),
-    "assertion": raises(AssertionError()),
-    "memory-error": raises(MemoryError("Unable to allocate 42 GiB")),
     "recursion": calls_itself,
-    "stop-iteration": stops_iterating,
+    "stop-iteration": lambda _: next(iter(())),
     "system-exit": raises(SystemExit(0)),
-    "system-exit-text": raises(SystemExit("bye")),
     "broken-pipe": raises(BrokenPipeError(32, "Broken pipe")),
-    "os-error": raises(OSError(28, "No space left on device", "/some/file")),
     "generator-exit": raises(GeneratorExit()),
-    "base-exception": raises(BaseException("of no kind")),
     "unspeakable-error": raises(UnspeakableError()),
     "long-error": raises(ValueError("word " * 10**5)),
     "none": returns(None),
-    "five": returns(5),
-    "object": returns({"status": "optimal"}),
     "unspeakable": returns(UnspeakableAnswer()),
     "class": returns(Result),
     "text-status": says("optimal", bound=0),
-    "no-status": says(None),
     "text-bound": says(bound="x"),
     "nan-bound": says(bound=math.nan),
-    "infinite-bound": says(bound=math.inf),
     "minus-infinite-bound": says(bound=-math.inf),
-    "bound-1e20": says(bound=1e20),
     "astronomic-bound": says(bound=10**5000),
     "true-bound": says(bound=True),
     "complex-bound": says(bound=1j),
-    "nan-bound-of-nothing": says(Status.NO_SOLUTION, None, bound=math.nan),
     "nan-objective": says(objective=math.nan),
-    "infinite-objective": says(objective=math.inf),
-    "astronomic-objective": says(objective=WORST),
-    "text-objective": says(objective="15"),
     "nan-work": says(work=math.nan),
-    "infinite-work": says(work=math.inf),
-    "negative-work": says(work=-1e300),
+    "negative-work": says(work=-1),
     "huge-work": says(work=1e300),
-    "no-work": says(work=None),
-    "text-work": says(work="much"),
     "text-limit": says(limit="time"),
     "no-incumbents": says(incumbents=None),
     "odd-incumbents": says(incumbents=(1, 2)),
     "nan-incumbent": says(incumbents=(Incumbent(0.0, math.nan, None),)),
-    "early-incumbent": says(incumbents=(Incumbent(-1.0, 0, None),)),
-    "infinite-incumbent": says(incumbents=[Incumbent(0.0, 0, math.inf)]),
-    "no-message": says(message=None),
     "states-an-error": says(Status.ERROR, None, message="out of licences"),
     "states-nothing": says(Status.ERROR, None),
     "wrecks-the-memory": wrecks_the_memory,
@@ -191,48 +157,48 @@ FAILED: dict[str, Callable[..., Any]] = {
 }
 """Failures: exceptions, and results that are none."""
 
-REFUSED: dict[str, Callable[..., Any]] = {
+REFUSED = {
     "too-large": raises(InputError("4,000,000 variables; expected at most 9")),
     "says-too-large": says(Status.NO_SOLUTION, None, message="4,000,000 variables, at most 9"),
 }
 """Problems that are refused, with a reason."""
 
 
-def solver_that(answer: Callable[..., Any]) -> type[Solver]:
+BROKEN = WRONG | FAILED
+KINDS = BROKEN | REFUSED
+SIMULATION = ["simulate", str(bundled("traces") / "samples" / "sample-256.swf")]
+SIMULATION += ["--policy", "window", "--jobs", "1:30", "--json"]
+ARRAYS = {"weights": [6, 4, 3, 1, 2], "capacities": [3, 6, 6], "profits": [7, 4, 3, 1, 2]}
+
+
+def solver_that(answer):
     """Return the class of a solver with this answer to every window knapsack."""
 
     class Broken(Solver):
         models = frozenset({"window-mkp"})
 
-        def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):  # type: ignore[no-untyped-def]
+        def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
             return answer(problem)
 
     return Broken
 
 
-BROKEN = WRONG | FAILED
-SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
-ARRAYS = {"weights": [6, 4, 3, 1, 2], "capacities": [3, 6, 6], "profits": [7, 4, 3, 1, 2]}
-
-
 @pytest.fixture
-def file_under():
+def file_under(monkeypatch):
     """Register solvers by name for one test."""
-    names = []
 
     def register(name, answer):
-        registry.solvers.register(name)(solver_that(answer))
-        names.append(name)
+        cls = solver_that(answer)
+        cls.name = name
+        monkeypatch.setitem(registry.solvers._classes, name, cls)
         return name
 
-    yield register
-    for name in names:
-        del registry.solvers._classes[name]
+    return register
 
 
 @pytest.fixture
 def every(file_under):
-    return [file_under(name, answer) for name, answer in (BROKEN | REFUSED).items()]
+    return [file_under(name, answer) for name, answer in KINDS.items()]
 
 
 @pytest.fixture
@@ -267,9 +233,9 @@ def strict(text):
     return json.loads(text, parse_constant=refuse)
 
 
-@pytest.mark.parametrize("name", BROKEN | REFUSED)
+@pytest.mark.parametrize("name", KINDS)
 def test_solve_names_a_broken_solver(name, file_under, problem):
-    file_under(name, (BROKEN | REFUSED)[name])
+    file_under(name, KINDS[name])
     result = solve(problem, name)
     refused = name in REFUSED
     assert result.status is (Status.NO_SOLUTION if refused else Status.ERROR)
@@ -282,10 +248,11 @@ def test_solve_names_a_broken_solver(name, file_under, problem):
         assert not getattr(problem, field).flags.writeable
 
 
-@pytest.mark.parametrize("name", BROKEN | REFUSED)
+@pytest.mark.parametrize("name", ["nested", "unspeakable-answer", "system-exit", *REFUSED])
 def test_the_command_solve_says_so_in_a_line(name, file_under, snapshot, capsys):
-    file_under(name, (BROKEN | REFUSED)[name])
-    code = optsched(["solve", str(snapshot), "--solver", name, "--json"])
+    file_under(name, KINDS[name])
+    words = ["solve", str(snapshot), "--solver", name]
+    code = optsched([*words, "--json"])
     out, err = capsys.readouterr()
     assert code == (3 if name in REFUSED else 1)
     assert len(err.splitlines()) == 1
@@ -293,30 +260,18 @@ def test_the_command_solve_says_so_in_a_line(name, file_under, snapshot, capsys)
     answer = strict(out)
     assert answer["verified"] == (name in REFUSED)
     assert one_line(answer["message"]) in err
-
-
-def test_the_command_solve_shows_an_answer_of_any_form(every, snapshot, capsys):
-    for name in ("nested", "text", "none-slot", "unspeakable-answer"):
-        assert optsched(["solve", str(snapshot), "--solver", name]) == 1
-        shown = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
-        assert shown["verified"] == "no"
-        assert shown["refused"]
+    assert optsched(words) == code
+    shown = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+    assert ("refused" in shown) == (name in WRONG)
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_compare_names_them_all_and_first(every, snapshot, tmp_path, capsys):
-    names = ",".join([*every, "greedy"])
-    code = optsched(
-        ["compare", str(snapshot), "--solvers", names, "--json", "-o", str(tmp_path / "out")]
-    )
+    words = ["compare", str(snapshot), "--solvers", ",".join([*every, "greedy"]), "--json"]
+    assert optsched([*words, "-o", str(tmp_path / "out")]) == 1
     out, err = capsys.readouterr()
-    assert code == 1
-    lines = err.splitlines()
-    assert [line.partition(": a: ")[2].split(":")[0].split()[0] for line in lines] == [
-        *WRONG,
-        *FAILED,
-        *REFUSED,
-    ]
+    told = [line.partition(": a: ")[2].split(":")[0].split()[0] for line in err.splitlines()]
+    assert told == [*WRONG, *FAILED, *REFUSED]
     errors = {row["solver"]: row["errors"] for row in strict(out)["table"]}
     assert errors == {**dict.fromkeys(BROKEN, 1), **dict.fromkeys(REFUSED, 0), "greedy": 0}
     written = strict((tmp_path / "out" / "comparison.json").read_text())
@@ -331,45 +286,37 @@ def test_compare_names_them_all_and_first(every, snapshot, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize(
-    ("name", "code"), [("overfull", 1), ("none", 1), ("too-large", 0), ("greedy-exchange", 0)]
-)
+@pytest.mark.parametrize(("name", "code"), [("overfull", 1), ("none", 1), ("too-large", 0)])
 def test_one_broken_solver_decides_the_exit_code_of_compare(
-    name, code, every, snapshot, tmp_path, capsys
+    name, code, file_under, snapshot, tmp_path, capsys
 ):
+    file_under(name, KINDS[name])
     words = ["compare", str(snapshot), "--solvers", f"{name},greedy", "-o", str(tmp_path / "out")]
     assert optsched(words) == code
-    assert ("a: " + name in capsys.readouterr().err) == (name != "greedy-exchange")
+    assert f"a: {name}" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("answer", [says(bound=0), says(Status.INFEASIBLE, None)])
 def test_a_bound_that_another_answer_beats_is_wrong_everywhere(
-    file_under, problem, busy_trace, snapshot, tmp_path, capsys
+    answer, file_under, busy_trace, snapshot, tmp_path, capsys
 ):
-    def claims(found):
-        return Result("", Status.FEASIBLE, nothing(found), bound=0)
-
-    def denies(found):
-        return Result("", Status.INFEASIBLE)
-
-    for name, answer in (("claims", claims), ("denies", denies)):
-        file_under(name, answer)
-        words = ["compare", str(snapshot), "--solvers", f"{name},greedy", "-o", str(tmp_path / "o")]
-        assert optsched(words) == 1
-        told = f"a: {name} claims"
-        assert told in capsys.readouterr().err
-        page = (tmp_path / "o" / "report.html").read_text()
-        assert f"1 contradiction: {told}" in page
-        run = simulate(busy_trace, "nodes:10", "window", solver=name)
-        assert run.summary["wrong_answers"] > 0
-        assert "greedy has a verified solution" in run.mishaps[0]
+    name = file_under("boaster", answer)
+    words = ["compare", str(snapshot), "--solvers", f"{name},greedy", "-o", str(tmp_path / "o")]
+    assert optsched(words) == 1
+    told = f"a: {name} claims"
+    assert told in capsys.readouterr().err
+    assert f"1 contradiction: {told}" in (tmp_path / "o" / "report.html").read_text()
+    run = simulate(busy_trace, "nodes:10", "window", solver=name)
+    assert run.summary["wrong_answers"] > 0
+    assert "greedy has a verified solution" in run.mishaps[0]
 
 
-@pytest.mark.parametrize("charge", [False, True])
-@pytest.mark.parametrize("name", BROKEN | REFUSED)
-def test_in_a_simulation_the_fallback_decides(name, charge, file_under, busy_trace):
-    file_under(name, (BROKEN | REFUSED)[name])
-    options = {"charge_decisions": charge, "check": True}
+@pytest.mark.parametrize("name", KINDS)
+def test_in_a_simulation_the_fallback_decides(name, file_under, busy_trace):
+    """The time that decisions take is charged where the solver has failed."""
+    file_under(name, KINDS[name])
+    options = {"charge_decisions": name in FAILED, "check": True}
     run = simulate(busy_trace, "nodes:10", "window", solver=name, **options)
     own = simulate(busy_trace, "nodes:10", "window", solver="greedy", **options)
     assert run.summary["finished"] == len(busy_trace)
@@ -385,27 +332,27 @@ def test_in_a_simulation_the_fallback_decides(name, charge, file_under, busy_tra
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_wrong_answers_of_a_simulation_are_loud_and_failures_are_told(file_under, tmp_path, capsys):
-    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:30", "--json"]
-    fails_at_times = itertools.cycle((BROKEN["system-exit"], greedy_answer))
-    own = {"too-short": BROKEN["too-short"], "at-times": lambda p: next(fails_at_times)(p)}
-    for name, code in (("too-short", 1), ("at-times", 0)):
-        file_under(name, own[name])
-        folder = tmp_path / name
-        assert optsched([*words, "--solver", name, "-o", str(folder)]) == code
-        out, err = capsys.readouterr()
-        told = [line for line in err.splitlines() if name in line]
-        assert len(told) == 1
-        summary = strict(out)
-        assert (summary["wrong_answers"] > 0) == bool(code)
-        assert strict((folder / "summary.json").read_text()) == summary
-        page = (folder / "report.html").read_text()
-        sentence = told[0].removeprefix("optsched: ")
-        if code:
-            assert page.index(sentence[:60]) < page.index(" finished, after a mean wait")
+@pytest.mark.parametrize(("name", "code"), [("too-short", 1), ("at-times", 0), ("value-error", 1)])
+def test_wrong_answers_of_a_simulation_are_loud_and_failures_are_told(
+    name, code, file_under, tmp_path, capsys
+):
+    """Failures decide the exit code if the solver has no answer at all."""
+    answers = itertools.cycle((BROKEN["system-exit"], lambda problem: solve(problem, "greedy")))
+    file_under(name, BROKEN.get(name, lambda problem: next(answers)(problem)))
+    assert optsched([*SIMULATION, "--solver", name, "-o", str(tmp_path / "run")]) == code
+    out, err = capsys.readouterr()
+    told = [line for line in err.splitlines() if name in line]
+    assert len(told) == 1
+    summary = strict(out)
+    assert (summary["wrong_answers"] > 0) == (name in WRONG)
+    assert strict((tmp_path / "run" / "summary.json").read_text()) == summary
+    page = (tmp_path / "run" / "report.html").read_text()
+    sentence = told[0].removeprefix("optsched: ")[:60]
+    if name in WRONG:
+        assert page.index(sentence) < page.index(" finished, after a mean wait")
 
 
-def endless(_):
+def endless(*_):
     while True:
         pass
 
@@ -428,14 +375,6 @@ def resetting_the_clock(_):
     endless(_)
 
 
-def exiting(_):
-    os._exit(0)
-
-
-def crashing(_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_solvers_that_hang_or_crash_are_ended_and_the_others_answer(
     file_under, snapshot, tmp_path, capsys, monkeypatch
@@ -446,27 +385,25 @@ def test_solvers_that_hang_or_crash_are_ended_and_the_others_answer(
         "swallowing": (swallowing, "longer than its time limit"),
         "holding": (holding_the_lock, "longer than its time limit"),
         "resetting": (resetting_the_clock, "longer than its time limit"),
-        "exiting": (exiting, "exit code 0"),
-        "crashing": (crashing, "SIGKILL"),
+        "exiting": (lambda _: os._exit(0), "exit code 0"),
+        "crashing": (lambda _: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL"),
     }
     for name, (answer, _) in kinds.items():
         file_under(name, answer)
     solvers = ",".join(["greedy", *kinds, "branch-and-bound"])
     limits = ["--time-limit", "0.1"]
-    folder = tmp_path / "out"
-    words = ["compare", str(snapshot), "--solvers", solvers, *limits, "-o", str(folder)]
+    words = ["compare", str(snapshot), "--solvers", solvers, *limits, "-o", str(tmp_path / "out")]
     assert optsched(words) == 1
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == len(kinds)
     for line, (name, (_, told)) in zip(lines, kinds.items()):
         assert line.startswith(f"optsched: a: {name} ")
         assert told in line
-    written = strict((folder / "comparison.json").read_text())
+    written = strict((tmp_path / "out" / "comparison.json").read_text())
     assert len(written["failures"]) == len(kinds)
-    for name in ("exiting",):
-        assert optsched(["solve", str(snapshot), "--solver", name, *limits]) == 1
-        [line] = capsys.readouterr().err.splitlines()
-        assert name in line
+    assert optsched(["solve", str(snapshot), "--solver", "exiting", *limits]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "exiting" in line
 
 
 def test_a_grace_is_as_long_again_but_twenty_seconds_at_least():
@@ -475,33 +412,10 @@ def test_a_grace_is_as_long_again_but_twenty_seconds_at_least():
 
 def test_without_a_time_limit_nobody_is_ended(file_under, snapshot, monkeypatch):
     monkeypatch.setattr(separate_process, "LEAST_GRACE", 0.01)
-
-    def slow(problem):
-        time.sleep(0.2)
-        return Result("", Status.FEASIBLE, nothing(problem))
-
-    file_under("slow", slow)
+    file_under("slow", lambda problem: time.sleep(0.2) or says()(problem))
     words = ["solve", str(snapshot), "--solver", "slow"]
     assert optsched([*words, "--work-limit", "1"]) == 0
     assert optsched([*words, "--time-limit", "0.001"]) == 1
-
-
-def test_a_separate_process_passes_on_results_and_refusals():
-    def answer(what):
-        if what == "refuse":
-            raise UnknownNameError("solver", "x", ["y"])
-        return (lambda: None) if what == "lambda" else what
-
-    with SeparateProcess(answer) as ask:
-        assert ask({"a": (1, 2)}) == {"a": (1, 2)}
-        with pytest.raises(InputError, match="unknown solver 'x'"):
-            ask("refuse")
-        with pytest.raises(EndedError, match="cannot be passed on"):
-            ask("lambda")
-        process = ask._process
-        assert ask(5) == 5
-        assert ask._process is process
-    assert not process.is_alive()
 
 
 class Unreadable:
@@ -514,37 +428,40 @@ class Unpicklable:
         raise SystemExit(0)
 
 
-def test_failures_in_a_separate_process_are_reported(capfd):
+def test_a_separate_process_passes_on_results_refusals_and_failures(capfd):
     def answer(what):
         if isinstance(what, BaseException):
             raise what
+        if what == "refuse":
+            raise UnknownNameError("solver", "x", ["y"])
         print("on stdout")
         os.write(1, b"on descriptor 1")
-        return {"unreadable": Unreadable, "unpicklable": Unpicklable}[what]()
+        return what() if isinstance(what, type) else what
 
+    failures = (ValueError("x"), SystemExit(0), BrokenPipeError(), GeneratorExit())
     with SeparateProcess(answer) as ask:
-        for what in ("unreadable", "unpicklable"):
+        for what in (Unreadable, Unpicklable):
             with pytest.raises(EndedError, match=r"cannot be (read|passed on): SystemExit"):
                 ask(what)
         process = ask._process
-        for error in (ValueError("x"), SystemExit(0), BrokenPipeError(), GeneratorExit()):
+        for error in failures:
             with pytest.raises(EndedError, match=f"failed: {type(error).__name__}"):
                 ask(error)
+        with pytest.raises(InputError, match="unknown solver 'x'"):
+            ask("refuse")
+        assert ask({"a": (1, 2)}) == {"a": (1, 2)}
         assert ask._process is process
+    assert not process.is_alive()
     out, err = capfd.readouterr()
     assert out == ""
     assert "on descriptor 1" in err
     assert "Traceback" not in err
 
 
-def test_a_solver_that_is_never_prepared_is_ended(snapshot, monkeypatch, capsys):
-    class Unready(solver_that(nothing)):
-        def prepare(self, problem=None):
-            endless(problem)
-
+def test_a_solver_that_is_never_prepared_is_ended(file_under, snapshot, monkeypatch, capsys):
+    file_under("unready", nothing)
+    monkeypatch.setattr(registry.solvers["unready"], "prepare", endless)
     monkeypatch.setattr(separate_process, "PREPARATION", 0.2)
-    monkeypatch.setitem(registry.solvers._classes, "unready", Unready)
-    Unready.name = "unready"
     assert optsched(["solve", str(snapshot), "--solver", "unready"]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert "unready was ended: it took longer than the 0.2 s for preparation" in line
@@ -566,8 +483,12 @@ def wait_for(condition):
     return False
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+CAUGHT = (signal.SIGINT, signal.SIGTERM)
+
+
+@LINUX
+@pytest.mark.parametrize("number", [*CAUGHT, signal.SIGKILL])
 def test_what_a_solver_started_ends_with_whoever_asked(number, tmp_path):
     def answer():
         with tempfile.TemporaryDirectory(dir=tmp_path):
@@ -580,7 +501,7 @@ def test_what_a_solver_started_ends_with_whoever_asked(number, tmp_path):
                 child.kill()
 
     def ask():
-        for caught in (signal.SIGINT, signal.SIGTERM):
+        for caught in CAUGHT:
             signal.signal(caught, signal.default_int_handler)
         with suppress(KeyboardInterrupt), SeparateProcess(answer) as ask:
             ask()
@@ -600,7 +521,7 @@ def test_what_a_solver_started_ends_with_whoever_asked(number, tmp_path):
             os.kill(child, signal.SIGKILL)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@LINUX
 def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(separate_process, "LEAST_GRACE", 0.5)
 
@@ -616,8 +537,10 @@ def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypat
     assert wait_for(lambda: not alive(child))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@LINUX
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, *(pytest.param(n, marks=pytest.mark.long) for n in CAUGHT)]
+)
 def test_an_ended_command_leaves_no_cbc_behind(number, tmp_path):
     rng = np.random.default_rng(1)
     weights = rng.integers(100, 1000, 200)
@@ -651,24 +574,9 @@ def test_an_ended_command_leaves_no_cbc_behind(number, tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_simulation_without_one_answer_of_its_solver_is_no_success(file_under, tmp_path, capsys):
-    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:30", "--json"]
-    file_under("never", raises(ValueError("out of licences")))
-    assert optsched([*words, "--solver", "never", "-o", str(tmp_path / "run")]) == 1
-    out, err = capsys.readouterr()
-    assert "out of licences" in err
-    assert strict(out)["wrong_answers"] == 0
-
-
-@pytest.mark.usefixtures("undrawn")
 def test_what_a_solver_prints_in_a_simulation_does_not_spoil_json(file_under, tmp_path, capsys):
-    def chatty(problem):
-        print("hello")
-        return Result("", Status.FEASIBLE, nothing(problem))
-
-    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:5", "--json"]
-    file_under("chatty", chatty)
-    assert optsched([*words, "--solver", "chatty", "-o", str(tmp_path / "run")]) == 0
+    file_under("chatty", lambda problem: print("hello") or says()(problem))
+    assert optsched([*SIMULATION, "--solver", "chatty", "-o", str(tmp_path / "run")]) == 0
     out, err = capsys.readouterr()
     strict(out)
     assert "hello" in err
@@ -690,14 +598,12 @@ MISTATED = {
 def test_a_solver_that_misstates_itself_is_named(field, file_under, snapshot, tmp_path, capsys):
     value, told = MISTATED[field]
     setattr(registry.solvers[file_under("odd", nothing)], field, value)
-    commands = [
+    for words in (
         ["solve", str(snapshot), "--solver", "odd"],
         ["compare", str(snapshot), "--solvers", "odd,greedy", "-o", str(tmp_path / "out")],
-    ]
-    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:5", "--solver", "odd"]
-    commands.append([*words, "-o", str(tmp_path / "run")])
-    for command in commands:
-        assert optsched(command) == 1
+        [*SIMULATION, "--solver", "odd", "-o", str(tmp_path / "run")],
+    ):
+        assert optsched(words) == 1
         [line] = capsys.readouterr().err.splitlines()
         assert f"solver 'odd' {told}" in line
     assert optsched(["list", "models"]) == 0
@@ -706,8 +612,6 @@ def test_a_solver_that_misstates_itself_is_named(field, file_under, snapshot, tm
     if field != "supports":
         assert f"solver 'odd' {told}" in err
         assert '"odd"' not in out
-        from optsched.cli.doctor_command import check, list_problems
-
         state = check(registry.solvers["odd"], list_problems())
         assert (state["works"], told in state["state"]) == (False, True)
     chosen = choose_contenders(None, read_entries([snapshot]))
@@ -716,7 +620,7 @@ def test_a_solver_that_misstates_itself_is_named(field, file_under, snapshot, tm
 
 @pytest.mark.parametrize("raised", [None, ValueError])
 def test_a_solver_cannot_swallow_what_the_callback_raises(problem, raised):
-    class Deaf(solver_that(lambda _: None)):
+    class Deaf(solver_that(nothing)):
         name = "deaf"
 
         def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
@@ -725,7 +629,7 @@ def test_a_solver_cannot_swallow_what_the_callback_raises(problem, raised):
             except BaseException:
                 if raised is not None:
                     raise raised("something else") from None
-            return Result("", Status.FEASIBLE, nothing(problem))
+            return says()(problem)
 
     def stop(_):
         raise LookupError("enough")
@@ -735,13 +639,12 @@ def test_a_solver_cannot_swallow_what_the_callback_raises(problem, raised):
 
 
 def test_the_hint_and_the_callbacks_incumbents_are_safe(problem):
-    class Grasping(solver_that(lambda _: None)):
+    class Grasping(solver_that(nothing)):
         name = "grasping"
 
         def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
             hint[0] = 99
             on_incumbent(None)
-            return
 
     hint = [-1] * 5
     result = solve(problem, Grasping(), hint=hint, on_incumbent=lambda found: None)
@@ -750,47 +653,40 @@ def test_the_hint_and_the_callbacks_incumbents_are_safe(problem):
 
 
 def test_the_time_that_a_solver_claims_is_not_believed(file_under, problem):
-    file_under("clock", lambda p: Result("", Status.FEASIBLE, nothing(p), seconds=math.nan))
+    file_under("clock", says(seconds=math.nan))
     result = solve(problem, "clock")
     assert result.verified
     assert 0 <= result.seconds < 60
     assert [found.seconds for found in result.incumbents] == [result.seconds]
 
 
-def test_a_hint_from_a_broken_solver_is_told(every, snapshot, capsys):
-    for name in ("none", "overfull", "system-exit"):
-        assert optsched(["solve", str(snapshot), "--hint", name]) == 1
-        [line] = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"optsched: hint: {name}")
+@pytest.mark.parametrize("name", ["none", "overfull", "system-exit"])
+def test_a_hint_from_a_broken_solver_is_told(name, file_under, snapshot, capsys):
+    file_under(name, BROKEN[name])
+    assert optsched(["solve", str(snapshot), "--hint", name]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"optsched: hint: {name}")
 
 
-def test_what_a_solver_costs_must_be_a_number(file_under, busy_trace):
-    class Priceless(solver_that(lambda problem: Result("", Status.NO_SOLUTION))):
-        name = "priceless"
-
-    for price in (float("nan"), float("inf"), -1.0, "x"):
-        Priceless.seconds_per_work = price
-        with pytest.raises(InputError, match="as its seconds_per_work; expected a number from 0"):
-            simulate(busy_trace, "nodes:10", "window", solver=Priceless())
+@pytest.mark.parametrize("price", [float("nan"), float("inf"), -1.0, "x"])
+def test_what_a_solver_costs_must_be_a_number(price, file_under, busy_trace):
+    registry.solvers[file_under("priceless", nothing)].seconds_per_work = price
+    with pytest.raises(InputError, match="as its seconds_per_work; expected a number from 0"):
+        simulate(busy_trace, "nodes:10", "window", solver="priceless")
 
 
 def test_work_that_would_take_years_is_a_failure(file_under, busy_trace):
-    file_under("slow", lambda p: Result("", Status.FEASIBLE, nothing(p), work=1e19))
+    file_under("slow", says(work=1e19))
     run = simulate(busy_trace, "nodes:10", "window", solver="slow", charge_decisions=True)
     assert "claims work of 1e+19, which would take years" in run.mishaps[0]
     assert run.schedule.end.max() < 1e5
 
 
-def test_a_solver_that_cannot_be_prepared_is_named(busy_trace, problem):
-    class Unprepared(solver_that(lambda problem: Result("", Status.NO_SOLUTION))):
-        name = "unprepared"
-
-        def prepare(self, problem=None):
-            raise SystemExit(0)
-
-    assert "unprepared raised SystemExit" in solve(problem, Unprepared()).message
+def test_a_solver_that_cannot_be_prepared_is_named(file_under, busy_trace, problem):
+    registry.solvers[file_under("unprepared", nothing)].prepare = fails
+    assert "unprepared raised SystemExit" in solve(problem, "unprepared").message
     with pytest.raises(InputError, match="'unprepared' cannot be prepared: SystemExit"):
-        simulate(busy_trace, "nodes:10", "window", solver=Unprepared())
+        simulate(busy_trace, "nodes:10", "window", solver="unprepared")
 
 
 def test_memory_that_is_not_there_is_a_line(snapshot, monkeypatch, capsys):
@@ -803,31 +699,20 @@ def test_memory_that_is_not_there_is_a_line(snapshot, monkeypatch, capsys):
     assert line.startswith("optsched: out of memory: Unable to allocate")
 
 
-def test_limits_beyond_what_solvers_take_are_as_good_as_none(problem):
-    for name in ("cp-sat", "highs", "scip", "cbc", "branch-and-bound"):
-        if registry.solvers[name].installed_version() is None:
-            continue
-        for budget in (Budget(seconds=2**53), Budget(work=2**53), Budget(1e-300, 1e-300)):
-            result = solve(problem, name, budget=budget)
-            assert result.status is not Status.ERROR, result.message
-            if budget.seconds != 1e-300:
-                assert result.objective == 16
-
-
-def test_comparing_in_this_process_says_the_same(every, problem):
-    comparison = compare([problem], [*every, "greedy"])
-    assert [len(comparison.wrong_answers), len(comparison.failures)] == [len(WRONG), len(FAILED)]
-    assert [len(comparison.refusals), comparison.contradictions] == [len(REFUSED), ()]
-    assert comparison.results["verified"].sum() == len(REFUSED) + 1
+@pytest.mark.parametrize("name", ["cp-sat", "highs", "scip", "cbc", "branch-and-bound"])
+def test_limits_beyond_what_solvers_take_are_as_good_as_none(name, problem, solver_named):
+    for budget in (Budget(seconds=2**53), Budget(work=2**53), Budget(1e-300, 1e-300)):
+        result = solve(problem, solver_named(name), budget=budget)
+        assert result.status is not Status.ERROR, result.message
+        assert budget.seconds == 1e-300 or result.objective == 16
 
 
 LARGE = WindowMKP(weights=[1, 1], capacities=[1], profits=[10**12, 10**12 - 900_000])
 
 
 @pytest.mark.parametrize(
-    ("solution", "bound", "status"),
+    ("slot", "bound", "status"),
     [
-        ((-1, 0), 10**12, Status.ERROR),
         ((-1, 0), 10**12 - 899_999, Status.ERROR),
         ((0, -1), 10**12 - 1, Status.ERROR),
         ((0, -1), 10**12 - 0.75, Status.ERROR),
@@ -835,24 +720,16 @@ LARGE = WindowMKP(weights=[1, 1], capacities=[1], profits=[10**12, 10**12 - 900_
         ((0, -1), float(10**12), Status.OPTIMAL),
     ],
 )
-def test_whole_numbers_are_compared_exactly_and_no_tolerance_hides_a_unit(solution, bound, status):
-    def claims(problem):
-        objective = problem.objective(solution)
-        return Result("x", Status.OPTIMAL, solution, objective=objective, bound=bound)
-
-    assert solve(LARGE, solver_that(claims)()).status is status
+def test_whole_numbers_are_compared_exactly_and_no_tolerance_hides_a_unit(slot, bound, status):
+    assert solve(LARGE, solver_that(says(Status.OPTIMAL, slot, bound=bound))()).status is status
 
 
 def test_an_incumbent_a_unit_better_than_the_answer_is_wrong():
-    def claims(problem):
-        before = Incumbent(0.0, 10**12 + 1, None)
-        return Result("x", Status.FEASIBLE, (0, -1), bound=2 * 10**12, incumbents=(before,))
-
+    before = (Incumbent(0.0, 10**12 + 1, None),)
+    claims = says(solution=(0, -1), bound=2 * 10**12, incumbents=before)
     assert "better than its answer" in solve(LARGE, solver_that(claims)()).message
 
 
-def test_what_a_number_must_be_is_told():
-    answer = Result("own", Status.OPTIMAL, bound=1e20)
-    assert _form_error(answer) == (
-        "a result with the bound 1e+20; expected a finite number below 1e20"
-    )
+def test_what_a_number_must_be_is_told(problem):
+    message = solve(problem, solver_that(says(bound=1e20))()).message
+    assert "a result with the bound 1e+20; expected a finite number below 1e20" in message

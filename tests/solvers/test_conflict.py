@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import event, given, settings
@@ -9,11 +11,9 @@ from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
 import optsched
-from optsched import registry
 from optsched.errors import InputError
 from optsched.extend import Integer, Integers
 from optsched.models import IntegerProgram, WindowMKP
-from optsched.models.program import formulations
 from optsched.models.stated import model
 from optsched.solvers.conflict import Conflict, _Trials, conflict
 from optsched.solvers.result import Result, Status
@@ -21,14 +21,7 @@ from optsched.solvers.solver import Solver
 from optsched.testing import migrations
 from optsched.testing.contract import points
 
-
-@pytest.fixture(autouse=True)
-def _registered():
-    kept = dict(registry.models._classes), dict(formulations._classes)
-    yield
-    for classes, before in zip((registry.models, formulations), kept):
-        classes._classes.clear()
-        classes._classes.update(before)
+pytestmark = pytest.mark.usefixtures("own_models")
 
 
 def stuck(
@@ -76,8 +69,7 @@ def test_solve_and_its_card_name_the_conflict_and_a_false_claim_is_refuted():
 
 
 def test_a_comparison_explains_an_infeasible_problem_once(tmp_path):
-    cls = model("stated-stuck")(stuck)
-    problem = cls(need=5, free=[2, 1], switch=[0, 1], most=2)
+    problem = model("stated-stuck")(stuck)(need=5, free=[2, 1], switch=[0, 1], most=2)
     comparison = optsched.compare([problem], ["cp-sat", "highs"])
     assert comparison.results["message"].tolist() == ["together impossible: nodes", ""]
     optsched.save(comparison, tmp_path / "page")
@@ -85,19 +77,12 @@ def test_a_comparison_explains_an_infeasible_problem_once(tmp_path):
 
 
 def test_an_unknown_answer_is_said(monkeypatch):
-    cls = model("stated-stuck")(stuck)
-    problem = cls(need=1, free=[2], switch=[0], most=2)
-    monkeypatch.setattr(_Trials, "_solver", lambda self: _Idle())
+    problem = model("stated-stuck")(stuck)(need=1, free=[2], switch=[0], most=2)
+    idle = SimpleNamespace(solve=lambda model: cp_model.UNKNOWN)
+    monkeypatch.setattr(_Trials, "_solver", lambda self: idle)
     with pytest.raises(InputError, match="time does not suffice"):
         conflict(problem)
     assert "did not suffice" in str(Conflict(("nodes",), ("nodes",), False))
-
-
-class _Idle:
-    """A solver of CP-SAT that has no time."""
-
-    def solve(self, model):
-        return cp_model.UNKNOWN
 
 
 def test_a_placement_that_may_leave_jobs_out_has_no_conflict():

@@ -39,32 +39,23 @@ def _examples() -> dict[str, tuple]:
         "no-slots": (WindowMKP([3], []), 0),
         "all-too-large": (WindowMKP([7, 8], [3, 6]), 0),
     }
-    files = [
-        file
-        for model in registry.models
-        for file in snapshot_files(bundled("models") / model)
-        if file.stat().st_size <= SOON_SOLVED
-    ]
-    for file in files:
+    folders = [bundled("models") / model for model in registry.models]
+    for file in [file for folder in folders for file in snapshot_files(folder)]:
+        if file.stat().st_size > SOON_SOLVED:
+            continue
         snapshot = read_snapshot(file)
-        known = snapshot.known
-        proven = "objective" in known and known["objective"] == known.get("bound")
-        proven |= known.get("infeasible", False)
-        if proven:
-            examples[f"{file.parent.name}-{file.stem}"] = (snapshot.problem, known.get("objective"))
+        best, bound = (snapshot.known.get(name) for name in ("objective", "bound"))
+        if snapshot.known.get("infeasible") or (best is not None and best == bound):
+            examples[f"{file.parent.name}-{file.stem}"] = (snapshot.problem, best)
     return examples
 
 
 WHOLE_NODES_ALONE = ("node-placement-shared-devices", "node-placement-worked-example")
 """Examples that solvers of whole nodes refuse, as their own tests show."""
 
-REFUSED = dict.fromkeys(("switch-groups", "leaf-best-fit"), WHOLE_NODES_ALONE) | {
-    "bin-search": tuple(
-        name
-        for name, (problem, _) in _examples().items()
-        if isinstance(problem, IntegerProgram) and problem.packing is None
-    )
-}
+PROGRAMS = {n: p for n, (p, _) in _examples().items() if isinstance(p, IntegerProgram)}
+REFUSED = dict.fromkeys(("switch-groups", "leaf-best-fit"), WHOLE_NODES_ALONE)
+REFUSED |= {"bin-search": tuple(name for name, p in PROGRAMS.items() if p.packing is None)}
 
 
 def _long(solver: str, example: str) -> bool:
@@ -106,8 +97,8 @@ FITTING = [name for name in registry.solvers if registry.solvers[name].supports(
 @pytest.mark.parametrize("name", FITTING)
 def test_the_contract_holds_when_the_budget_runs_out(name, solver_named):
     solver = solver_named(name)
-    problem = _hard()
-    check_solver(solver, problem, optimum=OPTIMUM, budget=Budget(work=0.01 * solver.default_work))
+    budget = Budget(work=0.01 * solver.default_work)
+    check_solver(solver, _hard(), optimum=OPTIMUM, budget=budget)
 
 
 def test_several_workers_answer_alike_under_a_work_budget():

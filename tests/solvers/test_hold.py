@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from optsched.models.hold import Hold, Release
@@ -26,34 +27,17 @@ def test_it_finds_a_release_wherever_there_is_one_with_no_claim_too_many(problem
         assert problem.violations(found._replace(drained=fewer))
 
 
-def test_it_is_not_always_best():
-    """One job on both nodes costs less than one on each, though more for each chunk."""
-    problem = Hold(
-        ["cores"],
-        free=[[0], [0]],
-        chunks=2,
-        demand=[4],
-        costs=[3, 3, 5],
-        held=[[[0, 4]], [[1, 4]], [[0, 4], [1, 4]]],
-    )
-    assert CheapestFirst().place(problem) == Release((0, 1), (0, 1))
-    assert solve(problem, "cp-sat").objective == 5
-
-
-def test_all_nodes_are_drained_or_none():
-    fields = {
-        "free": [[0], [4]],
-        "chunks": 2,
-        "demand": [4],
-        "costs": [3, 3],
-        "held": [[[0, 2]], [[0, 2]]],
-        "pending": [0, 1],
-    }
-    assert CheapestFirst().place(Hold(["cores"], **fields)) == Release((0, 1), (0, 1))
-    cheap = Hold(["cores"], **fields, drain_costs=[2, 3])
-    assert CheapestFirst().place(cheap) == Release((), (0, 1), (0, 1))
-    dear = Hold(["cores"], **fields, drain_costs=[2, 5])
-    assert CheapestFirst().place(dear) == Release((0, 1), (0, 1))
-    fixed = Hold(["cores"], **fields, drain_costs=[2, 5], fixed=[1])
-    assert CheapestFirst().place(fixed) == Release((), (0, 1), (0, 1))
-    assert CheapestFirst().place(Hold(["cores"], **fields, fixed=[1])) is None
+@pytest.mark.parametrize(
+    ("fields", "release"),
+    [
+        ({}, Release((0, 1), (0, 1))),
+        ({"drain_costs": [2, 3]}, Release((), (0, 1), (0, 1))),
+        ({"drain_costs": [2, 5]}, Release((0, 1), (0, 1))),
+        ({"drain_costs": [2, 5], "fixed": [1]}, Release((), (0, 1), (0, 1))),
+        ({"fixed": [1]}, None),
+    ],
+)
+def test_all_nodes_are_drained_or_none(fields, release):
+    held = [[[0, 2]], [[0, 2]]]
+    problem = Hold(["cores"], [[0], [4]], 2, [4], [3, 3], held, pending=[0, 1], **fields)
+    assert CheapestFirst().place(problem) == release

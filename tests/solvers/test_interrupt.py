@@ -13,24 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from optsched import Budget, compare, solve
+from optsched import Budget, compare, registry, solve
 from optsched.models import WindowMKP
 from optsched.solvers import interruption
 from optsched.solvers.generic import run_in_thread
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solver import Solver
-
-HARD = WindowMKP(
-    weights=[60, 99, 87, 73, 52, 91, 66, 78, 95, 57, 83, 70, 62, 88, 97, 54, 76, 81, 69, 93] * 3,
-    capacities=[301, 317, 329, 331, 337, 347, 349, 353],
-)
-
-
-HARDER = WindowMKP(
-    weights=list(range(101, 301, 2)),
-    capacities=[641] * 9,
-    profits=[weight + weight * weight % 17 for weight in range(101, 301, 2)],
-)
 
 
 def children():
@@ -79,13 +67,12 @@ def ctrl_c(delay, again=3.0):
 
 
 @pytest.mark.parametrize("delay", [0.02, 0.4])
-def test_ctrl_c_stops_a_solve(generic, delay, tmp_path, monkeypatch):
+def test_ctrl_c_stops_a_solve(generic, hard, delay, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     generic.prepare()
     before = children()
-    problem = HARDER if generic.name == "gurobi" else HARD
     with ctrl_c(delay), pytest.raises(KeyboardInterrupt):
-        solve(problem, generic, budget=Budget(seconds=30), interruptible=False)
+        solve(hard, generic, budget=Budget(seconds=30), interruptible=False)
     assert list(tmp_path.iterdir()) == []
     assert children() <= before
     assert solve(WindowMKP([3, 2], [4]), generic).objective == 3
@@ -97,22 +84,18 @@ def patient(monkeypatch):
     monkeypatch.setattr(interruption, "PATIENCE", 100.0)
 
 
-@pytest.mark.usefixtures("patient")
-def test_ctrl_c_returns_the_best_solution_of_a_generic_solver(generic):
-    check_best_so_far(generic)
+GENERIC = [n for n in registry.solvers if registry.solvers[n].models is None]
+SEARCHES = ("best-first", "depth-first", "branch-and-bound")
+"""Exact solvers of this package."""
 
 
 @pytest.mark.usefixtures("patient")
-@pytest.mark.parametrize("solver", ["best-first", "depth-first", "branch-and-bound"])
-def test_ctrl_c_returns_the_best_solution_of_a_search(solver):
-    check_best_so_far(solver)
-
-
-def check_best_so_far(solver):
-    handler = signal.getsignal(signal.SIGINT)
-    solve(HARDER, solver, budget=Budget(seconds=0.01))  # compiles
+@pytest.mark.parametrize("name", [*SEARCHES, *GENERIC])
+def test_ctrl_c_returns_the_best_solution(name, solver_named, hard):
+    solver, handler = solver_named(name), signal.getsignal(signal.SIGINT)
+    solve(hard, solver, budget=Budget(seconds=0.01))  # compiles
     with ctrl_c(0.6, again=100):
-        result = solve(HARDER, solver, budget=Budget(seconds=30))
+        result = solve(hard, solver, budget=Budget(seconds=30))
     assert (result.status, result.limit) == (Status.FEASIBLE, Limit.INTERRUPT)
     assert result.verified
     assert result.bound >= result.objective > 0
@@ -120,9 +103,9 @@ def check_best_so_far(solver):
     assert not interruption.requested()
 
 
-def test_ctrl_c_at_the_solver_of_a_hint_returns_the_hint():
+def test_ctrl_c_at_the_solver_of_a_hint_returns_the_hint(hard):
     with ctrl_c(0.4, again=30):
-        result = solve(HARDER, "greedy", hint="depth-first", budget=Budget(seconds=30))
+        result = solve(hard, "greedy", hint="depth-first", budget=Budget(seconds=30))
     assert (result.solver, result.limit) == ("depth-first", Limit.INTERRUPT)
     assert result.solution is not None
 
@@ -152,16 +135,16 @@ class Deaf(Solver):
 
 
 @pytest.mark.parametrize("again", [0.4, 30])
-def test_a_second_ctrl_c_or_a_deaf_solver_ends_at_once(again, monkeypatch):
+def test_a_second_ctrl_c_or_a_deaf_solver_ends_at_once(again, hard, monkeypatch):
     monkeypatch.setattr(interruption, "PATIENCE", 0.2)
     with ctrl_c(0.1, again), pytest.raises(KeyboardInterrupt):
-        solve(HARD, Deaf())
+        solve(hard, Deaf())
     assert not interruption.requested()
 
 
-def test_ctrl_c_ends_a_whole_comparison():
+def test_ctrl_c_ends_a_whole_comparison(hard):
     with ctrl_c(0.4, again=30), pytest.raises(KeyboardInterrupt):
-        compare([HARDER] * 20, ["depth-first"], budget=Budget(seconds=3))
+        compare([hard] * 20, ["depth-first"], budget=Budget(seconds=3))
 
 
 class Stopped(Solver):
@@ -210,7 +193,7 @@ def test_an_interrupt_is_raised_before_the_first_answer_or_on_request():
 
 def test_another_thread_solves_without_signals():
     found = []
-    thread = threading.Thread(target=lambda: found.append(solve(WindowMKP([3, 2], [4]))))
+    thread = threading.Thread(target=lambda: found.append(solve(SMALL[0])))
     thread.start()
     thread.join()
     assert found[0].objective == 3

@@ -89,13 +89,11 @@ def test_the_plain_search_reports_before_stronger_kernels_are_compiled(monkeypat
     caplog.set_level("DEBUG", "optsched")
     random = np.random.default_rng(1)
     window = WindowMKP(random.integers(100, 1000, 45), random.integers(100, 1000, 15))
-    solver = branch_and_bound.BranchAndBound()
+    solver, few = branch_and_bound.BranchAndBound(), branch_and_bound.quick_nodes(45)
     for _ in range(2):
         solver.prepare(window)
     assert called == ["here", "beside", "here"]
-    plain = solver.solve(
-        window, budget=Budget(work=branch_and_bound.quick_nodes(len(window.weights)))
-    )
+    plain = solver.solve(window, budget=Budget(work=few))
     assert plain.objective < plain.bound
     assert f"plain search: objective {plain.objective:,}, bound {plain.bound:,}" in caplog.text
     branch_and_bound._prepare_lagrangian_search.cache_clear()

@@ -39,29 +39,22 @@ def test_a_profile_gives_options_budget_and_seed(tmp_path):
     assert solve(PROBLEM, str(file)).seed == 5
 
 
+CP_SAT = 'solver = "cp-sat"\n[options]\n'
+BUDGET = 'solver = "highs"\n[budget]\n'
+
+
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        (
-            'solver = "cp-sat"\n[options]\nworker = 2',
-            ["'worker' of solver 'cp-sat'; did you mean workers?"],
-        ),
-        ('solver = "cp-sat"\n[options]\nworkers = "two"', ["workers", "expected a whole number"]),
+        (CP_SAT + "worker = 2", ["'worker' of solver 'cp-sat'; did you mean workers?"]),
+        (CP_SAT + 'workers = "two"', ["workers", "expected a whole number"]),
         *(
-            (
-                f'solver = "{solver}"\n[options]\nworkers = {workers}',
-                [f"workers: {workers}; {told}"],
-            )
-            for solver in ("cp-sat", "interval-search")
-            for workers in (0, -(2**31), 2**32)
-            for told in ("expected at least 1 and at most 1,000",)
+            (CP_SAT + f"workers = {n}", [f"workers: {n}; expected at least 1 and at most 1,000"])
+            for n in (0, 2**32)
         ),
         ('solver = "cpsat"', ["unknown solver 'cpsat'; did you mean cp-sat?"]),
-        (
-            'solver = "highs"\n[budget]\nsecond = 1',
-            ["unknown key 'second' of budget; did you mean seconds?"],
-        ),
-        ('solver = "highs"\n[budget]\nseconds = -1', ["-1 is not a time limit"]),
+        (BUDGET + "second = 1", ["unknown key 'second' of budget; did you mean seconds?"]),
+        (BUDGET + "seconds = -1", ["-1 is not a time limit"]),
         ('solver = "greedy"\n[options]\nfast = true', ["'fast'"]),
         (
             "solver = 3\nseed = true\nspeed = 1\nbudget = 3",
@@ -83,8 +76,7 @@ def test_mistakes_are_named_with_the_file(tmp_path, text, messages):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(InputError, match="No such file"):
-        find_solver(str(tmp_path / "none.toml"))
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="not text"):
-        find_solver(str(tmp_path / "binary.toml"))
+    for name, told in (("none.toml", "No such file"), ("binary.toml", "not text")):
+        with pytest.raises(InputError, match=told):
+            find_solver(str(tmp_path / name))

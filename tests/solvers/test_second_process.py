@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
@@ -37,9 +38,7 @@ def functions(tmp_path, monkeypatch):
     (tmp_path / "in_second_process.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(branch_and_bound, "cores", lambda: 2)
-    import in_second_process
-
-    yield in_second_process
+    yield importlib.import_module("in_second_process")
     del sys.modules["in_second_process"]
 
 
@@ -50,15 +49,12 @@ def test_the_function_is_called_in_another_process(functions, name):
     assert int(functions.written.read_text()) != os.getpid()
 
 
-def test_nothing_is_called_on_a_single_core(functions, monkeypatch):
-    monkeypatch.setattr(branch_and_bound, "cores", lambda: 1)
-    with called_beside(functions.write):
-        pass
-    assert not functions.written.exists()
-
-
-def test_a_process_that_cannot_start_is_left_out(functions, monkeypatch, tmp_path):
-    monkeypatch.setattr(branch_and_bound.sys, "executable", str(tmp_path / "missing"))
+@pytest.mark.parametrize("missing", [{"cores": lambda: 1}, {"sys.executable": "/missing"}])
+def test_nothing_is_called_on_a_single_core_or_by_a_process_that_cannot_start(
+    functions, monkeypatch, missing
+):
+    for name, value in missing.items():
+        monkeypatch.setattr(f"{branch_and_bound.__name__}.{name}", value)
     with called_beside(functions.write):
         pass
     assert not functions.written.exists()

@@ -14,13 +14,7 @@ from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot, save_snapshot
 from optsched.registry import solvers
 
-BEHIND_A_WIDE_JOB = DataPlacement(
-    available=[[0, 50]],
-    processors=[2, 1, 1],
-    walltimes=[10, 50, 51],
-    files=[-1, -1, -1],
-    loads=[0, 0, 0],
-)
+BEHIND_A_WIDE_JOB = DataPlacement([[0, 50]], [2, 1, 1], [10, 50, 51], [-1] * 3, [0] * 3)
 IN_ORDER, BACKFILLED = [50, 60, 60], [50, 0, 60]
 
 
@@ -87,9 +81,7 @@ def test_fields_of_earlier_versions_become_options(snapshot):
     [
         ({"weigth": 1}, "options: unknown option 'weigth'; did you mean weight"),
         ({"weight": "W"}, "options: weight of solver 'lea': 'W'; expected a whole number"),
-        ({"weight": -1}, "options: weight -1; expected a whole number from 0 to 1000000"),
         ({"backfill": "easy"}, "options: backfill of solver '.*': 'easy'; expected one of none, "),
-        ({"weight": [1]}, "options: weight of solver 'lea': .*; expected a whole number"),
         ([1], "options: expected an object"),
     ],
 )
@@ -111,22 +103,13 @@ def test_an_option_of_solvers_of_other_models_is_unknown():
 def test_a_captured_decision_is_repeated_with_the_settings_of_its_run(tmp_path, rule):
     settings = {"backfill": "holes", "weight": 3, "threshold": 20, "stop": "short"}
     settings |= {"loads": "start", "evicted": "memory", "opportune": "node"}
-    folder = tmp_path / "captured"
-    folder.mkdir()
-    simulate(
-        bundled("traces") / "samples" / "sample-8x20.rackham",
-        "cluster:8x20",
-        "locality",
-        solver=rule,
-        settings=settings,
-        jobs="1:400",
-        capture=folder,
-        capture_every=20,
-    )
-    files = sorted(folder.glob("decision-*.json"))
+    trace = bundled("traces") / "samples" / "sample-8x20.rackham"
+    (tmp_path / "captured").mkdir()
+    captured = {"capture": tmp_path / "captured", "capture_every": 20, "jobs": "1:400"}
+    simulate(trace, "cluster:8x20", "locality", solver=rule, settings=settings, **captured)
+    files = sorted((tmp_path / "captured").glob("decision-*.json"))
     assert len(files) > 5
     for file in files:
         read = read_snapshot(file)
         assert read.options == settings
-        result = solve(file, rule)
-        assert result.objective == read.origin["objective"]
+        assert solve(file, rule).objective == read.origin["objective"]

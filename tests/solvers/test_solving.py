@@ -30,14 +30,11 @@ def test_a_good_answer_passes():
 @pytest.mark.parametrize(
     ("solution", "constraint"),
     [
-        ((1, 1, 0, -1, 2), "capacity"),
-        ((2, 2, 0, -1, 2), "capacity"),
         ((1, 2, 0, 3, 2), "slot"),
         ((1, 2, 0, -2, 2), "slot"),
         ((1, 2, 0, -1), "once"),
         ((1, 2, 0, -1, 2, -1), "once"),
         ((1, 2, 0, "x", 2), "form"),
-        ((1, 2, 0, None, 2), "form"),
         (15, "form"),
     ],
 )
@@ -59,59 +56,27 @@ def test_every_overfull_placement_is_caught():
             assert (answered(solution=moved).status is Status.ERROR) == overfull
 
 
-@pytest.mark.parametrize(
-    ("claims", "message"),
-    [
-        ({"objective": 16}, "reports 16 for a solution of 15"),
-        ({"objective": 14}, "reports 14 for a solution of 15"),
-        ({"bound": 14}, "claims the bound 14, beaten by 15"),
-    ],
-)
-def test_a_wrong_value_or_bound_is_caught(claims, message):
-    result = answered(**claims)
-    assert (result.status, result.verified) == (Status.ERROR, False)
-    assert message in result.message
-
-
 @pytest.fixture
-def fake_solver():
-    """Register a solver that answers what it is told, for the length of a test."""
-    names = []
+def fake_solver(monkeypatch):
+    """Register the class of a solver that answers nothing, for the length of a test."""
 
-    def register(name, answer, **attributes):
-        def solve_it(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
-            return answer
+    def register(name, **attributes):
+        cls = type("Fake", (Solver,), {"solve": lambda *_, **__: None, "name": name, **attributes})
+        monkeypatch.setitem(registry.solvers._classes, name, cls)
 
-        cls = type("Fake", (Solver,), {"solve": solve_it, **attributes})
-        registry.solvers.register(name)(cls)
-        names.append(name)
-
-    yield register
-    for name in names:
-        del registry.solvers._classes[name]
-
-
-def test_an_infeasible_answer_comes_back_as_an_error(fake_solver):
-    fake_solver("liar", Result("liar", Status.OPTIMAL, (1, 1, 1, 1, 1), 16, 16))
-    result = solve(PROBLEM, "liar")
-    assert result.status is Status.ERROR
-    assert "capacity: slot 2 of size 6 holds jobs of size 16" in result.message
+    return register
 
 
 def test_a_solver_that_is_not_installed_is_named_with_what_it_needs(fake_solver):
-    fake_solver("absent", None, requires="no-such-distribution")
+    fake_solver("absent", requires="no-such-distribution")
     with pytest.raises(MissingDependencyError, match=r"'absent' needs .*'no-such-distribution'"):
         solve(PROBLEM, "absent")
-
-
-def test_a_missing_package_comes_with_the_command_that_installs_it(fake_solver):
-    fake_solver("absent", None, requires="no-such-distribution")
     assert registry.solvers["scip"].install_command() == "pip install 'optsched[scip]'"
     assert registry.solvers["absent"].install_command() == "pip install no-such-distribution"
 
 
 def test_a_solver_of_another_model_is_refused(fake_solver):
-    fake_solver("other", None, models=frozenset({"other-model"}))
+    fake_solver("other", models=frozenset({"other-model"}))
     expected = "'other' does not answer 'window-mkp' problems; expected one of best-first, branch-"
     with pytest.raises(InputError, match=expected):
         solve(PROBLEM, "other")
@@ -135,30 +100,26 @@ def test_a_solver_in_a_file_fails_with_the_line(tmp_path):
     assert message.endswith(f"Mine raised NameError: name 'romo' is not defined {place}")
 
 
-def test_unknown_names_come_with_close_ones_from_solvers_and_profiles():
-    with pytest.raises(UnknownNameError, match="did you mean cp-sat"):
-        find_solver("cpsat")
-    with pytest.raises(UnknownNameError, match="did you mean highs-quick"):
-        find_solver("high-quick")
-
-
-def test_the_default_solver_of_the_model_answers_when_none_is_named():
-    assert solve(PROBLEM).solver == PROBLEM.default_solver
+@pytest.mark.parametrize(("name", "close"), [("cpsat", "cp-sat"), ("high-quick", "highs-quick")])
+def test_unknown_names_come_with_close_ones_from_solvers_and_profiles(name, close):
+    with pytest.raises(UnknownNameError, match=f"did you mean {close}"):
+        find_solver(name)
 
 
 def test_a_hint_may_be_the_name_of_a_solver_and_must_be_feasible():
     assert solve(PROBLEM, "highs", hint="greedy").objective == 15
-    with pytest.raises(InputError, match="hint is not a feasible solution: capacity"):
-        solve(PROBLEM, "highs", hint=(0, 0, 0, 0, 0))
-    with pytest.raises(InputError, match="hint is not a feasible solution: form"):
-        solve(PROBLEM, "highs", hint=5)
+    for hint, why in (((0, 0, 0, 0, 0), "capacity"), (5, "form")):
+        with pytest.raises(InputError, match=f"hint is not a feasible solution: {why}"):
+            solve(PROBLEM, "highs", hint=hint)
 
 
 def test_a_result_says_who_answered_under_which_seed():
     result = solve(PROBLEM, "highs-quick", seed=7)
     assert (result.solver, result.seed) == ("highs-quick", 7)
     assert result.version == registry.solvers["highs"].installed_version()
-    assert solve(PROBLEM, "greedy").version
+    default = solve(PROBLEM)
+    assert default.version
+    assert default.solver == PROBLEM.default_solver
 
 
 @pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), "1", True])
@@ -176,8 +137,7 @@ class Slow(Solver):
 
     def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
         self.given.append(budget)
-        if budget.seconds is not None:
-            time.sleep(budget.seconds / 3)
+        time.sleep((budget.seconds or 0) / 3)
         found = Incumbent(0.0, 15, None)
         if on_incumbent:
             on_incumbent(found)
@@ -185,11 +145,11 @@ class Slow(Solver):
 
 
 @pytest.fixture
-def slow():
+def slow(monkeypatch):
     Slow.given = []
-    registry.solvers.register("slow")(Slow)
-    yield Slow
-    del registry.solvers._classes["slow"]
+    Slow.name = "slow"
+    monkeypatch.setitem(registry.solvers._classes, "slow", Slow)
+    return Slow
 
 
 def test_the_time_limit_is_for_the_hint_and_the_answer_together(slow):

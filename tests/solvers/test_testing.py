@@ -36,76 +36,67 @@ class Honest(Solver):
 
 
 def broken(change):
-    class Broken(Honest):
-        def answer(self, result, budget, seed):
-            return change(result, budget, seed)
-
-    return Broken()
+    return type("Broken", (Honest,), {"answer": lambda _, *given: change(*given)})()
 
 
-def test_an_honest_solver_passes():
+def test_an_honest_solver_and_a_good_problem_pass():
     assert check_solver(Honest(), PROBLEM).objective == 9
+    check_problem(PROBLEM, solutions=[BEST, (1, 1, 1)])
+    assert brute_force(PROBLEM) == 9
 
 
-def shout(result, budget, seed):
+COUNTER = itertools.count()
+FEASIBLE = {"status": Status.FEASIBLE, "bound": 12}
+
+
+def stating(**fields):
+    return lambda result, *_: replace(result, **fields)
+
+
+def incumbents(*rows):
+    return stating(incumbents=tuple(Incumbent(*row) for row in rows))
+
+
+def shout(result, *_):
     print("solving")
     return result
 
 
-def shout_from_c(result, budget, seed):
+def shout_from_c(result, *_):
     os.write(2, b"warning")
     return result
 
 
-def shout_from_a_buffer(result, budget, seed):
+def shout_from_a_buffer(result, *_):
     ctypes.CDLL(None).printf(b"solving")
     return result
 
 
-def forget_the_limit(result, budget, seed):
-    return result if budget == Budget() else replace(result, status=Status.FEASIBLE, bound=12)
-
-
-def blame_another_limit(result, budget, seed):
+def blame_another_limit(result, budget, _):
     if budget.work is None:
         return result
-    return replace(result, status=Status.FEASIBLE, bound=12, limit=Limit.TIME)
-
-
-def differ():
-    counter = itertools.count()
-    return lambda result, budget, seed: replace(result, work=next(counter))
-
-
-def incumbents(*rows):
-    return lambda result, budget, seed: replace(
-        result, incumbents=tuple(Incumbent(*row) for row in rows)
-    )
+    return replace(result, **FEASIBLE, limit=Limit.TIME)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda r, b, s: replace(r, solution=(1, 1, 0)), "capacity"),
-        (lambda r, b, s: replace(r, objective=10), "reports 10"),
-        (lambda r, b, s: replace(r, bound=12), "9 is optimal with a bound of 12"),
-        (lambda r, b, s: replace(r, bound=None), "9 is optimal with a bound of None"),
-        (lambda r, b, s: replace(r, solution=(-1, 1, 0), objective=8, bound=8), "8 is not a bound"),
-        (lambda r, b, s: Result("x", Status.INFEASIBLE), "claims infeasibility"),
-        (lambda r, b, s: replace(r, status=Status.NO_SOLUTION), "no-solution with"),
-        (lambda r, b, s: replace(r, status=Status.FEASIBLE, bound=12), "stopped by None"),
-        (lambda r, b, s: replace(r, limit=Limit.WORK), "but stopped by work"),
-        (lambda r, b, s: replace(r, work=-1), "the work -1"),
+        (stating(solution=(1, 1, 0)), "capacity"),
+        (stating(bound=12), "9 is optimal with a bound of 12"),
+        (stating(solution=(-1, 1, 0), objective=8, bound=8), "8 is not a bound"),
+        (lambda *_: Result("x", Status.INFEASIBLE), "claims infeasibility"),
+        (stating(status=Status.NO_SOLUTION), "no-solution with"),
+        (stating(**FEASIBLE), "stopped by None"),
+        (stating(limit=Limit.WORK), "but stopped by work"),
         (shout, "printed 'solving"),
         (shout_from_c, "printed 'warning'"),
         pytest.param(shout_from_a_buffer, "printed 'solving", marks=POSIX),
-        (forget_the_limit, "stopped by None under"),
+        (lambda r, b, _: r if b == Budget() else replace(r, **FEASIBLE), "stopped by None under"),
         (blame_another_limit, "stopped by time under"),
-        (differ(), "the same work, but the work differs"),
+        (lambda r, *_: replace(r, work=next(COUNTER)), "the same work, but the work differs"),
         (incumbents((1e9, 9, 9)), "after the"),
         (incumbents((0, 9, 9), (0, 8, 9)), "after Incumbent"),
         (incumbents((0, 8, 9), (0, 9, 10)), "after Incumbent"),
-        (incumbents((0, 8, 7), (0, 9, 9)), "claims the bound 7 with an incumbent, beaten by 9"),
         (incumbents((0, 8, 9)), "last incumbent 8, objective 9"),
     ],
 )
@@ -123,11 +114,6 @@ def test_a_lost_hint_is_caught():
 
     with pytest.raises(AssertionError, match="was given 9, returns 0"):
         check_solver(Forgetful(), PROBLEM)
-
-
-def test_a_good_problem_passes_and_its_optimum_is_found():
-    check_problem(PROBLEM, solutions=[BEST, (1, 1, 1)])
-    assert brute_force(PROBLEM) == 9
 
 
 def test_a_large_problem_is_sampled():
@@ -178,7 +164,7 @@ def encode_as_nothing(self):
     ],
 )
 def test_a_problem_that_breaks_the_contract_is_caught(methods, message, monkeypatch):
-    problem = WindowMKP([6, 4, 3], [3, 6], [6, 5, 3], jobs=["A", "B", "C"], slots=[1, 6])
+    problem = PROBLEM.copy()
     for name, method in methods.items():
         monkeypatch.setattr(WindowMKP, name, method)
     with pytest.raises(AssertionError, match=message):

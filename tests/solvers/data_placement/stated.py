@@ -25,11 +25,9 @@ class Node:
     def loading(self, file, load, at, from_start):
         if file < 0:
             return 0
-        visits = [
-            (start, loaded, end) for other, _, start, loaded, end in self.visits if other == file
-        ]
-        there = [loaded for start, loaded, end in visits if start <= at <= end]
-        there += [loaded for _, loaded, end in visits if self.left_alone(end, at)]
+        visits = [visit for visit in self.visits if visit[0] == file]
+        there = [loaded for *_, start, loaded, end in visits if start <= at <= end]
+        there += [loaded for *_, loaded, end in visits if self.left_alone(end, at)]
         if not there:
             return load
         if there[0] <= at:

@@ -24,12 +24,12 @@ def optimum_of(problem):
     return max(problem.objective(s) for s in solutions if not problem.violations(s))
 
 
-def random_matrix(seed, *, columns=64, rows=4, jobs=24, waiting=8, **options):
+def random_matrix(seed, *, columns=64, rows=4, jobs=34, waiting=14, **options):
     """Draw jobs that arrived and left for a while: their columns are in pieces."""
     rng = random.Random(seed)
     free, running = [(1 << columns) - 1] * rows, []
     for _ in range(4 * jobs):
-        row, size = rng.randrange(rows), int(2 ** rng.uniform(0, 5))
+        row, size = rng.randrange(rows), int(columns ** rng.uniform(0, 5 / 6))
         there = [column for column in range(columns) if free[row] >> column & 1]
         if len(there) >= size:
             mask = sum(1 << column for column in sorted(rng.sample(there, size)))
@@ -39,7 +39,7 @@ def random_matrix(seed, *, columns=64, rows=4, jobs=24, waiting=8, **options):
             mask, row = running.pop(rng.randrange(len(running)))
             free[row] |= mask
     masks, in_rows = zip(*running)
-    sizes = [int(2 ** rng.uniform(2, 6)) for _ in range(waiting)]
+    sizes = [int(columns ** rng.uniform(1 / 3, 1)) for _ in range(waiting)]
     return GangPacking(columns, rows, masks, in_rows, sizes, **options)
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings
 
 from optsched import Budget
 from optsched.models import GangPacking
 from optsched.solvers.gang_packing import _row_tree
 from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix
-from optsched.solvers.gang_packing._row_tree import RowTree
 from optsched.solvers.gang_packing.row_search import RowSearch
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
@@ -46,9 +43,8 @@ def test_the_answer_is_that_of_brute_force(problem):
 
 
 @pytest.mark.parametrize("options", VARIANTS)
-@pytest.mark.parametrize("seed", range(3))
-def test_larger_ones_agree_with_cp_sat(options, seed):
-    problem = random_matrix(seed, rows=3, jobs=18, **options)
+def test_larger_ones_agree_with_cp_sat(options):
+    problem = random_matrix(1, rows=3, jobs=18, waiting=8, **options)
     result = solve(problem, "row-search")
     check(result)
     other = solve(problem, "cp-sat", budget=Budget(work=5))
@@ -62,6 +58,7 @@ def test_rows_are_rearranged_so_that_a_job_fits(example):
     assert solve(example, "first-fit").objective == 45
 
 
+@example(GangPacking(4, 1, [], [], [2, 2], "skip"))
 @given(gang_packings(max_running=4, max_waiting=4))
 def test_the_bounds_of_the_root_hold(problem):
     free = FreeColumns(problem)
@@ -83,38 +80,12 @@ def test_the_bounds_of_the_root_hold(problem):
     assert all(taken <= room for taken, room in zip(fullest, most, strict=True))
 
 
-@settings(max_examples=300)
-@given(
-    st.lists(st.integers(0, 2**12 - 1), max_size=40),
-    st.lists(st.integers(1, 12), min_size=1, max_size=5),
-)
-def test_the_compiled_tree_is_the_readable_one(masks, room):
-    masks = sorted(masks, key=lambda mask: -mask.bit_count())
-    sizes = [mask.bit_count() for mask in masks]
-    words = np.array(masks, dtype=np.uint64)
-    conflicts = _row_tree.overlaps(words.reshape(-1, 1))
-    own = [
-        sum(1 << j for j in range(len(masks)) if i != j and masks[i] & masks[j])
-        for i in range(len(masks))
-    ]
-    assert conflicts.tolist() == own
-    given = np.array(sizes, dtype=np.int64), conflicts, np.array(room, dtype=np.int64)
-    answer = np.empty(len(masks), dtype=np.int64)
-    outcome, nodes = _row_tree.search(*given, answer)
-    steps = []
-    found = RowTree(sizes, own, 0, 0, room).search(lambda: steps.append(1))
-    assert (outcome == _row_tree.PACKED) == (found is not None)
-    assert nodes == len(steps)
-    if found is not None:
-        assert answer.tolist() == found
-
-
 @pytest.mark.parametrize("options", VARIANTS)
 @pytest.mark.parametrize("most", [0, 10])
 def test_a_search_that_outgrows_the_kernel_gives_the_same_answer(options, most, monkeypatch):
     def answers():
         for seed in range(6):
-            result = solve(random_matrix(seed, jobs=34, waiting=14, **options), "row-search")
+            result = solve(random_matrix(seed, **options), "row-search")
             yield result.solution, result.bound, result.work
 
     compiled = list(answers())
@@ -123,41 +94,19 @@ def test_a_search_that_outgrows_the_kernel_gives_the_same_answer(options, most, 
 
 
 @pytest.mark.parametrize("options", VARIANTS)
-@pytest.mark.parametrize("work", [1, 40, 200])
-def test_a_spent_budget_leaves_a_valid_bound(options, work):
+def test_a_spent_budget_leaves_a_valid_bound(options):
     for seed in range(6):
-        problem = random_matrix(seed, jobs=34, waiting=14, **options)
+        problem = random_matrix(seed, **options)
         optimum = solve(problem, "row-search").objective
-        result = solve(problem, "row-search", budget=Budget(work=work))
-        check(result, optimum)
-        if result.status is not Status.OPTIMAL:
-            assert result.limit is Limit.WORK
-
-
-def hard():
-    """Return a matrix that takes some thousand nodes."""
-    return random_matrix(11, rows=5, jobs=45, waiting=14, admission="skip", rerow=True)
+        for work in (1, 40, 200):
+            check(solve(problem, "row-search", budget=Budget(work=work)), optimum)
 
 
 def test_the_contract_holds_when_the_budget_runs_out():
-    optimum = solve(hard(), "row-search").objective
-    check_solver(RowSearch(), hard(), optimum=optimum, budget=Budget(work=50))
-
-
-@settings(max_examples=30)
-@given(gang_packings(max_running=3, max_waiting=3))
-def test_the_contract_holds_on_small_ones(problem):
-    check_solver(RowSearch(), problem, optimum=optimum_of(problem))
-
-
-def test_more_work_is_never_worse():
-    answers = [
-        solve(hard(), "row-search", budget=Budget(work=work)) for work in (1, 100, 1000, 10_000)
-    ]
-    assert answers[0].status is Status.FEASIBLE
-    for less, more in itertools.pairwise(answers):
-        assert less.objective <= more.objective
-        assert less.bound >= more.bound
+    hard = random_matrix(11, rows=5, jobs=45, admission="skip", rerow=True)
+    optimum = solve(hard, "row-search").objective
+    result = check_solver(RowSearch(), hard, optimum=optimum, budget=Budget(work=50))
+    assert (result.status, result.limit) == (Status.FEASIBLE, Limit.WORK)
 
 
 def test_long_queues_need_no_deep_recursion():
@@ -168,7 +117,6 @@ def test_long_queues_need_no_deep_recursion():
 @pytest.mark.parametrize(
     ("problem", "optimum"),
     [
-        (GangPacking(4, 2, [], [], []), 0),
         (GangPacking(4, 2, [], [], [], rerow=True), 0),
         (GangPacking(4, 1, [0b1111], [0], [4], "skip", True), 8 - 1),
         (GangPacking(4, 3, [0b1], [2], [4], "skip", True), 4 * 5 - 2),

@@ -22,17 +22,6 @@ SWAP = Migration(
 )
 """The large job has room if the others change places; neither can leave before the other."""
 
-WITHOUT_HOST = Migration(
-    (7, 1, 1),
-    ["2x1x1@0,0,0", "1x1x1@5,0,0"],
-    sizes=[2, 1],
-    elapsed=[1, 9],
-    incoming=3,
-    holes=["1x1x1@3,0,0"],
-    wrap=(False, False, False),
-)
-"""The cheaper job in the way of the large one has nowhere to go."""
-
 
 def optimum_of(problem):
     """Try every place of the large job, and every box for every job, but for what costs more."""

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
-
-from optsched.boxes.box import Box
-
-
-def boxes_of(grid, extents):
-    """Yield the boxes of extents on a grid: by extent, then in row-major order of anchors."""
-    for extent in extents:
-        for anchor in product(*map(range, grid.shape)):
-            box = Box(*anchor, *extent)
-            if not grid.mistake(box):
-                yield box
+from boxes.trying_boxes import boxes_of
 
 
 def cells(grid, box):
@@ -27,8 +16,7 @@ def find_plan(problem, most):
     kept = frozenset().union(*(cells(grid, box) for box in problem.holes))
     kept = kept.union(*(held[job] for job in range(len(held)) if job not in problem.movers))
     places = []
-    for number, box in enumerate(boxes_of(grid, problem.place_extents)):
-        there = cells(grid, box)
+    for number, (box, there) in enumerate(boxes_of(problem, problem.place_extents)):
         if not there & kept:
             met = frozenset(job for job in problem.movers if held[job] & there)
             places.append((sum(problem.costs[job] for job in met), number, box, met))
@@ -49,10 +37,10 @@ def hosts(problem, free, held, place, victims):
     found, free = {}, free - place
     for job in largest_first(problem, victims):
         free |= held[job] - place
-        for box in boxes_of(problem.grid, problem.extents(job)):
-            if cells(problem.grid, box) <= free:
+        for box, there in boxes_of(problem, problem.extents(job)):
+            if there <= free:
                 found[job] = box
-                free -= cells(problem.grid, box)
+                free -= there
                 break
         else:
             return None
@@ -62,26 +50,3 @@ def hosts(problem, free, held, place, victims):
 def largest_first(problem, jobs):
     extents = {job: problem.extents(job) for job in jobs}
     return sorted(jobs, key=lambda j: (-min(x * y * z for x, y, z in extents[j]), extents[j], j))
-
-
-def first_packing(problem, moved, place, waiting):
-    """Return disjoint boxes of waiting jobs, or None; `moved` jobs have left theirs.
-
-    Of all packings, it is the first by the box of the first job, then by that of the second.
-    """
-    grid = problem.grid
-    stay = [box for job, box in enumerate(problem.running) if job not in moved]
-    taken = [*problem.holes, *problem.ending, *stay, place]
-    free = frozenset(range(grid.routers)).difference(*(cells(grid, box) for box in taken))
-
-    def pack(waiting, free):
-        if not waiting:
-            return {}
-        job, *others = waiting
-        for box in boxes_of(grid, problem.extents(job)):
-            there = cells(grid, box)
-            if there <= free and (found := pack(others, free - there)) is not None:
-                return {job: box} | found
-        return None
-
-    return pack(largest_first(problem, waiting), free)

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.anytime import Progress
-from optsched.solvers.node_placement import column_generation
-from optsched.solvers.node_placement._contents import no_losses
-from optsched.solvers.node_placement._packing import JobChoice, Packing
+from optsched.solvers.node_placement._leaf_bound import LeafBound, cheapest
+from optsched.solvers.node_placement._leaf_search import can_search
+from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._pricing import Pricing
-from optsched.solvers.node_placement._relaxation import Prices
 from optsched.solvers.node_placement._types import Instance
-from optsched.solvers.result import Limit, Status
+from optsched.solvers.node_placement.fit_rules import TreeBestFit
+from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
-from optsched.testing import check_solver, node_placements
+from optsched.testing import node_placements
 
 from .whole_nodes import optimum_of, placements_of_whole_nodes
 
 SOLVER = "column-generation"
 
 
-def packing(seed, *, nodes, jobs, kinds=3, weights=9):
-    """Draw jobs with shares of devices and gangs, more than fit on partly busy nodes."""
+def with_devices(seed, *, nodes, jobs, kinds=3, weights=9, **fields):
+    """Draw jobs with shares of devices and gangs for partly busy nodes of some kinds."""
     rng = random.Random(seed)
     rooms = [[1000, 1000, 1000, 1000], [1000, 600], [400, 1000], []]
     free = [[rng.randint(4, 16), rng.randint(8, 32)] for _ in range(kinds)]
@@ -46,6 +46,29 @@ def packing(seed, *, nodes, jobs, kinds=3, weights=9):
         most_per_node=[rng.choice([0, 0, 1, 2]) for _ in range(jobs)],
         devices=[devices[kind] for kind in kind_of],
         share=[rng.choice([0, 200, 300, 500, 700, 1000, 2000]) for _ in range(jobs)],
+        **fields,
+    )
+
+
+def on_leaves(seed, *, nodes, leaf, jobs, load=None, sizes=(1, 2, 3, 6)):
+    """Draw jobs of several chunks on nodes that they share, at most a share of the free cores."""
+    rng = random.Random(seed)
+    free = [[rng.choice([8, 12, 16]), rng.choice([16, 32])] for _ in range(nodes)]
+    chunks, demand = [], []
+    for _ in range(jobs):
+        chunks.append(rng.choice(sizes))
+        demand.append([rng.choice([2, 3, 4, 8]), rng.randint(1, 10)])
+        asked = sum(size * cores for size, (cores, _) in zip(chunks, demand))
+        if load is not None and asked > load * sum(cores for cores, _ in free):
+            break
+    return NodePlacement(
+        ["cores", "memory"],
+        free,
+        chunks,
+        demand,
+        weights=[size * cores for size, (cores, _) in zip(chunks, demand)],
+        then=("switches",),
+        switches=[str(node // leaf) for node in range(nodes)],
     )
 
 
@@ -55,12 +78,6 @@ def test_the_answer_is_that_of_cp_sat(problem):
     result, other = solve(problem, SOLVER), solve(problem, "cp-sat")
     assert result.status is other.status is Status.OPTIMAL
     assert result.objective == other.objective
-
-
-@settings(max_examples=15)
-@given(node_placements())
-def test_the_contract_holds(problem):
-    check_solver(column_generation.ColumnGeneration(), problem)
 
 
 @settings(max_examples=25)
@@ -73,64 +90,58 @@ def test_whole_nodes_on_switches_are_left_to_switch_groups(problem):
     assert result.solution == other.solution
 
 
-@pytest.mark.parametrize("then", [(), ("nodes",), ("switches", "nodes")])
-@pytest.mark.parametrize("seed", range(2))
-def test_bounds_and_answers_agree_with_those_of_cp_sat(seed, then):
-    problem = packing(seed, nodes=8, jobs=16)
-    problem = NodePlacement(
-        **{name: getattr(problem, name) for name in vars(problem) if name != "_checked"}
-        | {"then": then, "switches": [str(node % 3) for node in range(8)]}
-    )
-    result = solve(problem, SOLVER, budget=Budget(work=3))
-    other = solve(problem, "cp-sat", budget=Budget(work=2))
+THIRDS = [str(node % 3) for node in range(8)]
+SMALL = [
+    *(
+        with_devices(seed, nodes=8, jobs=16, then=then, switches=THIRDS)
+        for then in ((), ("nodes",), ("switches", "nodes"))
+        for seed in range(2)
+    ),
+    *(on_leaves(n, nodes=9, leaf=3, jobs=16, load=load) for n, load in enumerate((0.5, 0.8, None))),
+]
+
+
+@pytest.mark.parametrize("problem", SMALL, ids=range(len(SMALL)))
+def test_bounds_and_answers_agree_with_those_of_cp_sat(problem):
+    result, other = (solve(problem, name, budget=Budget(work=1)) for name in (SOLVER, "cp-sat"))
+    agree(result, other)
+
+
+def agree(result, other):
+    """Check that neither answer is beyond the bound of the other."""
     assert result.verified
     assert result.objective <= other.bound
     assert other.objective <= result.bound
 
 
-@pytest.mark.parametrize("seed", [1, 2, pytest.param(0, marks=pytest.mark.long)])
-def test_the_bound_holds_wherever_work_ends(seed):
-    problem = packing(seed, nodes=90, jobs=200, weights=1000)
-    whole = solve(problem, SOLVER, budget=Budget(work=0.6))
-    assert whole.gap < 0.01
+LARGE = {
+    "devices": with_devices(1, nodes=90, jobs=200, weights=1000),
+    "leaves": on_leaves(1, nodes=60, leaf=6, jobs=60),
+    "fragmentation": with_devices(2, nodes=70, jobs=50, then=["fragmentation"]),
+}
+
+
+@pytest.mark.parametrize("kind", ["devices", "leaves"])
+def test_the_bound_holds_wherever_work_ends(kind):
+    whole = solve(LARGE[kind], SOLVER, budget=Budget(work=0.6))
+    assert whole.gap < 0.01 or kind == "leaves"
     for share in np.geomspace(1e-4, 1, 8):
-        result = solve(problem, SOLVER, budget=Budget(work=share * whole.work))
-        assert result.verified
-        assert result.objective <= whole.bound
-        assert whole.objective <= result.bound
+        agree(solve(LARGE[kind], SOLVER, budget=Budget(work=share * whole.work)), whole)
 
 
-def test_the_same_work_gives_the_same_answer():
-    problem = packing(1, nodes=120, jobs=260)
-    one, other = (solve(problem, SOLVER, budget=Budget(work=0.3), seed=7) for _ in range(2))
+@pytest.mark.parametrize("kind", LARGE)
+def test_the_same_work_gives_the_same_answer(kind):
+    one, other = (solve(LARGE[kind], SOLVER, budget=Budget(work=0.2), seed=7) for _ in range(2))
     assert (one.objective, one.bound, one.work) == (other.objective, other.bound, other.work)
     assert one.solution == other.solution
 
 
 def test_a_placement_found_while_the_work_runs_out_counts():
-    problem = packing(0, nodes=90, jobs=200, weights=1000)
+    problem = with_devices(0, nodes=90, jobs=200, weights=1000)
     problem = replace(problem, chunks=np.ones_like(problem.chunks))
-    first = solve(problem, SOLVER, budget=Budget(work=1e-9))
-    later = solve(problem, SOLVER, budget=Budget(work=0.02))
+    first, later = (solve(problem, SOLVER, budget=Budget(work=work)) for work in (1e-9, 0.02))
     assert later.work > 0.02
     assert later.objective > first.objective
-
-
-def test_a_hint_is_not_lost():
-    problem = packing(2, nodes=30, jobs=60)
-    hint = solve(problem, SOLVER, budget=Budget(work=0.5))
-    first = solve(problem, SOLVER, budget=Budget(work=1e-9))
-    again = solve(problem, SOLVER, budget=Budget(work=1e-9), hint=hint.solution)
-    assert first.objective < hint.objective == again.objective
-    assert again.limit is Limit.WORK
-
-
-def test_more_pairs_than_cp_sat_takes_are_told_as_a_limit(monkeypatch):
-    problem = packing(3, nodes=6, jobs=14)
-    monkeypatch.setattr(column_generation, "MOST_PAIRS", 0)
-    result = solve(problem, SOLVER)
-    assert result.status is Status.OPTIMAL or result.limit is Limit.MEMORY
-    assert result.bound is not None
 
 
 def test_jobs_of_weight_0_are_placed_where_they_fit():
@@ -141,78 +152,22 @@ def test_jobs_of_weight_0_are_placed_where_they_fit():
     assert result.solution.nodes == ((), (0,), (0,))
 
 
-@st.composite
-def large_nodes(draw):
-    """Draw a node of several devices, and jobs of which a search tries many combinations."""
-    jobs = draw(st.integers(3, 9))
-    rooms = st.sampled_from([1000, 1000, 1000, 700, 500])
-
-    def listed(values):
-        return draw(st.lists(values, min_size=jobs, max_size=jobs))
-
-    return NodePlacement(
-        ["cores", "memory"],
-        [[draw(st.integers(5, 25)), draw(st.integers(5, 40))]],
-        listed(st.integers(1, 3)),
-        np.array(listed(st.lists(st.integers(0, 9), min_size=2, max_size=2))),
-        weights=listed(st.integers(1, 50)),
-        devices=[draw(st.lists(rooms, min_size=1, max_size=5))],
-        share=listed(st.sampled_from([200, 300, 500, 700, 1000, 2000])),
-    )  # fmt: skip
-
-
-@settings(max_examples=200)
-@given(large_nodes())
-def test_devices_filled_in_turn_give_contents_and_bounds(problem):
-    instance = Instance(problem)
-    if not len(instance.nodes):
-        return
-    classes, types = instance.classes, instance.types
-    prices = np.zeros(len(types.most))
-    np.maximum.at(prices, classes.type_of, classes.weights / classes.chunks)
-    node = np.array([0])
-    progress = Progress(Budget(), None)
-    exact, filled = (Pricing(instance, no_losses(), progress) for _ in "ab")
-    exact.price(prices, node, types.most, 0.0, 10**6)
-    filled.price(prices, node, types.most, 0.0, 1)
-    best = exact.values[0]
-    assert exact.bounds[0] == pytest.approx(best)
-    assert filled.bounds[0] >= best - 1e-9
-    order = instance.device_order(0)
-    for content in filled.contents(0):
-        needed, room = np.zeros(2), [problem.devices[0][device] for device in order]
-        for number, places in content.chunks:
-            needed += types.need[number]
-            for place in places:
-                room[place] -= types.share[number] * 1000 // instance.units
-        assert (needed <= problem.free[0]).all()
-        assert min(room) >= 0
-        assert (
-            np.bincount([n for n, _ in content.chunks], minlength=len(prices)) == content.counts
-        ).all()
-
-
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
-)
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_gangs_are_placed_whole_in_the_bound(seed):
     rng = random.Random(seed)
     chunks = [rng.choice([1, 2, 5, 9, 14]) for _ in range(30)]
-    demand = [[rng.choice([1, 2, 3, 4]), rng.choice([1, 2, 6])] for _ in chunks]
     problem = NodePlacement(
         ["cores", "memory"],
         [[rng.choice([2, 4, 4]), 8] for _ in range(60)],
         chunks,
-        demand,
+        [[rng.choice([1, 2, 3, 4]), rng.choice([1, 2, 6])] for _ in chunks],
         weights=[rng.randint(1, 1000) * size for size in chunks],
         licences=[30],
         licences_of=[[rng.randint(0, 2)] for _ in chunks],
     )
     result = solve(problem, SOLVER, budget=Budget(work=1))
-    other = solve(problem, "cp-sat", budget=Budget(work=3))
+    agree(result, solve(problem, "cp-sat", budget=Budget(work=3)))
     assert result.gap < 1e-3
-    assert result.objective <= other.bound
-    assert other.objective <= result.bound
 
 
 def test_a_gang_that_does_not_fit_leaves_room_for_others():
@@ -241,29 +196,138 @@ def test_gangs_on_nodes_that_all_differ_are_chosen_and_proven(seed):
         most_per_node=[1] * 40,
     )
     result = solve(problem, SOLVER, budget=Budget(work=3))
-    other = solve(problem, "cp-sat", budget=Budget(work=1), hint=result.solution)
+    agree(result, solve(problem, "cp-sat", budget=Budget(work=1), hint=result.solution))
     assert result.gap < 5e-3
-    assert other.objective <= result.bound
-    assert result.objective <= other.bound
 
 
-@pytest.mark.parametrize("weight", [1, 10**6, 10**11])
-def test_a_choice_of_jobs_bounds_every_weight(weight):
-    # of 4 + 4 nodes, two of three jobs fit; one unit of weight tells which
-    problem = NodePlacement(
-        ["cores"],
-        free=[[1]] * 8,
-        chunks=[4, 4, 4],
-        demand=[[1]] * 3,
-        weights=[weight, weight + 1, weight + 2],
-    )
+def bounds_of(problem, target):
+    """Return the bound of the weight, and that of the switches at this weight."""
     instance, progress = Instance(problem), Progress(Budget(), None)
-    choice = JobChoice(instance, progress)
-    prices = Prices(np.ones(1), 1.0, np.zeros(0))
-    assert choice.solve(0.0, 1.0).tolist() == [1, 1, 1]
-    assert choice.add([(prices, 8.0)], np.ones(3, dtype=np.int64))
-    jobs = choice.solve(0.0, 1.0)
-    assert jobs @ instance.classes.weights <= 2 * weight + 3 <= choice.bound
-    assert choice.bound <= (2 * weight + 3) * (1 + 1e-5)
-    assert not choice.add([(prices, 8.0)], jobs)
-    assert choice.solve(0.2, 1.0).sum() == 1
+    packing = Packing(instance, progress, Plan(instance))
+    packing.relax()
+    limits = LeafBound(instance, packing, progress, 1.0)
+    limits.raise_to(target, 1.0)
+    return packing.bound, limits.bound
+
+
+@settings(max_examples=60)
+@given(node_placements(max_jobs=4))
+def test_the_bound_is_at_most_the_fewest_switches(problem):
+    if problem.switches is None or not can_search(problem):
+        return
+    problem = replace(problem, then=("switches",))
+    if not Instance(problem).jobs_of:
+        return
+    weight, least = bounds_of(problem, 100)
+    best = solve(problem, "cp-sat")
+    assert best.status is Status.OPTIMAL
+    measures = problem.measures(best.solution)
+    assert (measures["weight"], -measures["switches"]) <= (weight, -least)
+
+
+@pytest.mark.parametrize(("sizes", "most"), [((1, 2, 3, 6), 0), ((8, 16, 24, 48), 0.1)])
+def test_many_jobs_on_many_leaves(sizes, most):
+    problem = on_leaves(1, nodes=240, leaf=8, jobs=200, load=0.75, sizes=sizes)
+    result = solve(problem, SOLVER, budget=Budget(work=0.8))
+    measures = problem.measures(result.solution)
+    least = measures["weight"] * problem.radices[0] - result.bound
+    assert measures["weight"] == problem.weights.sum()
+    assert least <= measures["switches"] <= (1 + most) * least
+    rule = problem.measures(TreeBestFit(order="largest").place(problem))
+    assert (rule["weight"], -rule["switches"]) <= (measures["weight"], -measures["switches"])
+
+
+def test_leaves_that_jobs_want_are_counted_once():
+    # alone, each job needs one leaf; the leaf that holds a whole job has room for one of them
+    free, fewest = [[6], *[[2]] * 6], {"then": ("switches",), "switches": [*"abcdefg"]}
+    problem = NodePlacement(["cores"], free, [3, 3], [[2], [2]], **fewest)
+    assert bounds_of(problem, 4) == (int(problem.weights.sum()), 4)
+    result = solve(problem, SOLVER)
+    assert result.status is Status.OPTIMAL
+    assert problem.measures(result.solution)["switches"] == 4
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_the_cheapest_leaves_are_those_of_all_ways(data):
+    leaves = data.draw(st.integers(1, 4))
+    room = data.draw(st.lists(st.integers(0, 4), min_size=leaves, max_size=leaves).filter(any))
+    rents = data.draw(st.lists(st.floats(0, 2), min_size=leaves, max_size=leaves))
+    chunks = data.draw(st.integers(1, min(sum(room), 7)))
+    used, taken = np.empty(leaves, dtype=np.int64), np.empty((leaves, chunks), dtype=np.bool_)
+    found = cheapest(
+        np.array(rents), np.array(room), chunks, np.arange(leaves), np.empty(chunks), taken, used
+    )
+
+    def cost(way):
+        return sum(1 + rent * there for rent, there in zip(rents, way) if there)
+
+    ways = itertools.product(*(range(most + 1) for most in room))
+    least = min(cost(way) for way in ways if sum(way) == chunks)
+    assert [found, cost(used.tolist())] == pytest.approx([least] * 2)
+    assert used.sum() == chunks
+    assert (used <= room).all()
+
+
+def searched(problem, start, **limits):
+    """Return the search for less fragmentation of a placement, when it has ended."""
+    search = FragmentationSearch(problem, Progress(Budget(**limits), None), start)
+    for _ in search.run():
+        pass
+    return search
+
+
+def fragmenting(seed, **numbers):
+    return with_devices(seed, **numbers, then=["fragmentation"])
+
+
+@settings(max_examples=50)
+@given(node_placements(), st.booleans())
+def test_the_least_fragmentation_is_that_of_cp_sat(problem, weightless):
+    assume(problem.share.any())
+    later = [name for name in problem.then if name != "fragmentation"]
+    weights = problem.weights if weightless else problem.weights + 1
+    problem = replace(problem, then=["fragmentation", *later], span=None, weights=weights)
+    result, other = solve(problem, SOLVER), solve(problem, "cp-sat")
+    assert result.status is other.status is Status.OPTIMAL
+    assert result.verified
+    assert result.objective == other.objective
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
+    problem = fragmenting(seed, nodes=6, jobs=(6, 12)[seed % 2])
+    problem = replace(problem, weights=[1] * len(problem.chunks))
+    other = solve(problem, "cp-sat", budget=Budget(work=0.5))
+    search = searched(problem, other.solution, work=0.3)
+    measured = problem.measures(other.solution)
+    assert search.weight == measured["weight"]
+    assert search.bound <= measured["fragmentation"]
+    assert seed % 2 or search.bound > 0
+    found = problem.measures(search.plan.placements())
+    assert found["weight"] == search.weight
+    assert search.bound <= found["fragmentation"] <= measured["fragmentation"]
+    if other.status is Status.OPTIMAL:
+        assert found["fragmentation"] == measured["fragmentation"]
+
+
+@pytest.mark.parametrize("jobs", [50, pytest.param(70, marks=pytest.mark.long)])
+def test_many_nodes_are_left_with_less_fragmentation(jobs):
+    problem = fragmenting(3, nodes=90, jobs=jobs)
+    weight_only = solve(replace(problem, then=()), SOLVER, budget=Budget(work=1))
+    search = searched(problem, weight_only.solution, work=1)
+    before, after = (
+        problem.measures(one) for one in (weight_only.solution, search.plan.placements())
+    )
+    assert after["weight"] == before["weight"]
+    assert search.bound <= after["fragmentation"]
+    assert search.proven or after["fragmentation"] < before["fragmentation"]
+
+
+def test_a_weight_that_is_not_proven_bounds_no_fragmentation():
+    problem = fragmenting(3, nodes=90, jobs=300)
+    result = solve(problem, SOLVER, budget=Budget(work=0.01))
+    most = problem.radices[0]
+    assert result.verified
+    assert result.bound % most == 0
+    assert result.bound >= most * (problem.measures(result.solution)["weight"] + 1)

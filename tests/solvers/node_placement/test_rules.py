@@ -35,24 +35,19 @@ def test_every_answer_of_a_rule_is_feasible(rule, problem):
 
 def first_fit(problem):
     """Place each chunk on the first node with room; only resources."""
-    free = problem.free.copy()
-    nodes = []
+    free, nodes = problem.free.copy(), []
     for job, chunks in enumerate(problem.chunks.tolist()):
-        left = free.copy()
-        at = []
+        left, at = free.copy(), []
         for node in range(len(free)):
             while len(at) < chunks and (left[node] >= problem.demand[job]).all():
                 left[node] -= problem.demand[job]
                 at.append(node)
-        if len(at) == chunks:
-            free = left
-            nodes.append(tuple(at))
-        else:
-            nodes.append(())
+        free = left if len(at) == chunks else free
+        nodes.append(tuple(at) if len(at) == chunks else ())
     return tuple(nodes)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_first_fit_places_on_the_first_nodes_with_room(seed):
     rng = np.random.default_rng(seed)
     jobs, nodes = int(rng.integers(1, 9)), int(rng.integers(1, 7))
@@ -67,9 +62,7 @@ def test_first_fit_places_on_the_first_nodes_with_room(seed):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_job_that_no_node_can_hold_is_left_out_and_the_next_placed(rule):
-    problem = NodePlacement(
-        resources=["cores"], free=np.array([[4]]), chunks=[1, 1], demand=np.array([[5], [4]])
-    )
+    problem = NodePlacement(["cores"], [[4]], [1, 1], [[5], [4]])
     assert optsched.solve(problem, rule).solution.nodes == ((), (0,))
 
 
@@ -82,42 +75,26 @@ def test_the_rule_of_the_tree_splits_a_job_that_has_room_in_one_leaf():
     assert problem.measures(exact)["switches"] == 4
 
 
-def test_best_fit_fills_the_fullest_node_and_device_packing_that_with_fewest_devices():
-    problem = NodePlacement(
-        resources=["cores"],
-        free=np.array([[8], [6]]),
-        chunks=[1],
-        demand=np.array([[2]]),
-        devices=[[1000], [1000, 1000]],
-        share=[500],
-    )
-    assert optsched.solve(problem, "device-packing").solution.nodes == ((0,),)
-    without = NodePlacement(
-        resources=["cores"], free=np.array([[8], [6]]), chunks=[1], demand=np.array([[2]])
-    )
-    assert optsched.solve(without, "best-fit").solution.nodes == ((1,),)
-    assert optsched.solve(without, "first-fit").solution.nodes == ((0,),)
+DEVICES = {"devices": [[1000], [1000, 1000]], "share": [500]}
+
+
+@pytest.mark.parametrize(
+    ("rule", "devices", "node"),
+    [("device-packing", DEVICES, 0), ("best-fit", {}, 1), ("first-fit", {}, 0)],
+)
+def test_best_fit_fills_the_fullest_node_and_device_packing_that_with_fewest_devices(
+    rule, devices, node
+):
+    problem = NodePlacement(["cores"], [[8], [6]], [1], [[2]], **devices)
+    assert optsched.solve(problem, rule).solution.nodes == ((node,),)
 
 
 def test_fragmentation_of_free_devices_by_hand():
     """Two devices, one free to 40 %: a job of half a device can use the whole one alone."""
-    problem = NodePlacement(
-        resources=["cores"],
-        free=np.array([[8]]),
-        chunks=[1],
-        demand=np.array([[2]]),
-        devices=[[1000, 400]],
-        share=[500],
+    problem, few_cores = (
+        NodePlacement(["cores"], [[cores]], [1], [[2]], devices=[[1000, 400]], share=[500])
+        for cores in (8, 1)
     )
     assert fragmentation(problem) == pytest.approx(0.4)
-    placed = Placements(((0,),), (((0,),),))
-    assert fragmentation(problem, placed) == pytest.approx(0.4)
-    few_cores = NodePlacement(
-        resources=["cores"],
-        free=np.array([[1]]),
-        chunks=[1],
-        demand=np.array([[2]]),
-        devices=[[1000, 400]],
-        share=[500],
-    )
+    assert fragmentation(problem, Placements(((0,),), (((0,),),))) == pytest.approx(0.4)
     assert fragmentation(few_cores) == pytest.approx(1.4)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from optsched import Budget, registry
+from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement import _groups
-from optsched.solvers.node_placement._groups import NONE, knapsack, matches, selections
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
-from optsched.testing import check_solver
 
 from .whole_nodes import optimum_of, placements_of_whole_nodes, whole_nodes
 
@@ -37,15 +33,8 @@ def test_the_answer_is_that_of_trying_everything(problem):
     assert result.objective == optimum_of(problem)
 
 
-@settings(max_examples=25)
-@given(placements_of_whole_nodes())
-def test_the_contract_holds(problem):
-    for name in ("switch-groups", "leaf-best-fit"):
-        check_solver(registry.solvers[name](), problem, optimum=optimum_of(problem))
-
-
 @pytest.mark.parametrize("blocks", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_larger_ones_agree_with_cp_sat(seed, blocks):
     leaves = 6
     options = {"blocks": [leaf % 2 for leaf in range(leaves)], "span": "block"} if blocks else {}
@@ -56,7 +45,7 @@ def test_larger_ones_agree_with_cp_sat(seed, blocks):
     assert other.objective <= result.objective <= other.bound
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_it_is_never_behind_the_rule(seed):
     problem = random_problem(seed, leaves=60, jobs=60)
     rule, result = solve(problem, "leaf-best-fit"), solve(problem, "switch-groups")
@@ -66,7 +55,7 @@ def test_it_is_never_behind_the_rule(seed):
     assert weights[0] == weights[1]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, pytest.param(0, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [1, pytest.param(0, marks=pytest.mark.long)])
 def test_the_bound_holds_wherever_work_ends(seed):
     problem = random_problem(seed, leaves=40, jobs=50, largest=20)
     whole = solve(problem, "switch-groups")
@@ -80,24 +69,18 @@ def test_the_bound_holds_wherever_work_ends(seed):
     assert limits == {None, Limit.WORK}
 
 
-def test_jobs_of_greatest_weight_are_chosen_for_few_switches():
-    # two jobs of 3 have the weight of those of 2 and 4, which fill a leaf each
-    problem = whole_nodes([2, 4], [3, 3, 2, 4], [3, 3, 2, 4])
-    result = solve(problem, "switch-groups")
-    assert problem.measures(result.solution) == {"weight": 6, "switches": 2, "nodes": 6}
-
-
-def test_a_knapsack_of_leaves_places_jobs_that_a_switch_holds():
-    problem = whole_nodes([5, 5], [3, 3, 2, 4], [3, 3, 2, 4], span="switch")
-    result = solve(problem, "switch-groups")
-    assert (result.status, problem.measures(result.solution)["weight"]) == (Status.OPTIMAL, 9)
-
-
-def test_large_priorities_do_not_matter_if_they_decide():
-    rng = random.Random(3)
-    sizes = [rng.randint(1, 9) for _ in range(30)]
-    problem = whole_nodes([5] * 16, sizes, [rng.randint(10**8, 10**9) for _ in sizes])
-    assert solve(problem, "switch-groups").status is Status.OPTIMAL
+@pytest.mark.parametrize(
+    ("room", "span", "weight", "switches"),
+    [
+        # two jobs of 3 have the weight of those of 2 and 4, which fill a leaf each
+        ([2, 4], "anywhere", 6, 2),
+        ([5, 5], "switch", 9, 3),  # a knapsack of leaves
+    ],
+)
+def test_jobs_of_greatest_weight_are_chosen_for_few_switches(room, span, weight, switches):
+    problem = whole_nodes(room, [3, 3, 2, 4], [3, 3, 2, 4], span=span)
+    measures = problem.measures(solve(problem, "switch-groups").solution)
+    assert (measures["weight"], measures["switches"]) == (weight, switches)
 
 
 def test_too_many_sets_of_weights_leave_the_proven_weight(monkeypatch):
@@ -127,6 +110,10 @@ GPUS = {
         ({"then": ()}, "whole nodes whose then is switches alone; here then is empty"),
         ({"then": ("switches", "nodes")}, "here then is switches, nodes"),
         ({"licences": [3], "licences_of": [[1], [0]]}, "jobs need licences"),
+        (
+            {"levels": ["racks"], "groups": [[*"aabb"]], "segments": [[0], [2]]},
+            "levels limit the groups of jobs",
+        ),
         ({}, "two chunks of job 2 fit on node 0"),
         ({"most_per_node": [1, 1]}, "chunks of two jobs may fit on node 0"),
         (
@@ -151,81 +138,28 @@ ON_NODES = {"most_per_node": [1, 1]}
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "whole"),
     [
-        {"exclusive": [0, 1]},
-        {"demand": [[40], [33]]},
-        {"devices": [[1000] * 3] * 4, "share": [2000, 3000]},
-        {"devices": [[1000, 600]] * 4, "share": [1000, 700]},
-        {"devices": [[900]] * 4, "share": [400, 600]},
-        {"exclusive": [0, 1], "devices": [[500, 300]] * 4, "share": [300, 400]},
-        {"exclusive": [1], "demand": [[8], [8]]},
+        ({"exclusive": [0, 1]}, True),
+        ({"exclusive": [0, 1], "busy": [0, 2]}, True),
+        ({"exclusive": [1], "demand": [[8], [8]]}, True),
+        ({"demand": [[40], [33]]}, True),
+        ({"demand": [[40], [24]]}, False),
+        ({"devices": [[1000] * 3] * 4, "share": [2000, 3000]}, True),
+        ({"devices": [[1000] * 5] * 4, "share": [2000, 3000]}, False),
+        ({"devices": [[1000, 600]] * 4, "share": [1000, 700]}, True),
+        ({"devices": [[1000, 700]] * 4, "share": [1000, 700]}, False),
+        ({"devices": [[900]] * 4, "share": [400, 600]}, True),
+        ({"devices": [[1000]] * 4, "share": [400, 600]}, False),
+        ({"devices": [[1000]] * 4, "share": [1000, 0]}, False),
+        ({"exclusive": [0, 1], "devices": [[500, 300]] * 4, "share": [300, 400]}, True),
     ],
 )
-def test_whole_nodes_are_seen_from_the_data(fields):
+def test_nodes_that_are_whole_or_that_two_jobs_can_share_are_seen_from_the_data(fields, whole):
     problem = NodePlacement(**GPUS | ON_NODES | fields)
-    result, other = solve(problem, "switch-groups"), solve(problem, "cp-sat")
-    assert (result.status, result.objective) == (Status.OPTIMAL, other.objective)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"demand": [[40], [24]]},
-        {"devices": [[1000] * 5] * 4, "share": [2000, 3000]},
-        {"devices": [[1000, 700]] * 4, "share": [1000, 700]},
-        {"devices": [[1000]] * 4, "share": [400, 600]},
-        {"devices": [[1000]] * 4, "share": [1000, 0]},
-    ],
-)
-def test_nodes_that_two_jobs_can_share_are_seen_from_the_data(fields):
-    result = solve(NodePlacement(**GPUS | ON_NODES | fields), "switch-groups")
-    assert result.status is Status.NO_SOLUTION
-    assert "chunks of two jobs may fit on node 0" in result.message
-
-
-def test_a_job_that_needs_two_chunks_on_a_node_is_refused_and_not_left_out():
-    result = solve(NodePlacement(**GPUS | {"chunks": [1, 5]}), "switch-groups")
-    assert "two chunks of job 2 fit on node 0" in result.message
-
-
-def test_exclusive_jobs_stay_away_from_busy_nodes():
-    fields = {"exclusive": [0, 1], "most_per_node": [1, 1], "busy": [0, 2]}
-    problem = NodePlacement(**GPUS | fields)
     result = solve(problem, "switch-groups")
-    assert result.status is Status.OPTIMAL
-    assert problem.measures(result.solution)["weight"] == 1
-
-
-@given(st.data())
-def test_all_groups_up_to_a_cost_are_listed(data):
-    kinds = st.lists(
-        st.tuples(st.integers(1, 5), st.integers(-9, 9), st.integers(1, 3)), min_size=1, max_size=3
-    )
-    jobs, leaves = (np.array(data.draw(kinds)).T.copy() for _ in range(2))
-    leaves[1] = -abs(leaves[1]) - 1
-    most = int(leaves[0] @ leaves[2])
-
-    def all_of(kinds):
-        counts = itertools.product(*(range(n + 1) for n in kinds[2]))
-        return [np.array(c) for c in counts if any(c) and kinds[0] @ np.array(c) <= most]
-
-    cost = data.draw(st.integers(-20, 20))
-    expected = set()
-    for a, b in itertools.product(all_of(jobs), all_of(leaves)):
-        wanted, held = int(jobs[0] @ a), int(leaves[0] @ b)
-        smallest = min(size for size, n in zip(leaves[0], b) if n)
-        if held - smallest < wanted <= held and -(jobs[1] @ a + leaves[1] @ b) <= cost:
-            expected.add((*a.tolist(), *b.tolist()))
-    least = np.full(most + 1, NONE + 1)
-    least[0] = 10**6
-    listed = []
-    for sizes, values, counts in (jobs, leaves):
-        tables = knapsack(sizes, values, counts, most)
-        listed.append(selections(tables, sizes, values, counts, least, 10**6))
-    pairs = matches(*listed, leaves[0], cost, 10**6)
-    found = [(*listed[0].counts[i].tolist(), *listed[1].counts[j].tolist()) for i, j in pairs]
-    assert len(found) == len({*found})
-    assert {*found} == expected
-    if len(found) > 1:
-        assert len(matches(*listed, leaves[0], cost, len(found) - 1)) == len(found)
+    if whole:
+        best = solve(problem, "cp-sat").objective
+        assert (result.status, result.objective) == (Status.OPTIMAL, best)
+    else:
+        assert "chunks of two jobs may fit on node 0" in result.message

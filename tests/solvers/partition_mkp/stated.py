@@ -1,154 +1,90 @@
-"""Algorithms 2 and 3 of Li et al. (2015), with an object for each bin, layer and shelf."""
+"""Algorithms 2 and 3 of Li et al. (2015): every bin, every move and every spot is looked at."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 from optsched.boxes.box import Triple
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.models.partition_mkp import PartitionMKP, Place, Placement
-from optsched.models.torus import LONGEST_SIDE
 
-Shape = Triple
+Shelf = dict[int, Triple]
+"""Shapes of jobs side by side along X."""
 
-NEVER = (LONGEST_SIDE + 1) ** 2
-"""Rank beyond that of every spot in a used layer."""
-
-
-class Shelf:
-    """Rectangles side by side along X, with a free width."""
-
-    __slots__ = ("free", "height", "shapes")
-
-    def __init__(self, free: int) -> None:
-        self.free = free
-        self.height = 0
-        self.shapes: dict[int, Shape] = {}
-
-    @property
-    def leader(self) -> int:
-        """First of the highest jobs."""
-        return min(job for job, shape in self.shapes.items() if shape[2] == self.height)
-
-    def height_without(self, job: int) -> int:
-        """Return the height of the shelf without a job."""
-        return max((shape[2] for other, shape in self.shapes.items() if other != job), default=0)
-
-
-class Layer:
-    """Shelves on top of each other along Z, with a free height."""
-
-    __slots__ = ("free", "shelves")
-
-    def __init__(self, free: int) -> None:
-        self.free = free
-        self.shelves: list[Shelf] = []
-
+Layer = list[Shelf]
+"""Shelves on top of each other along Z."""
 
 Spot = tuple[Layer | None, Shelf | None]
 """A layer and a shelf of that layer, each None for a new one."""
 
-NEW: Spot = (None, None)
+
+def height(shelf: Shelf) -> int:
+    return max(high for _, _, high in shelf.values())
 
 
-class Bin:
-    """A partly filled bin; its extent is the number of routers in each dimension."""
+def leader(shelf: Shelf) -> int:
+    """Return the first of the highest jobs."""
+    return min(job for job, (_, _, high) in shelf.items() if high == height(shelf))
 
-    __slots__ = ("extent", "free", "held", "layers", "remaining")
 
-    def __init__(self, extent: Triple) -> None:
-        self.extent = extent
-        self.free = extent[1]
-        """Number of empty layers."""
-        self.remaining = extent[0] * extent[1] * extent[2]
-        """Remaining capacity: number of routers without a box."""
-        self.layers: list[Layer] = []
-        self.held: dict[int, tuple[Shape, Spot]] = {}
+class Bin(NamedTuple):
+    """A partly filled bin: its extent, jobs that are several layers deep, and the other layers."""
 
-    def spot(self, shape: Shape) -> Spot | None:
+    extent: Triple
+    deep: Shelf
+    layers: list[Layer]
+
+    def held(self) -> Shelf:
+        shelves = (shelf for layer in self.layers for shelf in layer)
+        return self.deep | {job: shape for shelf in shelves for job, shape in shelf.items()}
+
+    def remaining(self) -> int:
+        """Return the number of routers without a box."""
+        return prod(self.extent) - sum(map(prod, self.held().values()))
+
+    def spot(self, shape: Triple) -> Spot | None:
         """Return the spot for a shape, or None if the shape does not fit.
 
         A shape deeper than one layer takes whole new layers. Any other shape goes onto the shelf,
         or onto a new shelf, of a used layer by which the shelves grow least; of equal spots, into
         the layer with the least remaining height; else into a new layer.
         """
-        width, depth, height = shape
-        if depth > 1:
-            return NEW if depth <= self.free else None
-        if width * height > self.remaining:
-            return None
-        found: Spot | None = NEW if self.free else None
-        least = NEVER
+        wide, deep, high = shape
+        used = len(self.layers) + sum(layers for _, layers, _ in self.deep.values())
+        new: Spot | None = (None, None) if used + deep <= self.extent[1] else None
+        if deep > 1:
+            return new
+        ranked: list[tuple[tuple[int, int], Spot]] = []
         for layer in self.layers:
-            free = layer.free
-            if height <= free and (rank := height * LONGEST_SIDE + free - height) < least:
-                least, found = rank, (layer, None)
-            for shelf in layer.shelves:
-                if width <= shelf.free and (gain := height - shelf.height) <= free:
-                    rank = -gain if gain <= 0 else gain * LONGEST_SIDE + free - gain
-                    if rank < least:
-                        least, found = rank, (layer, shelf)
-        return found
+            free = self.extent[2] - sum(map(height, layer))
+            if high <= free:
+                ranked.append(((high, free - high), (layer, None)))
+            for shelf in layer:
+                gain, width = high - height(shelf), sum(other for other, _, _ in shelf.values())
+                if gain <= free and width + wide <= self.extent[0]:
+                    rank = (gain, free - gain) if gain > 0 else (0, -gain)
+                    ranked.append((rank, (layer, shelf)))
+        return min(ranked, key=lambda one: one[0], default=(None, new))[1]
 
-    def put(self, job: int, shape: Shape, spot: Spot) -> None:
-        """Put a job into a spot found by `spot`."""
-        width, depth, height = shape
-        layer, shelf = spot
-        self.remaining -= width * depth * height
-        if depth > 1:
-            self.free -= depth
-            self.held[job] = shape, NEW
-            return
-        if layer is None:
-            layer = Layer(self.extent[2])
-            self.layers.append(layer)
-            self.free -= 1
-        if shelf is None:
-            shelf = Shelf(self.extent[0])
-            layer.shelves.append(shelf)
-        layer.free -= max(0, height - shelf.height)
-        shelf.height = max(shelf.height, height)
-        shelf.free -= width
-        shelf.shapes[job] = shape
-        self.held[job] = shape, (layer, shelf)
+    def put(self, job: int, shape: Triple) -> None:
+        layer, shelf = self.spot(shape)
+        if shape[1] > 1:
+            shelf = self.deep
+        elif layer is None:
+            self.layers.append([shelf := {}])
+        elif shelf is None:
+            layer.append(shelf := {})
+        shelf[job] = shape
 
-    def take(self, job: int) -> None:
-        """Remove a job, and lower its shelf to the highest remaining job."""
-        (width, depth, height), (layer, shelf) = self.held.pop(job)
-        self.remaining += width * depth * height
-        if layer is None or shelf is None:
-            self.free += depth
-            return
-        remaining = shelf.height_without(job)
-        layer.free += shelf.height - remaining
-        shelf.height = remaining
-        shelf.free += width
-        del shelf.shapes[job]
-        if not shelf.shapes:
-            layer.shelves.remove(shelf)
-        if not layer.shelves:
-            self.layers.remove(layer)
-            self.free += 1
+    def without(self, job: int) -> Bin:
+        """Return the bin once a job has left it; shelves and layers without a job are gone."""
 
-    def fits_without(self, job: int, shape: Shape) -> bool:
-        """Return whether a shape that does not fit would fit if a job were removed."""
-        width, depth, height = shape
-        (freed, layers, high), (layer, shelf) = self.held[job]
-        if width * depth * height > self.remaining + freed * layers * high:
-            return False
-        if layer is None or shelf is None:
-            return depth <= self.free + layers
-        if len(layer.shelves) == len(shelf.shapes) == 1:
-            return depth <= self.free + 1
-        if depth > 1:
-            return False
-        remaining = shelf.height_without(job)
-        free = layer.free + shelf.height - remaining
-        return height <= free or any(
-            width <= other.free + freed * (other is shelf)
-            and height - (remaining if other is shelf else other.height) <= free
-            for other in layer.shelves
-        )
+        def rest(shelf: Shelf) -> Shelf:
+            return {other: shape for other, shape in shelf.items() if other != job}
+
+        layers = ([left for shelf in layer if (left := rest(shelf))] for layer in self.layers)
+        return Bin(self.extent, rest(self.deep), [*filter(None, layers)])
 
 
 class Choice(NamedTuple):
@@ -157,163 +93,77 @@ class Choice(NamedTuple):
     idle: int
     remaining: int
     bin: int
-    shape: Shape
+    shape: Triple
 
 
 class Bins:
     """The partly filled bins of a problem."""
 
     def __init__(self, problem: PartitionMKP) -> None:
-        self.bins = [Bin(box.extent) for box in problem.bins]
-        self._grid = problem.grid
-        self._ways: dict[int, list[tuple[int, int, Shape]]] = {}
+        self.problem = problem
+        self.bins = [Bin(box.extent, {}, []) for box in problem.bins]
 
-    def preferred(self, routers: int, to: Choice | None) -> list[Choice]:
-        """Return the bins that a job prefers to a choice, if any, in order of preference.
+    def choices(self, routers: int) -> list[Choice]:
+        """Return the bins that are large enough for a job in its order; they may be full."""
+        ways = [(one, layer_shape(routers, one.extent, self.problem.grid)) for one in self.bins]
+        return sorted(
+            Choice(prod(shape) - routers, one.remaining(), number, shape)
+            for number, (one, shape) in enumerate(ways)
+            if shape is not None
+        )
 
-        The bins are large enough for the job, but may be full.
-        """
-        bins = self.bins
-        choices = [(idle, bins[b].remaining, b, shape) for idle, b, shape in self._ways_of(routers)]
-        better = choices if to is None else [choice for choice in choices if choice < to]
-        return [Choice(*choice) for choice in sorted(better)]
-
-    def direct(self, routers: int, besides: int = -1) -> tuple[Choice, Spot] | None:
-        """Return the best bin but `besides` that accepts a job, with the spot, or None."""
-        bins = self.bins
-        for choice in sorted(
-            (idle, remaining, b, shape)
-            for idle, b, shape in self._ways_of(routers)
-            if (remaining := bins[b].remaining) >= routers + idle and b != besides
-        ):
-            spot = bins[choice[2]].spot(choice[3])
-            if spot is not None:
-                return Choice(*choice), spot
+    def direct(self, routers: int, besides: int = -1) -> Choice | None:
+        """Return the best bin but `besides` that accepts a job."""
+        for choice in self.choices(routers):
+            if choice.bin != besides and self.bins[choice.bin].spot(choice.shape):
+                return choice
         return None
 
-    def _ways_of(self, routers: int) -> list[tuple[int, int, Shape]]:
-        """Return idle routers, number and shape for each bin that is large enough for a job."""
-        ways = self._ways.get(routers)
-        if ways is None:
-            ways = self._ways[routers] = [
-                (shape[0] * shape[1] * shape[2] - routers, number, shape)
-                for number, knapsack in enumerate(self.bins)
-                if (shape := layer_shape(routers, knapsack.extent, self._grid)) is not None
-            ]
-        return ways
+    def best_move(self, routers: int, direct: Choice | None) -> tuple | None:
+        """Return the best move out of the first bin that has one: victim, home and host.
 
-    def places(self, jobs: int) -> Placement:
+        Only bins that the job prefers to the one which accepts it directly are looked at. Moves are
+        ordered by the increase of idle routers, then by the routers that move.
+        """
+        for home in self.choices(routers):
+            if direct is not None and home >= direct:
+                return None
+            moves = []
+            for victim, shape in self.bins[home.bin].held().items():
+                idle = prod(shape) - self.problem.routers[victim]
+                host = self.direct(self.problem.routers[victim], besides=home.bin)
+                if host is None or (direct and home.idle + host.idle - idle >= direct.idle):
+                    continue
+                if self.bins[home.bin].without(victim).spot(home.shape):
+                    moves.append((host.idle - idle, prod(shape), victim, home, host))
+            if moves:
+                return min(moves)[2:]
+        return None
+
+    def places(self) -> Placement:
         """Return the place of each job; the first highest job leads a shelf or a layer."""
-        places: list[Place | None] = [None] * jobs
-        for number, knapsack in enumerate(self.bins):
-            for job in knapsack.held:
+        places: list[Place | None] = [None] * len(self.problem.routers)
+        for number, one in enumerate(self.bins):
+            for job in one.deep:
                 places[job] = Place(number, job, job)
-            for layer in knapsack.layers:
-                leaders = [(-shelf.height, shelf.leader) for shelf in layer.shelves]
-                _, first = min(leaders)
-                for (_, leader), shelf in zip(leaders, layer.shelves):
-                    for job in shelf.shapes:
-                        places[job] = Place(number, first, leader)
+            for layer in one.layers:
+                first = leader(min(layer, key=lambda shelf: (-height(shelf), leader(shelf))))
+                for shelf in layer:
+                    for job in shelf:
+                        places[job] = Place(number, first, leader(shelf))
         return tuple(places)
 
 
-class Move(NamedTuple):
-    """A migration of a job to another bin, ordered by cost.
-
-    `increase` is that of the idle routers of the victim, `moved` its routers in the old bin. `home`
-    is the old bin, for the incoming job, and `host` the new one.
-    """
-
-    increase: int
-    moved: int
-    victim: int
-    home: Choice
-    host: Choice
-
-
-class Migrating:
-    """State of migration-based placement: the bins, and a cache of hosts of their jobs."""
-
-    def __init__(self, problem: PartitionMKP) -> None:
-        self._problem = problem
-        self._bins = Bins(problem)
-        self._hosts: dict[int, Choice] = {}
-        self._stuck: set[int] = set()
-
-    def place(self) -> Placement:
-        # sizes that do not fit until a job moves
-        hopeless: set[int] = set()
-        for job, routers in enumerate(self._problem.routers):
-            if routers in hopeless:
-                continue
-            direct = self._bins.direct(routers)
-            choice = direct and direct[0]
-            move = self._best_move(routers, choice)
-            if move is not None:
-                self._bins.bins[move.home.bin].take(move.victim)
-                self._put(move.victim, move.host)
-                self._stuck.clear()
-                hopeless.clear()
-                choice = move.home
-            if choice is None:
-                hopeless.add(routers)
-            else:
-                self._put(job, choice)
-        return self._bins.places(len(self._problem.routers))
-
-    def _put(self, job: int, choice: Choice) -> None:
-        knapsack = self._bins.bins[choice.bin]
-        spot = knapsack.spot(choice.shape)
-        assert spot is not None
-        knapsack.put(job, choice.shape, spot)
-        self._hosts.clear()
-
-    def _best_move(self, routers: int, direct: Choice | None) -> Move | None:
-        """Return the best move out of the first bin that has one, or None.
-
-        Only bins that the job prefers to the bin which accepts it directly are examined.
-        """
-        for home in self._bins.preferred(routers, direct):
-            knapsack = self._bins.bins[home.bin]
-            best: Move | None = None
-            for victim, (shape, _) in knapsack.held.items():
-                moved = shape[0] * shape[1] * shape[2]
-                idle = moved - self._problem.routers[victim]
-                if direct is not None and home.idle - idle >= direct.idle:
-                    continue
-                host = self._host(victim, home.bin)
-                if host is None or (
-                    direct is not None and home.idle + host.idle - idle >= direct.idle
-                ):
-                    continue
-                found = Move(host.idle - idle, moved, victim, home, host)
-                if (best is None or found < best) and knapsack.fits_without(victim, home.shape):
-                    best = found
-            if best is not None:
-                return best
-        return None
-
-    def _host(self, victim: int, home: int) -> Choice | None:
-        """Return the most preferred bin other than `home` that accepts a job, or None."""
-        if victim not in self._hosts and victim not in self._stuck:
-            direct = self._bins.direct(self._problem.routers[victim], besides=home)
-            if direct is None:
-                self._stuck.add(victim)
-            else:
-                self._hosts[victim] = direct[0]
-        return self._hosts.get(victim)
-
-
-def place_directly(problem: PartitionMKP) -> Placement:
-    """Return the placement by Algorithm 2."""
-    bins = Bins(problem)
-    hopeless: set[int] = set()
+def placed(problem: PartitionMKP, *, migrating: bool) -> Placement:
+    """Return the placement by Algorithm 2, or by Algorithm 3, which moves jobs."""
+    state = Bins(problem)
     for job, routers in enumerate(problem.routers):
-        if routers not in hopeless:
-            direct = bins.direct(routers)
-            if direct is None:
-                hopeless.add(routers)
-                continue
-            choice, spot = direct
-            bins.bins[choice.bin].put(job, choice.shape, spot)
-    return bins.places(len(problem.routers))
+        choice = state.direct(routers)
+        move = state.best_move(routers, choice) if migrating else None
+        if move is not None:
+            victim, choice, host = move
+            state.bins[choice.bin] = state.bins[choice.bin].without(victim)
+            state.bins[host.bin].put(victim, host.shape)
+        if choice is not None:
+            state.bins[choice.bin].put(job, choice.shape)
+    return state.places()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
@@ -34,6 +35,18 @@ def optimum_of(window):
         for solution in itertools.product(choices, repeat=len(window.weights))
         if not window.violations(solution)
     )
+
+
+def columns_of(weights, profits, residual, multipliers, unit):
+    """Return the arguments of a search over the sets of jobs that slots may hold."""
+    return {
+        "weights": weights,
+        "profits": unit * profits,
+        "residual": residual,
+        "allowed": weights[None, :] <= residual[:, None],
+        "must": np.zeros(len(weights), np.bool_),
+        "multipliers": multipliers,
+    }
 
 
 @pytest.fixture

@@ -89,20 +89,16 @@ def greedy_exchange(weights: Numbers, profits: Numbers, capacities: Numbers) -> 
     return placement
 
 
-def dantzig_bound(jobs: Numbers, weights: Numbers, profits: Numbers, residual: Numbers) -> int:
+def merged_bound(jobs: Numbers, weights: Numbers, profits: Numbers, residual: Numbers) -> int:
     """Bound the profit of `jobs`, in order, by the linear relaxation of one merged slot."""
-    if not jobs:
-        return 0
-    smallest = min(weights[job] for job in jobs)
-    total = sum(capacity for capacity in residual if capacity >= smallest)
-    bound = 0
+    smallest = min((weights[job] for job in jobs), default=0)
+    total, bound = sum(capacity for capacity in residual if capacity >= smallest), 0
     for job in jobs:
-        if weights[job] > max(residual):
-            continue
-        if weights[job] > total:
-            return bound + profits[job] * total // weights[job]
-        total -= weights[job]
-        bound += profits[job]
+        if weights[job] <= max(residual):
+            if weights[job] > total:
+                return bound + profits[job] * total // weights[job]
+            total -= weights[job]
+            bound += profits[job]
     return bound
 
 
@@ -111,24 +107,20 @@ def depth_first(weights: Numbers, profits: Numbers, capacities: Numbers) -> list
 
     Section III.B.1 and Figure 3 of Yang et al. 2014, after the reductions (7) and (8).
     """
-    jobs = [
-        job
-        for job in jobs_in_order(weights, profits)
-        if profits[job] > 0 and weights[job] <= max(capacities, default=0)
-    ]
+    largest = max(capacities, default=0)
+    ordered = jobs_in_order(weights, profits)
+    jobs = [job for job in ordered if profits[job] > 0 and weights[job] <= largest]
     smallest = min((weights[job] for job in jobs), default=0)
     slots = [slot for slot in slots_in_order(capacities) if capacities[slot] >= smallest]
     slots = slots[max(0, len(slots) - len(jobs)) :]
-    best: list[int] = [NOT_PLACED] * len(weights)
-    best_profit = 0
-    placement = list(best)
-    residual = [capacities[slot] for slot in slots]
+    residual, placement = [capacities[slot] for slot in slots], [NOT_PLACED] * len(weights)
+    best = 0, list(placement)
 
     def branch(depth: int, profit: int) -> None:
-        nonlocal best, best_profit
-        if profit > best_profit:
-            best, best_profit = list(placement), profit
-        if profit + dantzig_bound(jobs[depth:], weights, profits, residual) <= best_profit:
+        nonlocal best
+        if profit > best[0]:
+            best = profit, list(placement)
+        if profit + merged_bound(jobs[depth:], weights, profits, residual) <= best[0]:
             return
         job = jobs[depth]
         for number, slot in enumerate(slots):
@@ -142,4 +134,4 @@ def depth_first(weights: Numbers, profits: Numbers, capacities: Numbers) -> list
         branch(depth + 1, profit)
 
     branch(0, 0)
-    return best
+    return best[1]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from optsched import Budget
@@ -15,6 +16,7 @@ from optsched.models import WindowMKP
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.solvers.window_mkp import best_first
+from optsched.solvers.window_mkp._lagrangian import strategy
 from optsched.solvers.window_mkp._lagrangian.strategy import CardinalitySearch, DestructiveSearch
 from optsched.solvers.window_mkp._lagrangian.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._reduction import reduce
@@ -36,7 +38,7 @@ def random_window(jobs, slots, seed, *, share=0.6, spread=3):
     return WindowMKP(weights=weights, capacities=capacities, profits=profits)
 
 
-def check(window, result, optimum=None):
+def check(result, optimum=None):
     """Check what must hold of every result."""
     assert result.verified
     assert result.objective <= result.bound
@@ -46,45 +48,27 @@ def check(window, result, optimum=None):
         assert result.objective <= optimum <= result.bound
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_example_of_the_paper(example, name):
-    result = solve(example, name)
-    assert (result.objective, result.solution) == (15, (1, 2, 0, -1, 2))
-
-
 @pytest.mark.parametrize("name", [*NAMES, "depth-first"])
 @given(window=windows())
 def test_the_answer_is_that_of_brute_force(name, window):
     result = solve(window, name)
-    check(window, result, optimum_of(window))
+    check(result, optimum_of(window))
     assert result.status is Status.OPTIMAL
 
 
-def destructive(window, seed=0):
-    """Solve by the search with strong bounds alone; yield profit and bound as it goes."""
-    _, _, weights, profits, residual, unit = reduce(
-        window.weights, window.profits, window.capacities
-    )
-    search = DestructiveSearch(weights, profits, residual, np.full(len(weights), -1), seed)
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
+def is_exact(search, window, optimum, unit=1, then=None):
+    """Return whether the optimum is proven, by feasible placements and bounds that get better."""
+    last = (0, unit * int(window.profits.sum()))
     for _ in search.run():
         placement = search.placement.tolist()
-        assert reduced.violations(placement) == []
-        assert reduced.objective(placement) == search.best
-        yield search.best * unit, search.bound * unit
-
-
-@settings(max_examples=50)
-@given(window=windows(jobs=6), seed=st.integers(0, 3))
-def test_destructive_search_alone_is_exact(window, seed):
-    optimum = optimum_of(window)
-    if optimum == 0:
-        return
-    last = (0, int(window.profits.sum()))
-    for best, bound in destructive(window, seed):
+        assert window.violations(placement) == []
+        assert window.objective(placement) == search.best
+        best, bound = search.best * unit, search.bound * unit
         assert last[0] <= best <= optimum <= bound <= last[1]
         last = best, bound
-    assert last == (optimum, optimum)
+        if then is not None:
+            search.allowance = then()
+    return last == (optimum, optimum)
 
 
 def with_cardinality(window, seed=0):
@@ -93,22 +77,54 @@ def with_cardinality(window, seed=0):
     return CardinalitySearch(window.weights, window.profits, window.capacities, start, seed)
 
 
+@settings(max_examples=50)
+@given(window=windows(jobs=6), seed=st.integers(0, 3))
+def test_destructive_search_alone_is_exact(window, seed):
+    assume(optimum := optimum_of(window))
+    *_, weights, profits, residual, unit = reduce(window.weights, window.profits, window.capacities)
+    search = DestructiveSearch(weights, profits, residual, np.full(len(weights), -1), seed)
+    assert is_exact(search, WindowMKP(weights, residual, profits), optimum, unit)
+
+
 @given(window=windows(jobs=6), each=st.integers(0, 60), seed=st.integers(0, 3))
 def test_the_search_that_counts_jobs_is_exact(window, each, seed):
     window = WindowMKP(window.weights, window.capacities, window.weights + each)
-    optimum = optimum_of(window)
-    if optimum == 0:
-        return
-    last = (0, int(window.profits.sum()))
+    assume(optimum := optimum_of(window))
     with patch(f"{CardinalitySearch.__module__}.HEAD_START", 0):
-        search = with_cardinality(window, seed)
-        for _ in search.run():
-            placement = search.placement.tolist()
-            assert window.violations(placement) == []
-            assert window.objective(placement) == search.best
-            assert last[0] <= search.best <= optimum <= search.bound <= last[1]
-            last = search.best, search.bound
-    assert last == (optimum, optimum)
+        assert is_exact(with_cardinality(window, seed), window, optimum)
+
+
+def drawn(rng):
+    """Draw a window with profits of any kind."""
+    jobs, slots = rng.integers(2, 15), rng.integers(1, 6)
+    weights = rng.integers(1, rng.choice([10, 200]), jobs)
+    profits = (
+        rng.integers(1, 200, jobs),
+        weights + rng.integers(0, 20, jobs),
+        weights + 50,
+        weights,
+        10**9 * weights + rng.integers(0, 3, jobs),
+    )[rng.integers(5)]
+    largest = max(2, int(weights.sum() * rng.uniform(0.3, 1.2) / slots) + 2)
+    return WindowMKP(weights, rng.integers(1, largest, slots), profits)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_a_search_cut_short_at_random_is_wrong_at_no_point(seed):
+    """Beside the plain search, on windows whose optimum that soon proves."""
+    rng = np.random.default_rng(seed)
+    window = drawn(rng)
+    plain = solve(window, "depth-first", budget=Budget(work=300_000))
+    if plain.limit is not None or plain.objective == 0:
+        return
+    allowances = [0.0, 0.1, 1.0, 5.0, 50.0, 500.0, 2e4, 1e5, math.inf][: rng.integers(4, 10)]
+    search = with_cardinality(window, seed)
+    with (
+        patch.object(strategy, "LEAD_OF_MAIN", rng.choice([0, 100, 10**6])),
+        patch.object(strategy, "HEAD_START", rng.choice([0, 1000, 1 << 25])),
+        patch.object(strategy, "FEW_COLUMNS", int(rng.choice([1, 16, 512]))),
+    ):
+        assert is_exact(search, window, plain.objective, then=lambda: rng.choice(allowances))
 
 
 def test_a_multiplier_on_the_number_of_jobs_proves_more_than_destructive_search():
@@ -125,7 +141,7 @@ def test_a_multiplier_on_the_number_of_jobs_proves_more_than_destructive_search(
 def test_windows_of_middle_size_agree_with_cp_sat(seed):
     window = random_window(24, 8, seed)
     result = solve(window, "branch-and-bound", budget=Budget(work=3e7))
-    check(window, result)
+    check(result)
     assert result.status is Status.OPTIMAL
     other = solve(window, "cp-sat", budget=Budget(work=2))
     assert other.objective <= result.objective <= other.bound
@@ -135,12 +151,7 @@ def test_windows_of_middle_size_agree_with_cp_sat(seed):
 @pytest.mark.parametrize(
     ("weights", "capacities", "profits", "optimum"),
     [
-        ([], [], None, 0),
-        ([], [4], None, 0),
         ([4], [], None, 0),
-        ([4], [0, 0], None, 0),
-        ([4, 4, 4], [3], None, 0),
-        ([1, 2], [2], [0, 0], 0),
         ([1, 2], [2], [7, 0], 7),
         ([3] * 9, [7] * 4, None, 24),
         ([6, 6, 6], [12, 12], [1, 2, 3], 6),
@@ -150,96 +161,58 @@ def test_windows_of_middle_size_agree_with_cp_sat(seed):
 def test_corner_cases(name, weights, capacities, profits, optimum):
     window = WindowMKP(weights, capacities, profits)
     result = solve(window, name)
-    check(window, result, optimum)
+    check(result, optimum)
     assert result.status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_jobs_of_size_0_cost_nothing_where_the_plain_search_does_not_suffice(seed):
     window = random_window(30, 6, seed)
-    none = np.zeros(3, dtype=np.int64)
-    more = WindowMKP(
-        weights=np.append(none, window.weights),
-        capacities=window.capacities,
-        profits=np.append([0, 5, 70], window.profits),
-    )
-    budget = Budget(work=20_000_000)
+    weights, profits = [0, 0, 0, *window.weights], [0, 5, 70, *window.profits]
+    more, budget = WindowMKP(weights, window.capacities, profits), Budget(work=20_000_000)
     alone, together = solve(window, budget=budget), solve(more, budget=budget)
-    check(more, together)
+    check(together)
     assert (together.status, together.objective) == (Status.OPTIMAL, alone.objective + 75)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("factor", [10**6, 10**8 + 7, 10**9])
-def test_large_numbers_change_nothing(name, factor):
-    small = random_window(12, 4, 5)
-    optimum = solve(small, "best-first").objective
-    large = WindowMKP(small.weights * factor, small.capacities * factor, small.profits * factor)
-    check(large, solve(large, name), optimum * factor)
-    assert solve(large, name).objective == optimum * factor
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_large_numbers_without_a_common_divisor(name):
     rng = np.random.default_rng(8)
-    weights = rng.integers(10**11, 10**12, 9)
-    capacities = rng.integers(10**11, 10**12, 3)
-    window = WindowMKP(weights, capacities, rng.integers(10**11, 10**12, 9))
+    weights, capacities, profits = (rng.integers(10**11, 10**12, size) for size in (9, 3, 9))
+    window = WindowMKP(weights, capacities, profits)
     result = solve(window, name)
-    check(window, result)
+    check(result, solve(window, "cp-sat", budget=Budget(work=2)).objective)
     assert result.status is Status.OPTIMAL
-    assert result.objective == solve(window, "cp-sat", budget=Budget(work=2)).objective
 
 
-@pytest.mark.parametrize("largest", [10**7, 10**9, 10**11])
-@pytest.mark.parametrize("slots", [4, 10])
+@pytest.mark.parametrize(("largest", "slots"), [(10**7, 10), (10**11, 4)])
 def test_slots_beyond_every_table_are_bounded_by_coarser_weights(largest, slots):
     rng = np.random.default_rng(3)
     weights = rng.integers(largest // 10, largest, 40)
     capacity = int(weights.sum()) // (2 * slots)
     window = WindowMKP(weights, [capacity] * slots, weights + rng.integers(0, largest // 10, 40))
     result = solve(window, "branch-and-bound", budget=Budget(work=2e7))
-    check(window, result)
+    check(result)
     assert result.bound <= window.profits.sum()
 
 
 @pytest.mark.parametrize("name", [*NAMES, "depth-first"])
-@pytest.mark.parametrize("work", [1, 10, 1000, 30_000, 300_000])
+@pytest.mark.parametrize("work", [1, 1000, 30_000])
 def test_a_spent_budget_leaves_a_valid_bound(name, work):
     window = random_window(24, 8, 1)
     optimum = solve(window, "branch-and-bound").objective
     result = solve(window, name, budget=Budget(work=work))
-    check(window, result, optimum)
-    if result.status is not Status.OPTIMAL:
-        assert result.limit is Limit.WORK
+    check(result, optimum)
+    assert result.limit in (None, Limit.WORK)
 
 
 @pytest.mark.parametrize("work", [1000, 50_000, 400_000])
 def test_little_more_than_the_budget_is_spent(work):
     window = random_window(135, 45, 1, share=0.4)
     result = solve(window, "branch-and-bound", budget=Budget(work=work))
-    check(window, result)
+    check(result)
     evaluation = len(window.weights) * int(window.capacities.sum()) / CELLS_PER_WORK
     assert result.work <= work + 30 * evaluation
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_more_work_is_never_worse(name):
-    window = random_window(40, 9, 2)
-    answers = [
-        solve(window, name, budget=Budget(work=work)) for work in (1, 100, 10_000, 200_000, 10**6)
-    ]
-    for less, more in itertools.pairwise(answers):
-        assert less.objective <= more.objective
-        assert less.bound >= more.bound
-
-
-@pytest.mark.parametrize("work", [0.5, 1.5, 40.25])
-def test_a_limit_between_two_nodes_ends_the_search(work):
-    window = random_window(14, 4, 3)
-    result = solve(window, "best-first", budget=Budget(work=work, seconds=5))
-    check(window, result)
-    assert result.limit is Limit.WORK
 
 
 def test_a_tree_that_finds_no_more_memory_ends_the_search(monkeypatch):
@@ -252,56 +225,46 @@ def test_a_tree_that_finds_no_more_memory_ends_the_search(monkeypatch):
 
     monkeypatch.setattr(best_first.np, "concatenate", full)
     result = solve(window, "best-first")
-    check(window, result)
+    check(result)
     assert result.limit is Limit.MEMORY
 
 
 @given(window=windows())
 def test_depth_first_finds_the_first_optimum_in_the_order_of_the_window(window):
     choices = [*range(len(window.capacities)), -1]
-    feasible = (
-        solution
-        for solution in itertools.product(choices, repeat=len(window.weights))
-        if not window.violations(solution)
-    )
+    every = itertools.product(choices, repeat=len(window.weights))
+    feasible = (solution for solution in every if not window.violations(solution))
     first = max(feasible, key=window.objective)  # of equals, the first
     result = solve(window, "depth-first")
     paid = window.profits > 0
     assert np.array_equal(np.array(result.solution)[paid], np.array(first)[paid])
 
 
-def visits_of(window):
-    """Return the nodes that depth-first visits, as the decision on the last job of each."""
-    search = WindowSearch(window)
-    labels = [*map(str, range(1, 1 + len(window.capacities))), "-"]
-    nodes = [tuple(chosen) for chosen in search.run()]
-    result = solve(window, "depth-first")
-    assert (result.solution, result.objective) == (search.best, search.value)
-    assert result.work == len(nodes)
-    return [f"j{len(node)}:{labels[node[-1]]}" for node in nodes[1:]], search.best
-
-
-def test_depth_first_visits_the_tree_of_figure_3_as_the_text_describes_it():
-    """Two knapsacks and three jobs, with j1 = 2 and k1 = 5; only these two numbers are in the text.
+@pytest.mark.parametrize(
+    ("weights", "capacities", "visited", "solution"),
+    [
+        ([2, 2, 3], [5, 2], "j1:1 j2:1 j3:- j2:2 j3:1", (0, 1, 0)),
+        # the example of the paper
+        ([6, 4, 3, 1, 2], [3, 6, 6], "j1:2 j2:3 j3:1 j4:3 j5:- j4:- j5:3", (1, 2, 0, -1, 2)),
+        # with 3 from the first leaf, the second and the third way to treat j2 end at once
+        ([2, 1, 4], [5, 2], "j1:1 j2:1 j3:- j2:2 j2:- j1:2 j2:1 j3:1", (1, 0, 0)),
+    ],
+)
+def test_depth_first_visits_the_tree_as_the_text_describes_it(
+    weights, capacities, visited, solution
+):
+    """First Figure 3: two knapsacks, three jobs; only j1 = 2 and k1 = 5 are in the text.
 
     "Two candidate solutions are found in the left bottom of the search tree when at first we put
     job j1 to knapsack k1", and in the better one "all jobs get allocated and no space in the
     knapsack is left idle". So "we can discard other possible decisions such as allocating j1 to
     knapsack k2 or not selecting job j2". With these other numbers, all of that is so.
     """
-    visits, best = visits_of(WindowMKP(weights=[2, 2, 3], capacities=[5, 2]))
-    assert visits == ["j1:1", "j2:1", "j3:-", "j2:2", "j3:1"]
-    assert best == (0, 1, 0)
-
-
-def test_depth_first_visits_the_example_of_the_paper(example):
-    visits, best = visits_of(example)
-    assert visits == ["j1:2", "j2:3", "j3:1", "j4:3", "j5:-", "j4:-", "j5:3"]
-    assert best == (1, 2, 0, -1, 2)
-
-
-def test_depth_first_cuts_off_branches_that_cannot_beat_the_incumbent():
-    # with 3 from the first leaf, the second and the third way to treat j2 end at once
-    visits, best = visits_of(WindowMKP(weights=[2, 1, 4], capacities=[5, 2]))
-    assert visits == ["j1:1", "j2:1", "j3:-", "j2:2", "j2:-", "j1:2", "j2:1", "j3:1"]
-    assert best == (1, 0, 0)
+    search = WindowSearch(window := WindowMKP(weights, capacities))
+    labels = [*map(str, range(1, 1 + len(capacities))), "-"]
+    _, *nodes = [tuple(chosen) for chosen in search.run()]
+    assert " ".join(f"j{len(node)}:{labels[node[-1]]}" for node in nodes) == visited
+    assert search.best == solution
+    result = solve(window, "depth-first")
+    assert (result.solution, result.objective) == (search.best, search.value)
+    assert result.work == 1 + len(nodes)

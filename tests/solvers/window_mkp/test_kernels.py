@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from optsched.models import WindowMKP
@@ -18,17 +19,11 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     tighten,
 )
 from optsched.solvers.window_mkp._lagrangian.placements import (
-    MOST_SLOTS,
-    holds_between,
-    improve,
-    refill,
-    refill_slots,
     surrogate,
 )
 from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
-from optsched.solvers.window_mkp.greedy import greedy
 
 from . import reference
 from .conftest import optimum_of, windows
@@ -100,144 +95,63 @@ def test_the_largest_sum_is_found_among_bits(weights, residual):
     assert found == max(total for total in sums if total <= residual)
 
 
-def test_what_a_large_slot_can_hold_limits_the_smaller_ones():
+@pytest.mark.parametrize(("ordered", "expected"), [(False, [8, 9, 5]), (True, [5, 5, 5])])
+def test_what_a_large_slot_can_hold_limits_the_smaller_ones(ordered, expected):
     weights, capacities = np.array([5, 4, 4]), np.array([8, 9, 10])
     allowed = np.array([[True] * 3, [True] * 3, [True, False, False]])
-    free = np.full(3, -1)
     residual = capacities.copy()
-    tighten(allowed, weights, capacities, free, False, residual)
-    assert residual.tolist() == [8, 9, 5]
-    residual = capacities.copy()
-    tighten(allowed, weights, capacities, free, True, residual)
-    assert residual.tolist() == [5, 5, 5]
+    tighten(allowed, weights, capacities, np.full(3, -1), ordered, residual)
+    assert residual.tolist() == expected
 
 
-def arrays(window):
-    return window.weights, window.profits, window.capacities
+def reduced(window):
+    """Return the weights, profits and capacities that matter, and their window."""
+    _, _, weights, profits, residual, _ = reduce(window.weights, window.profits, window.capacities)
+    assume(len(weights))
+    return weights, profits, residual, WindowMKP(weights, residual, profits)
+
+
+def value_of(window, placement):
+    """Return the profit of a placement, once it is found to be feasible."""
+    assert window.violations(placement.tolist()) == []
+    return window.objective(placement.tolist())
 
 
 @given(windows())
 def test_the_reduction_keeps_the_optimum(window):
-    jobs, slots, weights, profits, residual, unit = reduce(*arrays(window))
+    jobs, slots, weights, profits, residual, unit = reduce(
+        window.weights, window.profits, window.capacities
+    )
     assert len(slots) <= len(jobs)
     efficiency = (profits / weights).tolist()
     assert efficiency == sorted(efficiency, reverse=True)
     assert residual.tolist() == sorted(residual.tolist())
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
-    assert unit * optimum_of(reduced) == optimum_of(window)
+    assert unit * optimum_of(WindowMKP(weights, residual, profits)) == optimum_of(window)
 
 
 @given(windows(jobs=9, slots=4))
 def test_the_plain_search_is_as_stated(window):
+    arrays = window.weights, window.profits, window.capacities
     placement = np.full(len(window.weights), -1)
-    value, bound, _ = depth_first(*arrays(window), placement, 0, 10**6)
-    stated = reference.depth_first(*(array.tolist() for array in arrays(window)))
-    assert value == bound == window.objective(stated)
-    assert window.objective(placement.tolist()) == value
-    assert window.violations(placement.tolist()) == []
+    value, bound, _ = depth_first(*arrays, placement, 0, 10**6)
+    stated = reference.depth_first(*(array.tolist() for array in arrays))
+    assert value == bound == value_of(window, placement) == window.objective(stated)
 
 
 @given(windows(), st.sampled_from((0, 10**6)))
 def test_the_surrogate_bounds_and_its_split_is_feasible(window, allowance):
-    _, _, weights, profits, residual, _ = reduce(*arrays(window))
-    if len(weights) == 0:
-        return
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
+    weights, profits, residual, small = reduced(window)
     placement = np.empty_like(weights)
     heaviest = np.argsort(-weights, kind="stable")
     bound, profit, _, _ = surrogate(weights, profits, residual, heaviest, allowance, placement)
-    assert reduced.violations(placement.tolist()) == []
-    assert reduced.objective(placement.tolist()) == profit <= optimum_of(reduced) <= bound
-
-
-@given(windows(jobs=8, slots=4), st.sampled_from((0, 10**6)), st.data())
-def test_improving_never_loses_and_stays_feasible(window, most, data):
-    _, _, weights, profits, residual, _ = reduce(*arrays(window))
-    if len(weights) == 0:
-        return
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
-    placement = np.full(len(weights), -1)
-    remaining = residual.copy()
-    for job in range(len(weights)):
-        slot = data.draw(st.integers(-1, len(residual) - 1))
-        if slot >= 0 and weights[job] <= remaining[slot]:
-            placement[job] = slot
-            remaining[slot] -= weights[job]
-    before = reduced.objective(placement.tolist())
-    heaviest = np.argsort(-weights, kind="stable")
-    profit, _ = improve(weights, profits, residual, heaviest, profits.sum(), most, placement)
-    assert reduced.violations(placement.tolist()) == []
-    assert reduced.objective(placement.tolist()) == profit >= before
-
-
-@given(st.sets(st.integers(0, 191)), st.integers(-10, 191), st.integers(0, 191))
-def test_sums_in_a_range_are_found_among_bits(sums, low, high):
-    bits = np.zeros(3, np.uint64)
-    for total in sums:
-        bits[total // 64] |= np.uint64(1 << total % 64)
-    if low <= high:
-        assert holds_between(bits, low, high) == any(low <= total <= high for total in sums)
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.integers(0, 5)), max_size=4),
-    st.lists(st.integers(0, 15), min_size=2, max_size=2),
-    st.integers(1, 3),
-    st.integers(0, 30),
-)
-def test_slots_are_refilled_if_the_loss_allows_it(jobs, capacities, rate, limit):
-    weights = [weight for weight, _, _ in jobs]
-
-    def loss(solution):
-        unused = sum(capacities) - sum(w for w, s in zip(weights, solution, strict=True) if s >= 0)
-        return rate * unused + sum(
-            placed if slot >= 0 else waiting
-            for (_, placed, waiting), slot in zip(jobs, solution, strict=True)
-        )
-
-    window = WindowMKP(weights, capacities)
-    possible = any(
-        loss(solution) <= limit
-        for solution in itertools.product((-1, 0, 1), repeat=len(jobs))
-        if not window.violations(solution)
-    )
-    placement = np.full(len(jobs), -1)
-    success, _ = refill(
-        np.arange(len(jobs)), np.array([1, 0]), np.array(weights, np.int64),
-        np.array([float(placed) for _, placed, _ in jobs]),
-        np.array([float(waiting) for _, _, waiting in jobs]),
-        float(rate), float(limit), np.array(capacities),
-        np.empty((MOST_SLOTS, len(jobs) + 1, 1), np.uint64), placement,
-    )  # fmt: skip
-    assert success == possible
-    assert window.violations(placement.tolist()) == []
-    if success:
-        assert loss(placement.tolist()) <= limit
-
-
-@given(windows(jobs=6), st.sampled_from((0, 10**5)), st.integers(1, 1 << 62))
-def test_refilling_never_loses_and_stays_feasible(window, allowance, state):
-    _, _, weights, profits, residual, _ = reduce(*arrays(window))
-    if len(weights) == 0:
-        return
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
-    placement = greedy(weights, profits, residual)
-    before, enough = reduced.objective(placement.tolist()), optimum_of(reduced)
-    profit, _ = refill_slots(
-        weights, profits, residual, enough, allowance, np.array([state], np.uint64), placement
-    )
-    assert reduced.violations(placement.tolist()) == []
-    assert before <= reduced.objective(placement.tolist()) == profit <= enough
+    assert value_of(small, placement) == profit <= optimum_of(small) <= bound
 
 
 @given(windows(), st.booleans(), st.integers(0, 3))
 def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, below):
     """Above the cut nothing is lost, neither by the bound nor by the choices that are dropped."""
-    _, _, weights, profits, residual, _ = reduce(*arrays(window))
-    if len(weights) == 0:
-        return
-    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
-    optimum = optimum_of(reduced)
+    weights, profits, residual, small = reduced(window)
+    optimum = optimum_of(small)
     cut = max(0, optimum - below)
     domain = np.ones((len(residual) + 1, len(weights)), np.bool_)
     multipliers = initial_multipliers(weights, profits * UNIT, residual)
@@ -249,9 +163,7 @@ def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, b
     )  # fmt: skip
     found = best[0] // UNIT
     assert found <= optimum
-    if found >= 0:
-        assert reduced.objective(placement.tolist()) == found
-        assert reduced.violations(placement.tolist()) == []
+    assert found < 0 or value_of(small, placement) == found
     if optimum > max(cut, found):
         assert bound >= optimum * UNIT
         choices = [np.flatnonzero(domain[:, job]).tolist() for job in range(len(weights))]
@@ -259,6 +171,5 @@ def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, b
             tuple(slot if slot < len(residual) else -1 for slot in solution)
             for solution in itertools.product(*choices)
         ]
-        assert optimum in {
-            reduced.objective(solution) for solution in left if not reduced.violations(solution)
-        }
+        values = {small.objective(one) for one in left if not small.violations(one)}
+        assert optimum in values
