@@ -60,7 +60,9 @@ class Heads(NamedTuple):
     number: Numbers  # one entry, as the next
     kept: Numbers  # how many of this decision and the last are up to date, with the present ones
     job: Numbers
-    promised: Times  # earliest shadow time since it is a head and no job has come first
+    # Earliest shadow time since it is a head and no job has come first; infinite where an earlier
+    # head asks for the same licence
+    promised: Times
     before: Numbers  # heads of the last decision to which a promise was made
     promised_before: Times
     promises: Numbers  # one entry: how many of these
@@ -479,10 +481,24 @@ def reserve(room: Room, running: Running, candidates: Candidates, job: int, now:
             shadow_of(room, running, chosen, own, duration, now)
         add_head(room, chosen, own, shadow, slack)
     heads.job[head], heads.promised[head] = job, heads.shadow[head]
+    if shares_licence(room, head):
+        heads.promised[head] = np.inf  # its shadow time is one without earlier heads
+        return
     for earlier in range(heads.promises[0]):
         if heads.before[earlier] == job:
             promised = min(heads.promised[head], heads.promised_before[earlier])
             heads.promised[head] = promised
+
+
+@kernel(allocates=False)
+def shares_licence(room: Room, head: int) -> bool:
+    """Return whether an earlier head asks for a licence that a head asks for."""
+    licences, asks = room.asked.licences, room.heads.alternative
+    for earlier in range(head):
+        for licence in range(licences.shape[1]):
+            if licences[asks[earlier], licence] > 0 and licences[asks[head], licence] > 0:
+                return True
+    return False
 
 
 @kernel(allocates=False)

@@ -82,11 +82,13 @@ class PartitionQueues(CompiledDecisions):
     def promised(self) -> dict[int, float]:
         """The time by which each head starts.
 
-        It is the earliest that was reserved since it is a head and no job has come first.
+        It is the earliest that was reserved since it is a head and no job has come first. A head
+        that asks for a licence of an earlier one has none.
         """
         heads = self.tables.room.heads
         number = int(heads.number[0])
-        return dict(zip(heads.job[:number].tolist(), heads.promised[:number].tolist()))
+        promised = zip(heads.job[:number].tolist(), heads.promised[:number].tolist())
+        return {job: at for job, at in promised if at < math.inf}
 
     def compiled(
         self,
