@@ -140,12 +140,12 @@ class Progress:
         bound : int or None
             Bound proven so far; None without any.
         """
-        found = Incumbent(self.seconds(), objective, bound)
         gain = self._sign * (objective - self.incumbents[-1].objective) if self.incumbents else 1
+        if gain < 0 or (gain == 0 and not _is_tighter(bound, self._reported, self._sign)):
+            return
+        found = Incumbent(self.seconds(), objective, bound)
         if gain > 0:
             self.incumbents.append(found)
-        elif gain < 0 or not _is_tighter(bound, self._reported, self._sign):
-            return
         self._reported = bound
         if self._on_incumbent is not None:
             self._on_incumbent(found)
