@@ -239,16 +239,6 @@ def test_why_a_job_has_no_room_and_who_waits_for_it_is_said():
     assert future.never == {"4": never, "5": never}
 
 
-def test_a_job_that_begins_later_is_where_its_priority_is():
-    runs = running(99, *NODES[:4], end=NOW + 50)
-    late = job(job_id=1, priority=9, eligible=NOW + 20, **WHOLE)
-    others = [job(job_id=n, priority=5, **WHOLE) for n in (2, 3)]
-    assert starts_of(runs, late, *others) == {"1": 50, "2": 60, "3": 70}
-    # it reserves from its begin time on, and no sooner: until then others may start
-    own = [job(job_id=n, priority=5, partitions=("own",), limit=40.0) for n in (2, 3, 4)]
-    assert starts_of(late, *own) == {"1": 40, "2": 0, "3": 0, "4": 0}
-
-
 @settings(max_examples=60, deadline=None)
 @given(SITUATIONS, st.lists(st.sampled_from([0, 0, 5, 17, 30]), min_size=6, max_size=6))
 def test_jobs_that_begin_later_are_planned_as_in_the_textbook(situation, begins):

