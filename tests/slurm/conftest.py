@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from optsched.models.node_placement.problem import Placements
 from optsched.sites.parts import Blocks, Torus, Tree
 from optsched.sites.site import Partition, Site
 from optsched.slurm.queue import Allocation, Queue, QueuedJob, read_queue
@@ -87,6 +88,11 @@ def job(**fields) -> QueuedJob:
 
 def queue_of(*jobs, **missing):
     return Queue(jobs, NOW, 42, Path("squeue.json"), missing)
+
+
+def at(*nodes: tuple[int, ...]) -> Placements:
+    """Return jobs on nodes."""
+    return Placements(nodes, tuple(((),) * len(each) for each in nodes))
 
 
 def running(job_id, *nodes, cores=16, **fields) -> QueuedJob:

@@ -145,24 +145,14 @@ class Check:
             if cpus > int(most):
                 yield f"{cpus} CPUs on {node.name}; MaxCPUsPerNode={most}"
 
-    def _shares(self, job: Record, at: list[Node]) -> tuple[str, dict[str, Share]]:
-        for name in job["partition"].split(","):
-            if not list(self._in_partition(name, job, at)):
-                shares = Division(self.cluster, job, name).divide(at)
-                assert not isinstance(shares, str)
-                return name, shares
-        raise AssertionError(job["partition"])
-
-    def _most(self, partition: str, job: Record, at: list[Node]) -> dict[str, Share]:
-        """Return the most that Slurm may take of each node, if it is filled first."""
-        divide = Division(self.cluster, job, partition).divide
-        orders = [[node, *(each for each in at if each is not node)] for node in at]
-        return {first.name: divide([first, *rest])[first.name] for first, *rest in orders}
-
     def _start(self, label: str, job: Record, at: list[Node]) -> None:
-        name, shares = self._shares(job, at)
-        if self.in_any_order:
-            shares = self._most(name, job, at)
+        tried = job["partition"].split(",")
+        name = next(each for each in tried if not [*self._in_partition(each, job, at)])
+        divide = Division(self.cluster, job, name).divide
+        shares = divide(at)
+        if self.in_any_order:  # the most that Slurm may take of each node, if it is filled first
+            orders = [[node, *(each for each in at if each is not node)] for node in at]
+            shares = {first.name: divide([first, *rest])[first.name] for first, *rest in orders}
         self.licences.subtract(_licences(job))
         self.tasks[str(number(job.get("array_job_id")))] += 1
         self.started[label] = at
@@ -186,40 +176,33 @@ def _licences(job: Record) -> Counter[str]:
     return Counter({name: int(count or 1) for name, _, count in parts})
 
 
-def _of_job(cluster: Captured, job: Record, at: list[Node]) -> Iterator[str]:
-    """Yield the rules of a job that a start breaks."""
+def _of_job(cluster: Captured, job: Record, at: list[Node]) -> list[str]:
+    """Return the rules of a job that a start breaks."""
     limit = (number(job["time_limit"]) or 0) * 60
     shortest = (number(job.get("time_minimum")) or 0) * 60 or limit
     begin, deadline = number(job.get("eligible_time")), number(job.get("deadline"))
-    if number(job["priority"]) == 0:
-        yield "it is held"
-    if begin and begin > cluster.now:
-        yield "it may not begin yet"
-    if job.get("dependency"):
-        yield f"it depends on {job['dependency']}"
-    if number(job.get("het_job_id")):
-        yield "it is a part of a heterogeneous job"
-    if "COMPLETING" in listed(job["job_state"]):
-        yield "its last run is not completed"
-    if deadline and cluster.now + shortest > deadline:
-        yield "it cannot end before its deadline"
-    most = number(job["max_nodes"]) or 0
-    if most and len(at) > most:
-        yield f"it asks for at most {most} nodes, and has {len(at)}"
-    own = {node.name for node in at}
+    most, own = number(job["max_nodes"]) or 0, {node.name for node in at}
     pinned = "optsched" in (job.get("comment") or "")
-    if not pinned and not set(hosts(job["required_nodes"])) <= own:
-        yield f"it requires {job['required_nodes']}"
-    if set(hosts(job["excluded_nodes"])) & own:
-        yield f"it excludes {job['excluded_nodes']}"
-    if not has_features(job.get("features"), at):
-        yield f"features {job['features']}"
+    required, excluded = (set(hosts(job[f"{name}_nodes"])) for name in ("required", "excluded"))
     switches = number(job.get("required_switches")) or 0
     leaves = {cluster.leaves.get(node.name) for node in at}
     wait = re.search(r"max_switch_wait=(\d+)", cluster.config.get("SchedulerParameters", ""))
     waits = cluster.now - (begin or 0) < (int(wait[1]) if wait else 300)
-    if switches and len(leaves) > switches and waits:
-        yield f"{len(leaves)} switches, and it still waits for {switches}"
+    wide = switches and len(leaves) > switches and waits
+    rules = {
+        "it is held": number(job["priority"]) == 0,
+        "it may not begin yet": begin and begin > cluster.now,
+        f"it depends on {job.get('dependency')}": job.get("dependency"),
+        "it is a part of a heterogeneous job": number(job.get("het_job_id")),
+        "its last run is not completed": "COMPLETING" in listed(job["job_state"]),
+        "it cannot end before its deadline": deadline and cluster.now + shortest > deadline,
+        f"it asks for at most {most} nodes, and has {len(at)}": most and len(at) > most,
+        f"it requires {job['required_nodes']}": not pinned and not required <= own,
+        f"it excludes {job['excluded_nodes']}": excluded & own,
+        f"features {job.get('features')}": not has_features(job.get("features"), at),
+        f"{len(leaves)} switches, and it still waits for {switches}": wide,
+    }
+    return [rule for rule, is_broken in rules.items() if is_broken]
 
 
 def _of_nodes(cluster: Captured, job: Record, at: list[Node]) -> Iterator[str]:

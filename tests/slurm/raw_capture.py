@@ -310,10 +310,10 @@ class Captured:
     def licences(self) -> Counter[str]:
         """Licences that are neither used nor reserved."""
         rows = self._json("licenses.json").get("licenses") or self._rows("licenses.txt")
-        named = {row["LicenseName"]: row for row in rows if "LicenseName" in row}
         left = {
-            name: int(row["Total"]) - int(row["Used"]) - int(row["Reserved"])
-            for name, row in named.items()
+            row["LicenseName"]: int(row["Total"]) - int(row["Used"]) - int(row["Reserved"])
+            for row in rows
+            if "LicenseName" in row
         }
         return Counter(left)
 

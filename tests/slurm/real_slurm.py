@@ -148,15 +148,15 @@ class RealSlurm:
             *(f"--socket={named['socket']}", f"--pid-file={named['pid']}"),
             *(f"--log-file={named['log']}", f"--seed-file={named['seed']}"),
         )
-        self._wait(named["socket"].exists, "munged")
+        self.wait(named["socket"].exists, "munged")
         self.prepare()
         self._run(self._daemon("slurmctld"), "-D", "-c")
-        self._wait(lambda: "UP" in self.call("scontrol", "ping", check=False), "slurmctld")
+        self.wait(lambda: "UP" in self.call("scontrol", "ping", check=False), "slurmctld")
         slurmd = self._daemon("slurmd")
         for number in range(1, NODES + 1):
             (self.spool / f"n{number:02}").mkdir()
             self._run(slurmd, "-D", "-N", f"n{number:02}")
-        self._wait(
+        self.wait(
             lambda: len({*self.call("sinfo", "-hN", "-t", "idle", "-o", "%N").split()}) == NODES,
             "slurmd",
         )
@@ -185,7 +185,7 @@ class RealSlurm:
         jobs = self.call("squeue", "-h", "-o", "%A").split()
         if jobs:
             self.call("scancel", *sorted({*jobs}), check=False)
-            self._wait(lambda: not self.call("squeue", "-h"), "scancel")
+            self.wait(lambda: not self.call("squeue", "-h"), "scancel")
 
     def schedule(self, parameters: str) -> None:
         """Change the parameters of the scheduler."""
@@ -212,10 +212,6 @@ class RealSlurm:
     def field(self, job: str, name: str) -> str:
         """Return what squeue prints of a job, by the name of its option ``-O``."""
         return self.call("squeue", "-h", "-j", job, "-O", f"{name}:200").strip()
-
-    def wait(self, reached: Callable[[], bool]) -> None:
-        """Wait until a condition is met."""
-        self._wait(reached, "the scheduler")
 
     def _configure(self, scheduler: str) -> None:
         nodes, first = "", self.port + 1
@@ -252,7 +248,8 @@ class RealSlurm:
                 )
             )
 
-    def _wait(self, reached: Callable[[], bool], what: str) -> None:
+    def wait(self, reached: Callable[[], bool], what: str = "the scheduler") -> None:
+        """Wait until a condition is met."""
         end = time.monotonic() + 180
         while not reached():
             assert time.monotonic() < end, f"{what} did not get ready; see {self.folder}"
@@ -380,12 +377,12 @@ class AccountedSlurm(RealSlurm):
             *(f"--socket={socket}", f"--pid-file={self.folder}/database.pid"),
             *("--skip-networking", "--innodb-flush-log-at-trx-commit=0"),
         )
-        self._wait(socket.exists, "mariadbd")
+        self.wait(socket.exists, "mariadbd")
         stated = self.folder / "slurmdbd.conf"
         stated.write_text(OF_DBD.format(folder=self.folder, port=self.port + NODES + 1))
         stated.chmod(0o600)
         self._run(self._daemon("slurmdbd"), "-D")
-        self._wait(
+        self.wait(
             lambda: "normal" in self.call("sacctmgr", "-n", "list", "qos", check=False), "slurmdbd"
         )
         for line in ("add cluster test", *self.lines):

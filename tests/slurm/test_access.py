@@ -253,7 +253,7 @@ def used(*places, **fields):
     return supply(free=free, **fields)
 
 
-def test_cores_that_no_job_of_the_queue_holds_are_seen():
+def test_what_no_job_of_the_queue_is_known_to_hold_is_seen():
     there = used(0, 1)
     assert unseen(job(), queue_of(job(), runs("c1", "c2")), there) == ()
     [said] = unseen(job(), queue_of(job(), runs("c1")), there)
@@ -262,17 +262,11 @@ def test_cores_that_no_job_of_the_queue_holds_are_seen():
     assert unseen(of_rest, queue_of(of_rest, runs("c1")), there) == ()
     [said] = unseen(job(), queue_of(job(), runs()), there)
     assert "16 cores of 2 nodes (c[1-2])" in said
-
-
-def test_licences_that_no_job_of_the_queue_holds_are_seen():
     there = replace(supply(), licences={"lab": 1})  # of three
     asks = job(licences="lab")
     [said] = unseen(asks, queue_of(asks, runs("c1", licences="lab")), there)
     assert said == "which jobs hold 1 of licence lab: none that the queue shows"
     assert unseen(job(), queue_of(job()), there) == ()
-
-
-def test_gpus_of_jobs_that_do_not_state_theirs_are_not_known():
     asks = job(per_node={"gpu": 1})
     queue = queue_of(asks, **{"allocations.gres": 2})
     assert unseen(asks, queue, supply()) == ("which GPUs and the like 2 jobs hold",)

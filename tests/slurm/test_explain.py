@@ -129,9 +129,7 @@ def test_the_least_work_is_lost():
     lost = {claim.name: claim.lost // 10**6 for claim in question.claims}
     assert lost == {"requeue 7": 1000, "requeue 8": 50, "requeue 9": 25, "requeue 10": 1000}
     assert (names(answer(found).lifted), answer(found).nodes) == (["requeue 10"], ("c3",))
-
-
-def test_costs_too_large_for_a_problem_are_rounded():
+    # costs too large for a problem are rounded
     others = [running(n + 9, f"c{n}", start=NOW - 10**12 * n) for n in (1, 2, 3, 4)]
     least = answer(ask(job(**OWN), *others))
     assert (names(least.lifted), least.lost) == (["requeue 10"], 10**18)
@@ -332,10 +330,8 @@ def test_jobs_that_slurm_plans_to_start_before_are_held():
 @pytest.mark.parametrize("actions", [("requeue",), ("requeue", "migrate", "hold")])
 def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped_or_held(fields, actions):
     other = running(7, "c3", start=NOW - 100, flags=("CONFIGURING",))
-    assert (
-        answer(ask(job(**ONLY_C3), replace(other, **{"flags": ()} | fields), actions=actions))
-        is None
-    )
+    ended = replace(other, **{"flags": ()} | fields)
+    assert answer(ask(job(**ONLY_C3), ended, actions=actions)) is None
     found = answer(ask(job(**ONLY_C3), other, actions=("requeue",)))
     assert found.lines[-1] == "scontrol requeuehold 7"
     first = planned(20, "c3", start=NOW, partitions=("own",), part_of="20+0")
@@ -440,21 +436,6 @@ def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
     best = least(*found.starts)
     assert best == min(map(least, range(NOW, NOW + seconds + 1)))
     assert best <= least(NOW)
-
-
-def test_starts_are_where_something_becomes_free():
-    """c3 is busy for 60 s, and then planned for 30 s."""
-    first = planned(20, "c3", start=NOW + 60, end=NOW + 90)
-    jobs = job(**OWN, required=("c3",)), running(7, "c3"), first
-    for actions, seconds, starts in (
-        (("requeue",), 50, [0]),
-        (("requeue",), 200, [60]),  # the earliest one, which costs nothing
-        (("hold",), 200, [0, 60, 90]),
-        (("drain",), 200, [0, 1, 60, 90]),
-        (("drain",), 0, [0]),
-    ):
-        found = ask(*jobs, by=NOW + seconds, actions=actions)
-        assert [start - NOW for start in found.starts] == starts, actions
 
 
 @pytest.mark.parametrize(

@@ -24,16 +24,6 @@ RECORD = (
 )
 
 
-CONFIG = """\
-AccountingStorageEnforce = associations,qos
-PriorityType = priority/multifactor
-PriorityWeightFairShare = 1000
-PriorityDecayHalfLife = 7-00:00:00
-PriorityCalcPeriod = 00:05:00
-PriorityFlags =
-"""
-
-
 @pytest.fixture(scope="session")
 def limits_of(tmp_path_factory):
     """Return a function that reads records of account, user, parent, shares, factor and usage."""
@@ -268,13 +258,15 @@ def test_fair_shares_stay_where_the_tree_or_a_share_is_not_known(waiting, limits
 def test_shares_are_read_where_no_limits_are_enforced(write_dump, tmp_path):
     node = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
     write_dump(42, node, name="nodes.json", key="nodes")
-    (tmp_path / "config.txt").write_text(CONFIG)
+    told = FAIR | {"prioritydecayhalflife": "7-0", "accountingstorageenforce": "associations,qos"}
+    config = "".join(f"{name} = {text}\n" for name, text in told.items())
+    (tmp_path / "config.txt").write_text(config)
     records = ("root", "", 1, 1, 0, 5, ""), ("root", "ada(7)", 2, OF_PARENT, 1, 5, "")
     told = "\n".join(RECORD.format(*each) for each in records)
     (tmp_path / "assoc_mgr.txt").write_text(told)
     supply = read_supply(tmp_path, NOW)
     assert not supply.limits.known
     found = fair_shares(supply)
-    assert (found.weight, found.half_life, found.period) == (1000, 7 * 86_400, 300)
+    assert (found.weight, found.half_life, found.period) == (1000, 7 * 86_400, 10)
     assert found.usage.tolist() == [5, 5]
     assert found.factors.tolist() == [0, 1]

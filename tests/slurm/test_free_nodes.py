@@ -6,11 +6,12 @@ import pytest
 
 from optsched.slurm.explain import explain
 from optsched.slurm.queue import read_queue
-from optsched.slurm.relief import Relief
 from optsched.slurm.running import supply_at, unseen_on_nodes
 from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.supply import read_supply
 from optsched.solvers.solving import solve
+
+from .test_explain import answer, names
 
 NOW = 1_800_000_000
 
@@ -63,9 +64,9 @@ def plan(queue, supply):
     posed = placement_problem(queue, supply)
     result = solve(posed.problem, "column-generation")
     assert not posed.problem.violations(result.solution)
-    names = supply.site.nodes
+    nodes = supply.site.nodes
     return {
-        row.label: list(dict.fromkeys(names[each] for each in at))
+        row.label: list(dict.fromkeys(nodes[each] for each in at))
         for row, at in zip(posed.rows, result.solution.nodes)
         if at
     }
@@ -74,16 +75,8 @@ def plan(queue, supply):
 def least(queue, supply, job):
     """The earliest start in seconds from now, what is lifted, and the seconds of a node lost."""
     found = explain(queue, supply, str(job))
-    reliefs = []
-    for question in found.questions(found.by):
-        result = solve(question.problem, "highs")
-        if result.solution is not None:
-            reliefs.append(Relief(found, question, result.solution))
-    earliest = None if found.earliest is None else found.earliest - NOW
-    best = min(reliefs, key=lambda relief: relief.lost, default=None)
-    if best is None:
-        return earliest, None, None
-    return earliest, [claim.name for claim in best.lifted], best.lost / 1e6
+    earliest, best = found.earliest and found.earliest - NOW, answer(found)
+    return earliest, best and names(best.lifted), best and best.lost / 1e6
 
 
 def test_a_node_of_a_user_is_closed_to_others(cluster):

@@ -277,25 +277,21 @@ FIRST, SECOND = {"1": 50, "2": 60}, {"1": 60, "2": 50}
 
 
 def test_a_job_overtakes_another_as_it_ages():
-    runs = running(99, *NODES[:4], end=NOW + 50)
-    old = job(job_id=1, priority=1200, submit=0, eligible=0, **WHOLE)  # all for its age already
-    young = job(job_id=2, priority=1190, submit=NOW - 20, eligible=NOW - 20, **WHOLE)
-    for changed_settings, expected in (
-        ({}, SECOND),
-        ({"priorityweightage": "0"}, FIRST),
-        ({"prioritytype": "priority/basic"}, FIRST),
+    """An old job has all for its age already, and a priority that an operator has set stays."""
+    runs, now = running(99, *NODES[:4], end=NOW + 50), {"submit": NOW, "eligible": NOW}
+    old, young = {"submit": 0, "eligible": 0}, {"submit": NOW - 20, "eligible": NOW - 20}
+    is_set = now | {"priority_by_operator": True}
+    for priority, first, other, second, changes, expected in (
+        (1200, old, 1190, young, {}, SECOND),
+        (1200, old, 1190, young, {"priorityweightage": "0"}, FIRST),
+        (1200, old, 1190, young, {"prioritytype": "priority/basic"}, FIRST),
+        (1000, now, 1040, is_set, {}, FIRST),  # the first one grows to 1,050
+        (1000, now, 1060, is_set, {}, SECOND),
     ):
-        given = {"policies": POLICIES, "settings": AGED | changed_settings}
-        assert starts_of(runs, old, young, **given) == expected
-
-
-def test_a_priority_that_an_operator_has_set_does_not_grow():
-    runs, whole = running(99, *NODES[:4], end=NOW + 50), WHOLE | {"submit": NOW, "eligible": NOW}
-    grows = job(job_id=1, priority=1000, **whole)  # to 1,050 when the first one ends
-    for priority, expected in ((1040, FIRST), (1060, SECOND)):
-        is_set = job(job_id=2, priority=priority, priority_by_operator=True, **whole)
-        found = starts_of(runs, grows, is_set, policies=POLICIES, settings=AGED)
-        assert found == expected
+        one = job(job_id=1, priority=priority, **WHOLE | first)
+        two = job(job_id=2, priority=other, **WHOLE | second)
+        found = starts_of(runs, one, two, policies=POLICIES, settings=AGED | changes)
+        assert found == expected, (other, changes)
 
 
 def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts():
@@ -654,18 +650,11 @@ def alike(shares) -> RunTimes:
 
 def history(*rows) -> Trace:
     """A trace of users, accounts, partitions, limits and run times."""
-    user, account, partition, limit, ran = zip(*rows)
-    texts = {"user_name": user, "account": account, "partition_name": partition}
+    *texts, limit, ran = np.array(rows, dtype=object).T
     numbers = np.arange(len(rows))
-    return Trace(
-        job_id=numbers + 1,
-        submit=numbers,
-        runtime=np.array(ran),
-        requested_time=np.array(limit),
-        processors=np.ones_like(numbers),
-        wait=np.zeros_like(numbers),
-        texts={name: np.array(values, dtype=object) for name, values in texts.items()},
-    )
+    times = numbers, ran.astype(int), limit.astype(int)
+    names = ("user_name", "account", "partition_name")
+    return Trace(numbers + 1, *times, np.ones_like(numbers), texts=dict(zip(names, texts)))
 
 
 def test_run_times_are_those_of_the_closest_jobs():

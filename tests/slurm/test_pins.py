@@ -19,7 +19,7 @@ from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.reserved import reserved, with_reserved
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
-from .conftest import job, left_by, queue_of, running, supply
+from .conftest import at, job, left_by, queue_of, running, supply
 
 LISTS = {"required": "ReqNodeList", "excluded": "ExcNodeList"}
 comments = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
@@ -32,10 +32,6 @@ def whole_nodes(number: int, nodes: int, **fields) -> QueuedJob:
 
 def posed(queue: Queue) -> SlurmSnapshot:
     return placement_problem(without_pins(queue), supply())
-
-
-def at(*nodes: tuple[int, ...]) -> Placements:
-    return Placements(nodes, tuple(((),) * len(each) for each in nodes))
 
 
 def followed(queue: Queue, updates) -> Queue:

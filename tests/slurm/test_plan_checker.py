@@ -66,6 +66,8 @@ def _plan(**starts):
 
 PER_JOB = {"node_count": 2, "max_nodes": 2, "tasks": 2}
 RESERVED = "ReservationName=m StartTime={} EndTime=2001-09-10T00:00:00 Nodes=n1"
+OF_BOB = {"running": {"user_name": "bob"}}
+GPU = {"tres_per_node": "gres/gpu:1"}
 LICENCES = "LicenseName=lab Total=3 Used=1 Free=2 Reserved=1"
 
 
@@ -102,19 +104,9 @@ FAULTS = {
     "licence": ({"licenses": "lab:2"}, {"licenses": LICENCES}, "licence lab"),
     "not shared": ({}, {"running": {"shared": ["none"]}} | _n1(alloc_cpus=1), "not shared"),
     "own user alone": ({}, {"running": {"shared": ["user"], "user_name": "bob"}}, "bob alone"),
-    "exclusive user": (
-        *({}, {"running": {"user_name": "bob"}, "partition": "ExclusiveUser=YES"}),
-        "has jobs of bob",
-    ),
-    "GPU with a shard": (
-        {"tres_per_node": "gres/gpu:1"},
-        _n1(gres="gpu:1,shard:4", gres_used="gpu:0,shard:1(1/4)"),
-        "1 gpu needed",
-    ),
-    "shards of two GPUs": (
-        *({"tres_per_node": "gres/shard:5"}, _n1(gres="gpu:2,shard:8", gres_used="")),
-        "5 shard needed",
-    ),
+    "exclusive user": ({}, OF_BOB | {"partition": "ExclusiveUser=YES"}, "has jobs of bob"),
+    "GPU with a shard": (GPU, _n1(gres="gpu:1,shard:4", gres_used="gpu:0,shard:1(1/4)"), "1 gpu"),
+    "shards": ({"tres_per_node": "gres/shard:5"}, _n1(gres="gpu:2,shard:8"), "5 shard needed"),
 }
 
 
@@ -153,7 +145,7 @@ def test_jobs_of_a_plan_are_in_the_way_of_each_other(build):
     assert "job 2" in wrong
     # 6 GPUs on two nodes of 4 are 4 + 2
     first = _job(1, **PER_JOB, tres_per_job="gres/gpu:6")
-    other = _job(2, tres_per_node="gres/gpu:1")
+    other = _job(2, **GPU)
     folder = build(first, other)
     assert illegal_starts(folder, _plan(j1="n[1-2]", j2="n2")) == []
     assert "1 gpu needed" in illegal_starts(folder, _plan(j1="n[1-2]", j2="n1"))[0]

@@ -17,7 +17,7 @@ from optsched.slurm.strict import strict
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
-from .conftest import NOW, SITUATIONS, job, left_by, posed, queue_of, running
+from .conftest import NOW, SITUATIONS, at, job, left_by, posed, queue_of, running
 
 
 def solved(problem, hint=None):
@@ -108,10 +108,6 @@ def problem_of(**fields) -> NodePlacement:
         "then": ["switches"],
     }
     return NodePlacement(**usual | fields)
-
-
-def at(*nodes: tuple[int, ...]) -> Placements:
-    return Placements(nodes, tuple(((),) * len(each) for each in nodes))
 
 
 @pytest.mark.parametrize(

@@ -186,14 +186,3 @@ def test_of_arrays_those_tasks_count_that_may_start_now():
         "1": 2, "2_0": 0, "2_1": 1, "2_2": 2, "2_3": 2, "4": 2,
     }  # fmt: skip
 
-
-def test_the_number_before_a_job_is_that_of_the_jobs_named(captured):
-    _, queue, supply = captured
-    order = Order(queue, supply)
-    for waits in queue.pending:
-        one = replace(waits, array_tasks=waits.array_tasks[:1])
-        before = order.before(one)
-        assert tasks(before) == order.number_before(one)
-        ranks = [rank(each, supply) for each in before]
-        assert waits.job_id not in [each.job_id for each in before]
-        assert len({*ranks}) == len(ranks)

@@ -170,7 +170,7 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (42, {"scheduled_nodes": "c[01-02]"}, {"planned_nodes": ("c01", "c02")}),
     ],
 )
-def test_traps(write_dump, version, fields, expected):
+def test_values_that_mislead_are_read_as_slurm_means_them(write_dump, version, fields, expected):
     (job,) = read_queue(write_dump(version, LEAST | fields)).jobs
     assert {name: getattr(job, name) for name in expected} == expected
 

@@ -61,12 +61,8 @@ def history():
     jobs = np.array([[0, 0, 2, 4], [0, 2, 1, 2], [1, 1, 3, 1], [168, 5, 1, 1]])
     submit, wait, ran, nodes = jobs.T * [[3600], [3600], [3600], [1]]
     return Trace(
-        job_id=np.arange(1, 5),
-        submit=submit,
+        *(np.arange(1, 5), submit, ran, ran, nodes),
         wait=wait,
-        runtime=ran,
-        requested_time=ran,
-        processors=nodes,
         annotations={"allocated_nodes": nodes},
         texts={"account": np.array(["a", "a", "b", "a"], dtype=object)},
         header=Header((("UnixStartTime", str(begun)),)),

@@ -12,7 +12,6 @@ from slurm.raw_capture import Captured, clock, hosts
 from .conftest import supply
 
 
-ONE_NODE = "NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n"
 
 
 def test_what_does_not_match_the_site_is_refused():
@@ -54,28 +53,16 @@ def test_what_is_read_equals_an_independent_reading(captured):
     assert kept == [tuple(each.values()) for each in told.reservations]
 
 
-def test_a_file_that_says_the_same_is_not_missed(tmp_path):
-    (tmp_path / "nodes.txt").write_text(ONE_NODE)
+def test_without_a_time_a_supply_is_refused_and_a_file_that_says_the_same_is_not_missed(tmp_path):
+    (tmp_path / "nodes.txt").write_text("NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n")
+    with pytest.raises(InputError, match="expected the file now"):
+        read_supply(tmp_path)
     (tmp_path / "config.txt").write_text("Licenses = lab:3\n")
     (tmp_path / "topology.conf").write_text("SwitchName=s1 Nodes=c1\n")
     supply = read_supply(tmp_path, time=7)
+    assert supply.time == 7
     assert supply.notes[0] == "1 licence (lab): taken as free, without licenses.txt"
     assert not any("not known" in note for note in supply.notes)
-
-
-def test_without_a_time_a_supply_is_refused(tmp_path):
-    (tmp_path / "nodes.txt").write_text(ONE_NODE)
-    with pytest.raises(InputError, match="expected the file now"):
-        read_supply(tmp_path)
-    supply = read_supply(tmp_path, time=7)
-    assert supply.time == 7
-    assert supply.notes == (
-        "no topology.txt: switches and blocks are not known, nor what jobs ask of them",
-        "no config.txt: taken as giving jobs single cores, and memory",
-        "no licenses.json: licences are not known",
-        "1 node (c1): in no partition, so no job starts there",
-        "no reservations.json: taken as none",
-    )
 
 
 MAINT = {"flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"), "admits": {"users": ("root",)}}

@@ -65,6 +65,8 @@ def test_priorities_limits_and_holds_of_jobs():
     found = pending(changed(PRESENT, ["priority 1 = 2000", "limit 2 = 2:00:00", "release 2"]))
     assert (found[1].priority, found[1].priority_by_operator) == (2000, True)
     assert (found[2].limit, found[2].held) == (7200, False)
+    assert pending(changed(PRESENT, ["priority 1 = 0"]))[1].held
+    assert pending(changed(PRESENT, ["release 2", "priority 2 = 7"]))[2].priority == 7
     running = changed(PRESENT, ["limit 9 = 10"]).queue.running[0]
     assert (running.limit, running.end) == (600, NOW - 100 + 600)
     for line, held in (
@@ -76,13 +78,6 @@ def test_priorities_limits_and_holds_of_jobs():
     ):
         jobs = pending(changed(PRESENT, [line]))
         assert {number: one.held for number, one in jobs.items()} == held, line
-
-
-def test_a_priority_of_0_holds_a_job_and_that_of_a_held_job_stays():
-    assert pending(changed(PRESENT, ["priority 1 = 0"]))[1].held
-    with pytest.raises(InputError, match="2 is held, so Slurm refuses it; expected it to be rel"):
-        changed(PRESENT, ["priority 2 = 7"])
-    assert pending(changed(PRESENT, ["release 2", "priority 2 = 7"]))[2].priority == 7
 
 
 def test_a_limit_that_an_operator_sets_is_bound_by_no_partition_or_qos(tmp_path):
@@ -195,6 +190,7 @@ def test_a_released_job_has_the_priority_that_slurm_would_give():
         ("add 0 like c1", "0 nodes; expected from 1 to 100,000"),
         ("priority 77 = 1", "'77' is not in the queue"),
         ("priority 9 = 1", "'9' is RUNNING; expected a pending job"),
+        ("priority 2 = 7", "2 is held, so Slurm refuses it; expected it to be released"),
         ("hold user eve", "no pending job of user eve"),
         ("submit -N two", "invalid int value: 'two'"),
         ("submit -p none", "'none'"),
