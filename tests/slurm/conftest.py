@@ -86,6 +86,12 @@ def job(**fields) -> QueuedJob:
     return QueuedJob(**empty | usual | fields)
 
 
+def whole(number: int, nodes: int, **fields) -> QueuedJob:
+    """Return a pending job of whole nodes of 16 cores."""
+    counts = {"least_nodes": nodes, "most_nodes": nodes, "tasks": nodes, "cores_per_task": 16}
+    return job(job_id=number, **counts | fields)
+
+
 def queue_of(*jobs, **missing):
     return Queue(jobs, NOW, 42, Path("squeue.json"), missing)
 
@@ -133,9 +139,8 @@ def posed(runs, waits, drains) -> tuple[Queue, Supply]:
             jobs.append(running(number, node, cores=cores, end=NOW + end, partitions=("four",)))
     supply = left_by(*jobs, partitions=(four,), topologies={}, licences={})
     for number, (nodes, cores, limit, priority) in enumerate(waits, 1):
-        counts = dict.fromkeys(("least_nodes", "most_nodes", "tasks"), nodes)
         its = {"cores_per_task": cores, "limit": float(limit), "priority": priority}
-        jobs.append(job(job_id=number, partitions=("four",), tasks_per_node=1, **counts | its))
+        jobs.append(whole(number, nodes, partitions=("four",), tasks_per_node=1, **its))
     closing = [NOW + drains.get(name, math.inf) for name in NODES]
     return queue_of(*jobs), replace(supply, closing=np.array(closing))
 

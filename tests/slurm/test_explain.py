@@ -20,7 +20,7 @@ from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.snapshot import placement_problem
 from optsched.solvers.solving import solve
 
-from .conftest import NODE, NODES, NOW, VERSIONS, job, left_by, queue_of, running, supply
+from .conftest import NODE, NODES, NOW, VERSIONS, job, left_by, queue_of, running, supply, whole
 
 OWN = {"partitions": ("own",), "cores_per_task": 16}
 """What a job asks that takes a node of c1 to c4, of 16 cores, for itself."""
@@ -293,9 +293,8 @@ def test_the_answer_is_the_cheapest_set_of_all(situation):
 
 def planned(job_id, *nodes, start, end=NOW + 10_000, cores=16, **fields):
     """Return a pending job that Slurm plans to start on some nodes."""
-    usual = {"priority": 50, "tasks": len(nodes), "least_nodes": len(nodes)}
-    usual |= {"most_nodes": len(nodes), "cores_per_task": cores}
-    return job(job_id=job_id, planned_nodes=nodes, start=start, end=end, **usual | fields)
+    its = {"priority": 50, "cores_per_task": cores, "start": start, "end": end} | fields
+    return whole(job_id, len(nodes), planned_nodes=nodes, **its)
 
 
 def test_jobs_that_slurm_plans_to_start_before_are_held():

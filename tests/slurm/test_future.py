@@ -20,7 +20,7 @@ from optsched.slurm.reserved import earliest_start
 from optsched.slurm.run_times import GROUPS, RunTimes, read_history, run_times
 from optsched.traces.trace import Trace
 
-from .conftest import NODES, NOW, SITUATIONS, job, left_by, posed, queue_of, running, supply
+from .conftest import NODES, NOW, SITUATIONS, job, left_by, posed, queue_of, running, supply, whole
 
 LAST = 400  # seconds of the textbook
 TWO, POLICIES = ("conservative", "easy"), ("conservative", "easy", "none")
@@ -297,9 +297,9 @@ def test_a_job_overtakes_another_as_it_ages():
 def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts():
     """Of two jobs that wait for the one that runs, the second has the higher priority by 30."""
     runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
-    whole = WHOLE | {"submit": NOW - 10, "eligible": NOW - 10}
-    held = whole | {"eligible": None, "dependency": "afterany:99(unfulfilled)"}
-    jobs = runs, job(job_id=1, priority=500, **whole), job(job_id=2, priority=530, **held)
+    usual = WHOLE | {"submit": NOW - 10, "eligible": NOW - 10}
+    held = usual | {"eligible": None, "dependency": "afterany:99(unfulfilled)"}
+    jobs = runs, job(job_id=1, priority=500, **usual), job(job_id=2, priority=530, **held)
     for flags, expected in (("", FIRST), ("ACCRUE_ALWAYS", SECOND)):
         given = {"policies": POLICIES, "settings": AGED | {"priorityflags": flags}}
         assert starts_of(*jobs, **given) == expected
@@ -499,24 +499,15 @@ def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said():
 @pytest.mark.parametrize("mode", ["REQUEUE", "CANCEL", "SUSPEND,GANG"])
 def test_a_job_does_not_wait_for_those_that_it_may_preempt(mode):
     """Jobs that are suspended keep their memory, so those that preempt them wait."""
-    whole = {"partitions": ("own",), "exclusive": "node"}
-    runs = [
-        running(98, "c1", "c2", "c3", end=NOW + 50, qos="low", **whole),
-        running(99, "c4", end=NOW + 30, qos="high", **whole),
-    ]
-
-    def waits(number, nodes, qos, priority, **fields):
-        counts = dict.fromkeys(("least_nodes", "most_nodes", "tasks"), nodes)
-        its = {"qos": qos, "priority": priority, "limit": 100.0}
-        return job(job_id=number, **counts | whole | its | fields)
-
+    low, high = ({"partitions": ("own",), "limit": 100.0, "qos": qos} for qos in ("low", "high"))
+    runs = [running(98, *NODES[:3], end=NOW + 50, **low), running(99, "c4", end=NOW + 30, **high)]
     queue = queue_of(
         *runs,
-        waits(1, 2, "high", 5),  # on nodes of job 98, at once
-        waits(2, 2, "high", 4),  # and on that of job 99
-        waits(3, 1, "high", 3),  # which then waits for job 1
-        waits(4, 1, "low", 9),
-        waits(5, 1, "high", 2, dependency="afterany:98"),
+        whole(1, 2, priority=5, **high),  # on nodes of job 98, at once
+        whole(2, 2, priority=4, **high),  # and on that of job 99
+        whole(3, 1, priority=3, **high),  # which then waits for job 1
+        whole(4, 1, priority=9, **low),
+        whole(5, 1, priority=2, dependency="afterany:98", **high),
     )
     supply = replace(left_by(*runs), qos_preempts={"high": ("low",)})
     supply = with_settings(supply, preempttype="preempt/qos", preemptmode=mode)

@@ -49,8 +49,6 @@ def names(request, supply):
         # a range of nodes: the least number if each has a task, the fewest that hold them otherwise
         ({"tasks": 2, "least_nodes": 2, "most_nodes": 4}, 2, 1, {CORES: 1}),
         ({"tasks": 96, "most_nodes": 4}, 3, 1, {CORES: 32}),
-        ({"tasks": 4, "memory_per_node": 500}, 1, 1, {CORES: 4, MEMORY: 500}),
-        ({"tasks": 4, "memory_per_core": 500, "cores_per_task": 3}, 4, 0, {MEMORY: 1500}),
         # a partition of at most two nodes
         ({"tasks": 20, "partitions": ("short",), "limit": 60.0}, 2, 1, {CORES: 10}),
         # GPUs of a node, of a task, of the job
@@ -150,11 +148,6 @@ def test_nodes_of_a_reservation_are_for_its_jobs_alone():
     there = supply(states=("reserved", *("up",) * 6), reservations=kept)
     assert names(request_of(job(), there), there) == {"c4", "m1", "g1", "g2"}
     assert names(request_of(job(limit=1800.0), there), there) == {"c3", "c4", "m1", "g1", "g2"}
-    own = job(reservation="now")
-    assert names(request_of(own, there), there) == {"c1", "c2"}
-    assert blocked_by_rule(own, there) == ""
-    assert "does not hold now" in blocked_by_rule(job(reservation="soon"), there)
-    assert "no reservation none" in blocked_by_rule(job(reservation="none"), there)
 
 
 @pytest.mark.parametrize(
