@@ -326,11 +326,10 @@ def test_jobs_that_slurm_plans_to_start_before_are_held():
         {"part_of": "7+0"},
     ],
 )
-@pytest.mark.parametrize("actions", [("requeue",), ("requeue", "migrate", "hold")])
-def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped_or_held(fields, actions):
+def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped_or_held(fields):
     other = running(7, "c3", start=NOW - 100, flags=("CONFIGURING",))
     ended = replace(other, **{"flags": ()} | fields)
-    assert answer(ask(job(**ONLY_C3), ended, actions=actions)) is None
+    assert answer(ask(job(**ONLY_C3), ended, actions=("requeue", "migrate", "hold"))) is None
     found = answer(ask(job(**ONLY_C3), other, actions=("requeue",)))
     assert found.lines[-1] == "scontrol requeuehold 7"
     first = planned(20, "c3", start=NOW, partitions=("own",), part_of="20+0")

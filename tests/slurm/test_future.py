@@ -89,15 +89,11 @@ class Plan:
                     self.take(one, 1)
                     break
 
-    def leave(self, jobs):
+    def leave(self, *jobs):
         for one in jobs:
             if one.label in self.places:
                 self.take(one, -1)
                 del self.places[one.label]
-
-    def place_again(self, jobs, now):
-        self.leave(jobs)
-        self.place(jobs, now)
 
     def waiting(self, jobs, now):
         placed = (job for job in jobs if job.label in self.places)
@@ -258,7 +254,9 @@ def test_jobs_that_begin_later_are_planned_as_in_the_textbook(situation, begins)
         new = [one for one in plan.order if at[one.label] == now]
         plan.place(new, now)
         if any(plan.starts[one.label] > now for one in new):
-            plan.place_again(plan.waiting(plan.order, now), now)
+            waiting = plan.waiting(plan.order, now)
+            plan.leave(*waiting)
+            plan.place(waiting, now)
     assert started(Future(queue, supply)) == plan.starts
 
 
@@ -330,7 +328,8 @@ def test_jobs_are_planned_again_where_they_overtake_others(situation, ages):
             order = in_order(now)
             waiting = plan.waiting(order, now)
             if waiting != plan.waiting(before, now):
-                plan.place_again(waiting, now)
+                plan.leave(*waiting)
+                plan.place(waiting, now)
             before = order
     assert started(Future(queue, supply, "conservative")) == plan.starts
 
@@ -353,7 +352,7 @@ def place_in_turn(plan, jobs, now, parameters) -> bool:
             if start == now:
                 continue
             if over or not may_reserve or start > now + window:
-                plan.leave([one])
+                plan.leave(one)
         is_awaited |= may_reserve
         for each in counted:
             blocked[each] += is_seen and (each[0] != RESERVED or one.label in plan.places)
@@ -367,7 +366,7 @@ def planned_in_turn(queue, supply, parameters) -> dict[str, float]:
     for now in range(1, LAST):
         if not all_have and now in plan.ends(queue, now):
             waiting = [job for job in plan.order if plan.starts.get(job.label, now) >= now]
-            plan.leave(waiting)
+            plan.leave(*waiting)
             all_have = place_in_turn(plan, waiting, now, parameters)
     return plan.starts
 

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from optsched.cli import run
-from slurm.plan_checker import illegal_starts, needless_weights
-from slurm.raw_capture import hosts
+from slurm.plan_checker import hosts, illegal_starts, needless_weights
 
 from .conftest import SMALL
 

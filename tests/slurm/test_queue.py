@@ -7,7 +7,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.slurm.queue import read_queue
-from slurm.raw_capture import clock, hosts, pairs, text_of
+from slurm.plan_checker import clock, hosts, pairs, text_of
 
 TEXTS = {"name": "JobName", "account": "Account", "qos": "QOS", "constraint": "Features"}
 TEXTS |= {"licences": "Licenses", "dependency": "Dependency"}

@@ -7,7 +7,7 @@ from optsched.errors import InputError
 from optsched.sites.loading import read_reservations
 from optsched.sites.parts import Reservation
 from optsched.slurm.supply import read_supply
-from slurm.raw_capture import Captured, clock, hosts
+from slurm.plan_checker import Captured, clock, hosts
 
 from .conftest import supply
 
