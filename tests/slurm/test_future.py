@@ -275,32 +275,27 @@ FIRST, SECOND = {"1": 50, "2": 60}, {"1": 60, "2": 50}
 
 
 def test_a_job_overtakes_another_as_it_ages():
-    """An old job has all for its age already, and a priority that an operator has set stays."""
-    runs, now = running(99, *NODES[:4], end=NOW + 50), {"submit": NOW, "eligible": NOW}
-    old, young = {"submit": 0, "eligible": 0}, {"submit": NOW - 20, "eligible": NOW - 20}
+    """An old job has all for its age already, and a priority that an operator has set stays.
+
+    One that waits for another job does not age, unless ages always count.
+    """
+    runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
+    old, now, young, ten = ({"submit": at, "eligible": at} for at in (0, NOW, NOW - 20, NOW - 10))
     is_set = now | {"priority_by_operator": True}
+    waits = ten | {"eligible": None, "dependency": "afterany:99(unfulfilled)"}
     for priority, first, other, second, changes, expected in (
         (1200, old, 1190, young, {}, SECOND),
         (1200, old, 1190, young, {"priorityweightage": "0"}, FIRST),
         (1200, old, 1190, young, {"prioritytype": "priority/basic"}, FIRST),
         (1000, now, 1040, is_set, {}, FIRST),  # the first one grows to 1,050
         (1000, now, 1060, is_set, {}, SECOND),
+        (500, ten, 530, waits, {}, FIRST),
+        (500, ten, 530, waits, {"priorityflags": "ACCRUE_ALWAYS"}, SECOND),
     ):
         one = job(job_id=1, priority=priority, **WHOLE | first)
         two = job(job_id=2, priority=other, **WHOLE | second)
         found = starts_of(runs, one, two, policies=POLICIES, settings=AGED | changes)
         assert found == expected, (other, changes)
-
-
-def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts():
-    """Of two jobs that wait for the one that runs, the second has the higher priority by 30."""
-    runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
-    usual = WHOLE | {"submit": NOW - 10, "eligible": NOW - 10}
-    held = usual | {"eligible": None, "dependency": "afterany:99(unfulfilled)"}
-    jobs = runs, job(job_id=1, priority=500, **usual), job(job_id=2, priority=530, **held)
-    for flags, expected in (("", FIRST), ("ACCRUE_ALWAYS", SECOND)):
-        given = {"policies": POLICIES, "settings": AGED | {"priorityflags": flags}}
-        assert starts_of(*jobs, **given) == expected
 
 
 @settings(max_examples=60, deadline=None)
