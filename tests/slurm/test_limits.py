@@ -19,6 +19,7 @@ from .conftest import job, queue_of, running, supply
 USER = "ClusterName=here Account=ai UserName=ada(7) Partition= ID=6 ParentAccount= "
 ACCOUNT = "ClusterName=here Account=ai UserName= Partition= ParentAccount=root(1) "
 ROOT = "ClusterName=here Account=root UserName= Partition= ParentAccount= "
+NUMBERED = {"root": "\nUserName=ada(7) DefAccount=ai DefWckey= AdminLevel=None"}
 OF_ADA = "user ada in account ai allows"
 ASKS = {"cpu": 8, "mem": 8000, "node": 2, "gres/gpu": 0}
 
@@ -64,6 +65,7 @@ def of_account(text):
         ({"user": "MaxJobs=1(1)"}, f"{OF_ADA} 1 running jobs (MaxJobs)"),
         ({"root": "MaxJobs=1(1)"}, ""),  # limits of an account above are for each user below it
         ({"user": "MaxWallPJ=59"}, "allows 59 minutes (MaxWallPJ): 60 asked, 1 too many"),
+        ({"user": "MaxWallPJ=9", "limit": math.inf}, "it has no time limit"),
         ({"user": "MaxTRESPJ=cpu=7"}, "allows 7 cpu (MaxTRESPJ): 8 asked, 1 too many"),
         ({"user": "MaxTRESPN=cpu=3"}, "allows 3 cpu (MaxTRESPN): 4 asked"),
         ({"user": "MaxTRESMinsPJ=cpu=479"}, "allows 479 minutes of cpu (MaxTRESMinsPJ): 480 asked"),
@@ -80,6 +82,8 @@ def of_account(text):
         (of_user("bob(8)={MaxTRESPU=cpu=7(7)}"), "for user ada allows 7 cpu (MaxTRESPU): 8 asked"),
         (of_account("bio={MaxTRESPA=cpu=7(0)}"), "account ai allows 7 cpu (MaxTRESPA): 8 a"),
         (of_account("ai={MaxTRESPA=cpu=9(2)}"), "allows 9 cpu (MaxTRESPA): 2 in use, 8 asked, 1"),
+        # Slurm 22.05 names the users of a QOS by their numbers, and has the names above
+        (of_user("7={MaxJobsPU=2(2)}") | NUMBERED, "user ada allows 2 running jobs (MaxJobsPU)"),
         # the QOS allows more than the association, and counts in its place
         ({"qos": "GrpTRES=cpu=90(9)", "user": "GrpTRES=cpu=9(9)"}, ""),
         (of_user("ada(7)={MaxJobsPU=5(2)}") | {"user": "MaxJobs=2(2)"}, ""),
@@ -87,8 +91,9 @@ def of_account(text):
 )
 def test_a_job_is_within_a_limit_or_exceeds_it_by_what_is_said(limits, given, words):
     qos = [f"QOS=normal(1) {given['qos']}"] if "qos" in given else []
-    others = {name: text for name, text in given.items() if name != "qos"}
-    found = limits(*qos, **others).exceeded(asks(), ASKS, "")
+    others = {name: text for name, text in given.items() if name not in ("qos", "limit")}
+    asked = asks(limit=given.get("limit", 3600.0))
+    found = limits(*qos, **others).exceeded(asked, ASKS, "")
     assert words in found
     assert bool(found) == bool(words)
 
@@ -99,12 +104,6 @@ def test_the_qos_of_the_partition_comes_before_that_of_the_job(limits):
     assert limits(strict, loose).exceeded(asks(), ASKS, "") == ""
     swapped = limits("QOS=own(2) GrpJobs=5(2)", "QOS=normal(1) GrpJobs=2(2)")
     assert swapped.exceeded(asks(), ASKS, "own") == ""
-
-
-def test_a_job_without_a_time_limit_exceeds_each_one_on_time(limits):
-    endless = asks(limit=math.inf)
-    found = limits(user="MaxWallPJ=9").exceeded(endless, ASKS, "")
-    assert found.endswith("it has no time limit")
 
 
 def test_whose_limits_are_not_there_is_said(limits):
@@ -153,14 +152,6 @@ def test_jobs_of_one_plan_keep_to_limits_together(limits):
     posed = placement_problem(queue_of(array), there)
     assert [row.label for row in posed.rows] == ["5_1", "5_2"]
     assert posed.blocked.keys() == {"5_3"}
-
-
-def test_a_user_is_known_by_number(limits):
-    """Slurm 22.05 names the users of a QOS by their numbers, and has the names above."""
-    record = "UserName=ada(7) DefAccount=ai DefWckey= AdminLevel=None"
-    own = "QOS=own(1) Account Limits= User Limits= 7={MaxJobsPU=2(2)}"
-    there = limits(own, root=f"\n{record}")
-    assert "QOS own for user ada allows 2 running jobs" in there.exceeded(asks(), {}, "own")
 
 
 def test_whole_nodes_count_with_all_their_cores(limits):

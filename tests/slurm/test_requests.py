@@ -150,22 +150,6 @@ def test_nodes_of_a_reservation_are_for_its_jobs_alone():
     assert names(request_of(job(limit=1800.0), there), there) == {"c3", "c4", "m1", "g1", "g2"}
 
 
-@pytest.mark.parametrize(
-    ("fields", "span"),
-    [
-        (TWO | {"switches": 1, "tasks": 2}, "switch"),
-        (TWO | {"switches": 2, "tasks": 2}, "anywhere"),
-        ({"switches": 1, "tasks": 4}, "switch"),
-        ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 900}, "anywhere"),
-        ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 901}, "switch"),
-        (BLOCK | {"tasks": 2, "least_nodes": 2, "segment": 4}, "block"),
-        ({"partitions": ("torus",), "tasks": 1}, "anywhere"),
-    ],
-)
-def test_what_holds_all_nodes_of_a_job(fields, span):
-    assert request_of(job(**fields), supply()).span == span
-
-
 def test_a_job_is_within_limits_of_blocks_or_switches():
     pairs = Blocks(("b1", "b2", "b3"), [0, 0, 1, 1, -1, 2, 2], (2, 4))
     there = supply(topologies={"blocks": pairs}, partitions=(Partition("all", np.arange(7)),))
@@ -178,6 +162,9 @@ def test_a_job_is_within_limits_of_blocks_or_switches():
     (limit,) = request.limits
     assert (limit.level, limit.most) == ("leaf switches of tree", 2)
     assert {*limit.groups[:5]} == {"leaf1", "leaf2"}
+    assert request_of(job(switches=1, tasks=4), supply()).span == "switch"
+    assert request_of(job(tasks=2, segment=4, **TWO | BLOCK), supply()).span == "block"
+    assert request_of(job(partitions=("torus",)), supply()).span == "anywhere"
     with pytest.raises(LeftToSlurmError, match="several of the leaf switches of tree"):
         request.held_in(supply())
     known, unknown = (
