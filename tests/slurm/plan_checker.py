@@ -64,23 +64,14 @@ def names(text: str | None) -> set[str]:
     return {word for word in re.split(r"[,\s]+", text or "") if word and word != "(null)"}
 
 
-def spans(text: str) -> list[tuple[str, str]]:
-    """Return both ends of each range of ``01-03,7``."""
-    ends = [part.split("-") for part in text.split(",") if part]
-    return [(one[0], one[-1]) for one in ends]
-
-
 def hosts(text: str | None) -> list[str]:
     """Return the names of a host list such as ``c[01-03,7],m1``."""
     found: list[str] = []
     for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text if text and text != "(null)" else ""):
         heads = [""]
         for fixed, ranges in re.findall(r"([^\[]*)(?:\[([^\]]*)\])?", part):
-            tails = [
-                f"{n:0{len(low)}}"
-                for low, high in spans(ranges)
-                for n in range(int(low), int(high) + 1)
-            ]
+            ends = [each.split("-") for each in ranges.split(",") if each]
+            tails = [f"{n:0{len(e[0])}}" for e in ends for n in range(int(e[0]), int(e[-1]) + 1)]
             heads = [head + fixed + tail for head in heads for tail in (tails or [""])]
         found += heads
     return found

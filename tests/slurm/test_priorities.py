@@ -92,34 +92,25 @@ def test_who_has_how_much_of_a_limit_is_named():
     assert users_of_limit(replace(waits, qos="other"), runs, supply) == ()
 
 
-def test_only_the_qos_that_its_own_may_preempt_counts():
-    runs = [running(10, "c1", qos="low"), running(11, "c2", qos="normal")]
-    supply = replace(left_by(*runs), settings={"preempttype": "preempt/qos"})
-    for rules, expected in (
-        ({"high": ("low",)}, ["10"]),
-        ({"high": ()}, []),
-        (None, ["10", "11"]),  # not known: any other
-        ({"high": ("high",)}, []),
-    ):
-        found = may_preempt(job(qos="high"), runs, replace(supply, qos_preempts=rules))
-        assert [each.label for each in found] == expected
-
-
-def test_jobs_of_a_qos_preempt_each_other_within_it_by_priority():
-    """With PreemptMode=WITHIN of the QOS, or of all, only those of a lower priority."""
-    runs = [running(10 + n, f"c{n}", qos="self", priority=n) for n in (1, 2, 3)]
-    waits = job(job_id=1, qos="self", priority=2)
+def test_jobs_preempt_those_that_their_qos_may_preempt_and_within_it_by_priority():
+    """With PreemptMode=WITHIN of the QOS, or of all, those of their own of a lower priority."""
+    running_qos = {10: "low", 11: "normal", 21: "self", 22: "self", 23: "self"}
+    runs = [running(n, "c1", cores=1, qos=q, priority=n - 20) for n, q in running_qos.items()]
     by_qos = {"preempttype": "preempt/qos"}
     within = by_qos | {"preemptmode": "REQUEUE,WITHIN"}
-    for rules, settings, expected in (
-        ({"self": ()}, by_qos, []),
-        ({"self": ("self",)}, by_qos, ["11"]),
-        ({"self": ()}, within, ["11"]),
-        (None, within, ["11"]),
+    for own, rules, settings, expected in (
+        ("high", {"high": ("low",)}, by_qos, [10]),
+        ("high", {"high": ()}, by_qos, []),
+        ("high", {"high": ("high",)}, by_qos, []),
+        ("high", None, by_qos, [*running_qos]),  # not known: any other
+        ("self", {"self": ()}, by_qos, []),
+        ("self", {"self": ("self",)}, by_qos, [21]),
+        ("self", {"self": ()}, within, [21]),
+        ("self", None, within, [10, 11, 21]),
     ):
         there = replace(left_by(*runs), qos_preempts=rules, settings=settings)
-        found = may_preempt(waits, runs, there)
-        assert [each.label for each in found] == expected
+        found = may_preempt(job(qos=own, priority=2), runs, there)
+        assert [each.job_id for each in found] == expected, (own, rules)
 
 
 HEADER = "Name|Preempt|PreemptMode|UsageFactor\n"

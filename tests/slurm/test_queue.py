@@ -16,19 +16,14 @@ NUMBERS |= {"cores_per_task": "CPUs/Task", "least_cores": "MinCPUsNode"}
 LISTS = {"planned_nodes": "SchedNodeList", "excluded": "ExcNodeList", "required": "ReqNodeList"}
 
 
-def lines_of(folder):
-    """What scontrol prints of each job, by number."""
-    lines = text_of(folder, "jobs.txt").splitlines()
-    return {int(line["JobId"]): (line, text) for line, text in ((pairs(t), t) for t in lines)}
-
-
 def value(line, key):
     return "" if line.get(key) in (None, "(null)", "None", "N/A", "*") else line[key]
 
 
 def test_captured_requests_are_those_that_scontrol_prints(captured):
     folder, queue, _ = captured
-    lines = lines_of(folder)
+    texts = text_of(folder, "jobs.txt").splitlines()
+    lines = {int(line["JobId"]): (line, text) for line, text in zip(map(pairs, texts), texts)}
     compared = 0
     for job in queue.pending:
         line, text = lines[job.job_id]

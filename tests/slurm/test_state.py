@@ -54,23 +54,18 @@ def test_what_is_idle_and_stranded_is_counted():
     assert State(queue, drained).everywhere.in_service == 0
 
 
-@pytest.fixture
-def history():
+def test_waits_and_idle_nodes_of_each_week():
     """Three jobs of a week and one of the next, on 4 nodes; times in hours from a Monday."""
     begun = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
     jobs = np.array([[0, 0, 2, 4], [0, 2, 1, 2], [1, 1, 3, 1], [168, 5, 1, 1]])
     submit, wait, ran, nodes = jobs.T * [[3600], [3600], [3600], [1]]
-    return Trace(
+    history = Trace(
         *(np.arange(1, 5), submit, ran, ran, nodes),
         wait=wait,
         annotations={"allocated_nodes": nodes},
         texts={"account": np.array(["a", "a", "b", "a"], dtype=object)},
         header=Header((("UnixStartTime", str(begun)),)),
     )
-
-
-def test_waits_and_idle_nodes_of_each_week(history):
-    begun = history.header.unix_start_time
     rows = weekly_waits(history, "account")
     assert [(row.week - begun, row.name, row.jobs, row.median) for row in rows] == [
         (168 * 3600, "a", 1, 5 * 3600),
