@@ -20,6 +20,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
+
 from optsched.sites.slurm_notation import hosts_of
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "scontrol", "squeue", "sbatch")
@@ -324,6 +326,12 @@ def why_not(programs: Sequence[str] = DAEMONS) -> str:
     if lacking:
         return f"not installed: {', '.join(lacking)}"
     return "" if os.geteuid() == 0 else "the daemons need root"
+
+
+def marks(programs: Sequence[str] = DAEMONS) -> list[pytest.MarkDecorator]:
+    """Return the marks of tests of a real Slurm, which are skipped where it cannot be started."""
+    lacks = why_not(programs)
+    return [pytest.mark.skipif(bool(lacks), reason=f"no real Slurm: {lacks}"), pytest.mark.long]
 
 
 PROGRAMS = (*DAEMONS, "slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")

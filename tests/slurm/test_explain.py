@@ -181,16 +181,13 @@ def test_where_nothing_is_lifted_the_job_is_on_the_lightest_nodes():
         assert (found.lines, found.is_pinned) == ((), False)
 
 
-def test_a_rule_may_end_by_the_time():
+def test_a_rule_may_end_by_the_time_or_never():
     begins = job(eligible=NOW + 50, reason="BeginTime")
     for seconds, rule in ((0, "it may begin in 50 s"), (40, "it may begin in 50 s"), (50, "")):
         found = ask(begins, by=NOW + seconds)
         assert (found.rule_then, found.earliest) == (rule, NOW + 50)
     late = ask(job(deadline=NOW + 3620, limit=3600), by=NOW + 50)
     assert (late.rule_then, late.starts) == ("", (NOW,))
-
-
-def test_what_never_holds_has_no_earliest_start():
     assert ask(job(dependency="afterok:7(unfulfilled)")).earliest is None
     found = ask(job(cores_per_task=100))
     assert (found.earliest, found.shortage_of_idle.is_proof) == (None, True)

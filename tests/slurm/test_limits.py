@@ -98,12 +98,17 @@ def test_a_job_is_within_a_limit_or_exceeds_it_by_what_is_said(limits, given, wo
     assert bool(found) == bool(words)
 
 
-def test_the_qos_of_the_partition_comes_before_that_of_the_job(limits):
+def test_the_qos_of_a_partition_counts_and_comes_before_that_of_the_job(limits):
     strict, loose = "QOS=own(2) GrpJobs=2(2)", "QOS=normal(1) GrpJobs=5(2)"
     assert "QOS own allows 2" in limits(strict, loose).exceeded(asks(), ASKS, "own")
     assert limits(strict, loose).exceeded(asks(), ASKS, "") == ""
     swapped = limits("QOS=own(2) GrpJobs=5(2)", "QOS=normal(1) GrpJobs=2(2)")
     assert swapped.exceeded(asks(), ASKS, "own") == ""
+    partition = Partition("all", np.arange(7))
+    full = limits("QOS=own(2) GrpTRES=node=3(2)")
+    there = supply(limits=full, access={"all": Access(own_qos="own")})
+    assert "QOS own allows 3 node" in why_closed(asks(), partition, there)
+    assert why_closed(asks(), partition, replace(there, access={})) == ""
 
 
 def test_whose_limits_are_not_there_is_said(limits):
@@ -176,11 +181,3 @@ def test_a_limit_ends_with_the_jobs_that_fill_it(limits):
     other = replace(runs, user="bob", account="bio", end=1300)  # whose end changes no limit of it
     assert earliest_start(waits, queue_of(waits, other, runs), there) == 1600
     assert earliest_start(waits, queue_of(waits, other), there) is None
-
-
-def test_a_partition_counts_for_its_own_qos(limits):
-    partition = Partition("all", np.arange(7))
-    full = limits("QOS=own(2) GrpTRES=node=3(2)")
-    there = supply(limits=full, access={"all": Access(own_qos="own")})
-    assert "QOS own allows 3 node" in why_closed(asks(), partition, there)
-    assert why_closed(asks(), partition, replace(there, access={})) == ""

@@ -12,14 +12,9 @@ from optsched.slurm.capture import TEXT_FILES
 from optsched.slurm.fair_share import FairTree
 from optsched.slurm.limits import Limits, read_limits
 
-from .real_slurm import PROGRAMS, SETTINGS, AccountedSlurm, forecast, real_starts, starts, why_not
+from .real_slurm import PROGRAMS, SETTINGS, AccountedSlurm, forecast, marks, real_starts, starts
 
-LACKS = why_not(PROGRAMS)
-
-pytestmark = [
-    pytest.mark.skipif(bool(LACKS), reason=f"no real Slurm with accounting: {LACKS}"),
-    pytest.mark.long,
-]
+pytestmark = marks(PROGRAMS)
 
 OF_ACCOUNTS = (
     "add account ai",

@@ -15,17 +15,12 @@ from .real_slurm import (
     AccountedSlurm,
     asked,
     forecast,
+    marks,
     real_starts,
     starts,
-    why_not,
 )
 
-LACKS = why_not(PROGRAMS)
-
-pytestmark = [
-    pytest.mark.skipif(bool(LACKS), reason=f"no real Slurm with accounting: {LACKS}"),
-    pytest.mark.long,
-]
+pytestmark = marks(PROGRAMS)
 
 APART = 15
 """Seconds by which a start may differ."""

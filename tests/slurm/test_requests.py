@@ -163,7 +163,8 @@ def test_a_job_is_within_limits_of_blocks_or_switches():
     assert (limit.level, limit.most) == ("leaf switches of tree", 2)
     assert {*limit.groups[:5]} == {"leaf1", "leaf2"}
     assert request_of(job(switches=1, tasks=4), supply()).span == "switch"
-    assert request_of(job(tasks=2, segment=4, **TWO | BLOCK), supply()).span == "block"
+    segmented = job(tasks=2, least_nodes=2, segment=4, **BLOCK)
+    assert request_of(segmented, supply()).span == "block"
     assert request_of(job(partitions=("torus",)), supply()).span == "anywhere"
     with pytest.raises(LeftToSlurmError, match="several of the leaf switches of tree"):
         request.held_in(supply())

@@ -12,8 +12,6 @@ from slurm.plan_checker import Captured, clock, hosts
 from .conftest import supply
 
 
-
-
 def test_what_does_not_match_the_site_is_refused():
     for field, value in (
         ("free", np.ones((6, 4), dtype=int)),
@@ -65,21 +63,13 @@ def test_without_a_time_a_supply_is_refused_and_a_file_that_says_the_same_is_not
     assert not any("not known" in note for note in supply.notes)
 
 
-MAINT = {"flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"), "admits": {"users": ("root",)}}
-
-
-@pytest.mark.parametrize(
-    ("name", "span"),
-    [
-        ("reservations.json", (1795371019, 1795378219)),
-        *((f"parsers/reservations.v{v}.json.gz", (1795371019, 1795378219)) for v in (42, 45)),
-        ("reservations.txt", ()),  # has no times that could be compared
-    ],
-)
-def test_captured_reservations(shared, name, span):
-    nodes = ("c01", "c02", "c03", "c04")
-    expected = Reservation("maint", nodes, *span, cores=64, **MAINT)
-    assert read_reservations(shared(f"slurm/fixtures/26.05.5/{name}")) == (expected,)
+def test_captured_reservations_are_the_same_in_all_files(shared):
+    """But for the text, which has no times that could be compared."""
+    its = {"flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"), "admits": {"users": ("root",)}}
+    files = ("reservations.json", *(f"parsers/reservations.v{v}.json.gz" for v in (42, 45)))
+    for name, *span in (*((file, 1795371019, 1795378219) for file in files), ("reservations.txt",)):
+        expected = Reservation("maint", ("c01", "c02", "c03", "c04"), *span, cores=64, **its)
+        assert read_reservations(shared(f"slurm/fixtures/26.05.5/{name}")) == (expected,)
     assert read_reservations(shared("slurm/fixtures/24.11.5/reservations.txt")) == ()
 
 
