@@ -39,6 +39,9 @@ def captured(request, shared) -> tuple[Path, Queue, Supply]:
     return _read(shared(f"slurm/fixtures/{request.param}"))
 
 
+ONE_NODE = "NodeName=c1 CPUTot=8 RealMemory=1000 State=IDLE\n"
+"""The text of the nodes of a site."""
+
 NODES = ("c1", "c2", "c3", "c4", "m1", "g1", "g2")
 
 

@@ -18,7 +18,7 @@ from optsched.slurm.supply import read_supply
 from optsched.slurm.unseen import unseen, unseen_rules
 from optsched.solvers.solving import solve
 
-from .conftest import job, queue_of, running, supply
+from .conftest import ONE_NODE, job, queue_of, running, supply
 
 
 AI = {"accounts": ("ai",)}
@@ -221,8 +221,7 @@ def test_jobs_that_run_during_a_reservation_share_the_licences_that_it_leaves():
 
 def test_licences_of_running_jobs_and_unknown_ones_are_not_free(write_dump, tmp_path):
     """Slurm counts those of running jobs later."""
-    node = {"name": "c1", "cpus": 8, "real_memory": 9, "state": ["IDLE"], "partitions": ["p"]}
-    write_dump(42, node, name="nodes.json", key="nodes")
+    (tmp_path / "nodes.txt").write_text(ONE_NODE)
     on = {"name": "c1", "memory": {"allocated": 1}, "sockets": []}
     has = {"job_resources": {"nodes": {"allocation": [on]}}}
     runs = {"job_id": 7, "job_state": ["RUNNING"], "licenses": "lab:3"} | has
@@ -366,9 +365,8 @@ def test_a_start_that_slurm_plans_and_the_model_excludes_raises_a_doubt():
         assert any("why Slurm plans its start" in said for said in found) == doubts, start
 
 
-def test_files_that_are_missing_are_said(write_dump, tmp_path):
-    node = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
-    write_dump(42, node, name="nodes.json", key="nodes")
+def test_files_that_are_missing_are_said(tmp_path):
+    (tmp_path / "nodes.txt").write_text(ONE_NODE)
     unread = [
         "who may use partitions, without partitions.txt",
         "reservations, without reservations.json",

@@ -14,7 +14,7 @@ from optsched.slurm.future import Future
 from optsched.slurm.limits import read_limits
 from optsched.slurm.supply import read_supply
 
-from .conftest import NODES, NOW, job, left_by, queue_of, running, supply
+from .conftest import NODES, NOW, ONE_NODE, job, left_by, queue_of, running, supply
 from .test_future import POLICIES, WHOLE, started, with_settings
 
 RECORD = (
@@ -255,9 +255,8 @@ def test_fair_shares_stay_where_the_tree_or_a_share_is_not_known(waiting, limits
     assert (fair_shares(known) is None, fair_shares(lacking)) == (False, None)
 
 
-def test_shares_are_read_where_no_limits_are_enforced(write_dump, tmp_path):
-    node = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
-    write_dump(42, node, name="nodes.json", key="nodes")
+def test_shares_are_read_where_no_limits_are_enforced(tmp_path):
+    (tmp_path / "nodes.txt").write_text(ONE_NODE)
     told = FAIR | {"prioritydecayhalflife": "7-0", "accountingstorageenforce": "associations,qos"}
     config = "".join(f"{name} = {text}\n" for name, text in told.items())
     (tmp_path / "config.txt").write_text(config)

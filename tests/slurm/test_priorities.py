@@ -17,7 +17,7 @@ from optsched.slurm.order import Order, rank, tasks
 from optsched.slurm.preemption import may_preempt
 from optsched.slurm.supply import read_supply
 
-from .conftest import NOW, job, left_by, queue_of, running, supply
+from .conftest import NOW, ONE_NODE, job, left_by, queue_of, running, supply
 from .test_explain import answer
 
 
@@ -113,31 +113,23 @@ def test_jobs_preempt_those_that_their_qos_may_preempt_and_within_it_by_priority
         assert [each.job_id for each in found] == expected, (own, rules)
 
 
-HEADER = "Name|Preempt|PreemptMode|UsageFactor\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "preempts", "usage"),
-    [
+def test_which_qos_may_preempt_and_how_much_of_its_usage_counts_is_read(tmp_path):
+    (tmp_path / "nodes.txt").write_text(ONE_NODE)
+    assert read_supply(tmp_path, NOW).qos_preempts is None
+    path, header = tmp_path / "qos.txt", "Name|Preempt|PreemptMode|UsageFactor\n"
+    for text, preempts, usage in (
         ("high|low,normal|requeue|\nlow|||\n", {"high": ("low", "normal"), "low": ()}, {}),
         ("self||requeue,within|\n", {"self": ("self",)}, {}),
         ("free||off|0.500000\n", {"free": ()}, {"free": 0.5}),
-    ],
-)
-def test_which_qos_may_preempt_and_how_much_of_its_usage_counts_is_read(
-    write_dump, tmp_path, text, preempts, usage
-):
-    node = {"name": "c1", "cpus": 8, "real_memory": 1000, "state": ["IDLE"], "partitions": ["p"]}
-    write_dump(42, node, name="nodes.json", key="nodes")
-    assert read_supply(tmp_path, NOW).qos_preempts is None
-    (tmp_path / "qos.txt").write_text(HEADER + text)
-    found = read_supply(tmp_path, NOW)
-    assert (found.qos_preempts, found.qos_usage) == (preempts, usage)
+    ):
+        path.write_text(header + text)
+        found = read_supply(tmp_path, NOW)
+        assert (found.qos_preempts, found.qos_usage) == (preempts, usage)
     for wrong, said in (
         ("free|||half\n", r"qos.txt, line 2, UsageFactor: 'half'; expected a number"),
         ("high|low|x\n", r"qos.txt, line 2: 3 fields; expected 4, as in line 1"),
     ):
-        (tmp_path / "qos.txt").write_text(HEADER + wrong)
+        path.write_text(header + wrong)
         with pytest.raises(InputError, match=said):
             read_supply(tmp_path, NOW)
 
