@@ -99,7 +99,7 @@ def queue_of(*jobs, **missing):
     return Queue(jobs, NOW, 42, Path("squeue.json"), missing)
 
 
-def at(*nodes: tuple[int, ...]) -> Placements:
+def on(*nodes: tuple[int, ...]) -> Placements:
     """Return jobs on nodes."""
     return Placements(nodes, tuple(((),) * len(each) for each in nodes))
 

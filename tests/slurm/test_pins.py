@@ -19,7 +19,7 @@ from optsched.slurm.queue import Queue
 from optsched.slurm.reserved import reserved, with_reserved
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
-from .conftest import at, left_by, queue_of, running, supply, whole
+from .conftest import left_by, on, queue_of, running, supply, whole
 
 LISTS = {"required": "ReqNodeList", "excluded": "ExcNodeList"}
 comments = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
@@ -46,7 +46,7 @@ def followed(queue: Queue, updates) -> Queue:
 @given(comments, st.integers(0, 5000), st.integers(-5000, 5000))
 def test_clearing_restores_what_was_pinned(comment, higher, nice):
     before = queue_of(whole(1, 2, comment=comment, priority=70, nice=nice), whole(2, 2))
-    placements = at((0, 1), (2, 3))
+    placements = on((0, 1), (2, 3))
     updates = updates_of(before, posed(before), placements, raises={"1": higher}).updates
     its = followed(before, updates)
     assert its.jobs[0].priority == 70 + higher
@@ -58,7 +58,7 @@ def test_clearing_restores_what_was_pinned(comment, higher, nice):
 
 def test_pins_of_jobs_that_have_ended_stay_and_marks_of_pins_that_somebody_has_cleared_go():
     before = queue_of(whole(1, 2, comment="mine"))
-    [its] = followed(before, updates_of(before, posed(before), at((0, 1))).updates).jobs
+    [its] = followed(before, updates_of(before, posed(before), on((0, 1))).updates).jobs
     assert clearing(queue_of(replace(its, state="COMPLETED"))) == ()
     [update] = clearing(queue_of(replace(its, required=(), state="RUNNING")))
     assert (update.what, update.settings) == ("unmark", ("Comment=mine",))
@@ -66,7 +66,7 @@ def test_pins_of_jobs_that_have_ended_stay_and_marks_of_pins_that_somebody_has_c
 
 def test_raised_jobs_are_lowered_whether_they_run_or_wait():
     before = queue_of(whole(1, 2, comment="mine", priority=70, nice=5))
-    [pin] = updates_of(before, posed(before), at((0, 1)), raises={"1": 30}).updates
+    [pin] = updates_of(before, posed(before), on((0, 1)), raises={"1": 30}).updates
     assert "Nice=-25" in pin.settings
     its = followed(before, [pin]).jobs[0]
     lowered = replace(its, comment=its.comment.replace(":5:-25", ""), nice=5, priority=70)
@@ -99,7 +99,7 @@ def test_a_job_is_raised_before_those_that_have_no_room():
         plain = placement_problem(queue, supply)
         kept = reserved(plain, queue, supply, reserve)
         problem = with_reserved(plain, supply, kept)
-        return Plan(Situation(queue, supply, problem, Ask(reserve=reserve), kept), at(*nodes))
+        return Plan(Situation(queue, supply, problem, Ask(reserve=reserve), kept), on(*nodes))
 
     ours = (), (0,), (1, 2)
     found = plan(first, second, third, nodes=ours)
@@ -126,12 +126,12 @@ def test_a_job_is_raised_before_those_that_have_no_room():
 def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes():
     """As Slurm 24.11 does after a restart."""
     before = queue_of(whole(1, 2, tasks=4, cores_per_task=1))
-    placements = at((0, 1))
+    placements = on((0, 1))
     its = followed(before, updates_of(before, posed(before), placements).updates)
     restarted = queue_of(replace(its.jobs[0], most_nodes=0))
     assert pinned_placements(restarted, posed(restarted)) == placements
     assert updates_of(restarted, posed(restarted), placements).updates == ()
-    [update] = updates_of(restarted, posed(restarted), at((2, 3))).updates
+    [update] = updates_of(restarted, posed(restarted), on((2, 3))).updates
     assert update.what == "pin"
 
 
@@ -139,7 +139,7 @@ def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes():
 def test_a_job_that_may_start_on_more_nodes_excludes_the_others(comment, higher):
     usual = {"tasks": 4, "cores_per_task": 1, "comment": comment, "priority": 70}
     before = queue_of(whole(1, 2, **usual, most_nodes=0))
-    placements = at((0, 0, 0, 1))
+    placements = on((0, 0, 0, 1))
     [pin] = updates_of(before, posed(before), placements, raises={"1": higher}).updates
     assert pin.settings[0] == "ExcNodeList=c[3-4],g[1-2],m1"
     its = followed(before, [pin])
@@ -163,7 +163,7 @@ def test_a_job_that_may_start_on_more_nodes_excludes_the_others(comment, higher)
 
 def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(monkeypatch):
     before = queue_of(whole(1, 2), whole(2, 2))
-    pins = updates_of(before, posed(before), at((0, 1), (2, 3))).updates
+    pins = updates_of(before, posed(before), on((0, 1), (2, 3))).updates
     monkeypatch.setattr("optsched.slurm.plan.run_command", lambda words: Output(b"", ""))
 
     def reasons(updates, **fields):
@@ -180,7 +180,7 @@ def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(monkeypatch):
 
 def test_a_plan_loses_jobs_on_whose_nodes_others_start_unless_it_has_them_there():
     before = queue_of(running(8, "c7"), *(whole(number, 2) for number in (1, 2)))
-    plan = Plan(Situation(before, supply(), posed(before), Ask()), at((0, 1), (2, 3)))
+    plan = Plan(Situation(before, supply(), posed(before), Ask()), on((0, 1), (2, 3)))
     ran, first, second = followed(before, plan.updates.updates).jobs
     starts = replace(second, state="RUNNING", allocations=running(2, "c3", "c4").allocations)
     assert plan.lost(queue_of(ran, first, starts)) == frozenset()
@@ -196,9 +196,9 @@ def test_comments_without_a_mark_are_nobodys_pins(comment):
 
 def test_pins_are_cleared_before_others_are_set_by_priority():
     before = queue_of(*(whole(n, 1, priority=n) for n in (1, 2, 3)))
-    first = updates_of(before, posed(before), at((0,), (), ()))
+    first = updates_of(before, posed(before), on((0,), (), ()))
     its = followed(before, first.updates)
-    updates = updates_of(its, posed(its), at((), (0,), (1,))).updates
+    updates = updates_of(its, posed(its), on((), (0,), (1,))).updates
     assert [f"{update.what} {update.label}" for update in updates] == ["clear 1", "pin 3", "pin 2"]
 
 
@@ -208,7 +208,7 @@ def test_a_shell_reads_lines_as_they_are_meant(texts):
     lines, words = [], []
     for text in texts:
         queue = queue_of(whole(1, 2, comment=text))
-        for update in updates_of(queue, posed(queue), at((0, 1))).updates:
+        for update in updates_of(queue, posed(queue), on((0, 1))).updates:
             assert update.line.isprintable()
             lines.append(f"printf '%s\\0' {update.line}")
             words += update.words
