@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.models.node_placement.problem import Placements
 from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import Output
 from optsched.slurm.pins import clearing, lowering, pinned_placements, updates_of, without_pins

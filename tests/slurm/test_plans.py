@@ -99,41 +99,22 @@ def test_tasks_of_an_array_are_rows_up_to_its_limit_and_the_room():
     assert "its limit of 3 running tasks" in blocked["9_9"]
 
 
-@given(st.lists(st.lists(st.booleans(), min_size=7, max_size=7), max_size=5))
-def test_kinds_are_the_coarsest_that_the_sets_need(sets):
-    there = supply()
-    nodes = there.site.nodes
-    jobs = [
-        job(job_id=place, excluded=tuple(n for n, is_in in zip(nodes, row) if not is_in))
-        for place, row in enumerate(sets, 1)
-    ]
-    problem = placement_problem(queue_of(*jobs), there).problem
-    for row, allowed in zip(sets, problem.allowed):
-        is_in = [allowed is None or kind in allowed for kind in problem.kinds]
-        assert is_in == row
-    signatures = {tuple(row[place] for row in sets) for place in range(7)}
-    assert len({*problem.kinds}) == len(signatures)
-
-
-@pytest.mark.parametrize(
-    ("weigh", "expected"),
-    [
-        ("priority", [5, 900, 900, 1]),
-        ("rank", [2, 3, 3, 1]),
-        ("nodes", [1, 2, 2, 1]),
-        ("cores", [1, 2, 30, 4]),
-        ("gpus", [1, 1, 1, 4 * 5 + 1]),
-    ],
-)
-def test_weights(weigh, expected):
+def test_jobs_weigh_as_much_as_is_asked_for():
     jobs = (
         job(job_id=1, priority=5),
         job(job_id=2, priority=900, tasks=2, **TWO),
         job(job_id=3, priority=900, tasks=30, partitions=("own",)),
         job(job_id=4, priority=0, per_task={"gpu": 1}, tasks=4, partitions=("block",)),
     )
-    problem = placement_problem(queue_of(*jobs), supply(), weigh=weigh).problem
-    assert problem.weights.tolist() == expected
+    for weigh, expected in (
+        ("priority", [5, 900, 900, 1]),
+        ("rank", [2, 3, 3, 1]),
+        ("nodes", [1, 2, 2, 1]),
+        ("cores", [1, 2, 30, 4]),
+        ("gpus", [1, 1, 1, 4 * 5 + 1]),
+    ):
+        problem = placement_problem(queue_of(*jobs), supply(), weigh=weigh).problem
+        assert problem.weights.tolist() == expected, weigh
 
 
 BASIC = 2**32 - 2**16

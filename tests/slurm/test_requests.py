@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.models.node_placement.problem import NodePlacement
 from optsched.sites.parts import Blocks, Places, Reservation, Torus
 from optsched.sites.site import Partition
 from optsched.sites.slurm_notation import hosts_of
@@ -19,7 +19,7 @@ from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.snapshot import Row, placement_fields
 from optsched.slurm.supply import CORES, MEMORY, column
 
-from .conftest import job, supply
+from .conftest import job, on, supply
 
 
 GPU = {"gpu": 1}
@@ -257,7 +257,7 @@ def test_what_slurm_gives_and_plans_is_what_jobs_are_said_to_ask(captured):
             continue
         if len(places) == request.chunks:
             problem = NodePlacement(**placement_fields([Row(each.label, each, request)], idle))
-            found = problem.violations(Placements((tuple(places),), (((),) * len(places),)))
+            found = problem.violations(on(tuple(places)))
             assert not {"groups", "segment", "span"} & {one.constraint for one in found}
             compared[request.span] += 1
             compared["limits"] += bool(request.limits)
@@ -363,16 +363,13 @@ def eight(*sizes):
 def admits(limits, nodes):
     """Return whether one node after the other is all that a job may have, by the model."""
     problem = NodePlacement(
-        ["nodes"],
-        [[1]] * 64,
-        [len(nodes)],
-        [[1]],
+        *(["nodes"], [[1]] * 64, [len(nodes)], [[1]]),
         levels=[limit.level for limit in limits],
         groups=[limit.groups for limit in limits],
         most_groups=[[limit.most for limit in limits]],
         segments=[[limit.segment for limit in limits]],
     )
-    return not problem.violations(Placements((tuple(nodes),), (((),) * len(nodes),)))
+    return not problem.violations(on(tuple(nodes)))
 
 
 def at(text):
@@ -394,6 +391,9 @@ def at(text):
         ((8,), (20,), False, "n[01-08,25-28,57-64]", "n[01-06,25-30,41-46,63-64]"),
         # sizes that are not stated: 8, 16, 32, 64 and 128
         ((), (20,), False, "n[01-20]", "n[25-44]"),
+        # one segment, and larger ones, which are ignored
+        ((8, 16), (12, 12), False, "n[49-52,57-64]", "n[41-48,49-52]"),
+        ((8, 16), (12, 16), False, "n[49-52,57-64]", "n[41-48,49-52]"),
     ],
 )
 def test_a_job_may_have_what_slurm_gave_it(sizes, asked, together, nodes, other):
@@ -404,15 +404,10 @@ def test_a_job_may_have_what_slurm_gave_it(sizes, asked, together, nodes, other)
     assert not admits(limits, at(other))
 
 
-def test_levels_and_groups_are_named():
+def test_blocks_that_are_joined_are_named():
     (limit,) = block_limits(eight(8, 16, 32), "racks", 12)
     assert limit.level == "blocks of 16 nodes of racks"
     assert sorted({*limit.groups}) == ["b[1-2]", "b[3-4]", "b[5-6]", "b[7-8]"]
-    assert block_limits(eight(8, 16), "racks", 12, 12) == (limit,)  # one segment
-    assert block_limits(eight(8, 16), "racks", 12, 16) == (limit,)  # larger ones are ignored
-    together = block_limits(eight(8, 16, 32), "racks", 24, 8, together=True)
-    levels = [(limit.level.split()[2], limit.most, limit.segment) for limit in together]
-    assert levels == [("32", 1, 0), ("8", 0, 8)]
 
 
 def cube(*places):
