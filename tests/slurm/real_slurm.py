@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -86,6 +87,7 @@ ASLEEP = "sched_interval=-1,bf_interval=-1"
 AWAKE = "sched_interval=1,bf_interval=1"
 
 
+@dataclass(eq=False)
 class RealSlurm:
     """Daemons of Slurm, started in a folder and ended by their handles.
 
@@ -93,22 +95,15 @@ class RealSlurm:
     `gres` are the texts of topology.conf and gres.conf; GPUs are the files ``{folder}/gpu[0-3]``.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        scheduler: str = AWAKE,
-        settings: str = SETTINGS,
-        nodes: Mapping[str, str] = ALIKE,
-        topology: str = TREE,
-        gres: str = "",
-    ) -> None:
-        self.folder = folder
-        self.scheduler = scheduler
-        self.settings = settings
-        self.nodes = nodes
-        self.topology = topology
-        self.gres = gres
-        self.variables = {"SLURM_CONF": str(folder / "slurm.conf")}
+    folder: Path
+    scheduler: str = AWAKE
+    settings: str = SETTINGS
+    nodes: Mapping[str, str] = field(default_factory=ALIKE.copy)
+    topology: str = TREE
+    gres: str = ""
+
+    def __post_init__(self) -> None:
+        self.variables = {"SLURM_CONF": str(self.folder / "slurm.conf")}
         self.port = _free_ports()
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.configured = 0.0
@@ -221,14 +216,7 @@ class RealSlurm:
             last = first + len(hosts_of(names)) - 1
             nodes += NODE.format(names=names, first=first, last=last, have=have)
             first = last + 1
-        text = CONFIGURATION.format(
-            folder=self.folder,
-            spool=self.spool,
-            port=self.port,
-            scheduler=scheduler,
-            settings=self.settings,
-            nodes=nodes,
-        )
+        text = CONFIGURATION.format_map(vars(self) | {"scheduler": scheduler, "nodes": nodes})
         (self.folder / "slurm.conf").write_text(text)
 
     def _daemon(self, name: str) -> str:
@@ -239,16 +227,10 @@ class RealSlurm:
         return str(link)
 
     def _run(self, *words: str) -> None:
+        env = os.environ | self.variables | {"PATH": SEARCHED}
         with (self.folder / "daemons.log").open("ab") as log:
-            self.daemons.append(
-                subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=os.environ | self.variables | {"PATH": SEARCHED},
-                )
-            )
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            self.daemons.append(subprocess.Popen(words, env=env, **streams))
 
     def wait(self, reached: Callable[[], bool], what: str = "the scheduler") -> None:
         """Wait until a condition is met."""
@@ -260,14 +242,8 @@ class RealSlurm:
 
 def optsched(slurm: RealSlurm, *words: str) -> subprocess.CompletedProcess[str]:
     """Run ``optsched slurm`` beside a running Slurm."""
-    done = subprocess.run(
-        [sys.executable, "-m", "optsched", "slurm", *words],
-        env=os.environ | slurm.variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command, env = (sys.executable, "-m", "optsched", "slurm"), os.environ | slurm.variables
+    done = subprocess.run((*command, *words), capture_output=True, text=True, env=env, timeout=120)
     assert done.returncode == 0, done.stderr
     return done
 
