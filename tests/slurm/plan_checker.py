@@ -682,12 +682,7 @@ class Division:
 
 
 def _fill(
-    at: list[Node],
-    rest: int,
-    given: Callable[[Node], dict],  # type: ignore[type-arg]
-    kind: Kind | str,
-    holds: Callable[[Node], bool],
-    most: int = 0,
+    at: list[Node], rest: int, given: Callable, kind: Kind | str, holds: Callable, most: int = 0
 ) -> int:
     """Give nodes all they hold, one after the other, and return what is left over."""
     for node in at:
