@@ -118,16 +118,13 @@ def test_a_planted_fault_is_found(build, job, cluster, reason):
     assert any(reason in each for each in wrong)
 
 
-def test_a_legal_start_is_legal(build):
+def test_legal_starts_are_legal(build):
     booting = {"n1": {"state": ["IDLE", "NOT_RESPONDING", "POWERING_UP"], "owner": "ann"}}
     floating = RESERVED.format("2001-09-09T02:46:41")  # one second after the end of the job
     job = _job(1, tasks=8, features="ib", tres_per_node="gres/gpu:a100:4")
     folder = build(job, _running("n2"), nodes=booting, reservations=floating)
     assert illegal_starts(folder, _plan(j1="n1")) == []
-
-
-def test_tasks_share_the_least_cores_of_a_node(build):
-    """MaxMemPerCPU makes 7 CPUs the least of a node for the memory of one; they hold 4 tasks."""
+    # MaxMemPerCPU makes 7 CPUs the least of a node for the memory of one; they hold 4 tasks
     job = _job(1, tasks=4, cpus=4, minimum_cpus_per_node=7, memory_per_node=7000)
     folder = build(job, _job(2), _job(3))
     assert illegal_starts(folder, _plan(j1="n1", j2="n1")) == []

@@ -131,14 +131,11 @@ def test_which_nodes_a_job_may_use(fields, expected):
     assert names(request_of(job(**fields), supply()), supply()) == expected
 
 
-def test_nodes_that_are_not_up_are_never_used():
+def test_nodes_that_are_not_up_or_reserved_for_others_are_not_used():
     there = supply(states=("drained", "up", "down", "up", "up", "reserved", "up"))
     assert names(request_of(job(), there), there) == {"c2", "c4", "m1", "g2"}
     assert (there.free[[0, 2]] == 0).all()
     assert (there.amounts[[0, 2]] == 0).all()
-
-
-def test_nodes_of_a_reservation_are_for_its_jobs_alone():
     kept = (
         Reservation("now", ("c1", "c2"), 0, 2000),
         Reservation("soon", ("c3",), 1000 + 1800, 9000),

@@ -59,6 +59,13 @@ def test_nodes_are_added_like_one():
     assert found.switches[-3:] == ("leaf1",) * 3
     problem = placement_problem(PRESENT.queue, found).problem
     assert len(problem.free) == 10
+    # what Slurm says of the size of the partition is over
+    asks = job(partitions=("rest",), least_nodes=4, most_nodes=4, reason="PartitionNodeLimit")
+    present = Present(queue_of(asks), supply())
+    too_many = "it asks for 4 nodes, and partition rest has 3"
+    assert Future(present.queue, present.supply).left["1"] == too_many
+    found = changed(present, ["add 1 like c3"])
+    assert Future(found.queue, found.supply).by_limits.tolist() == [0]
 
 
 def test_priorities_limits_and_holds_of_jobs():
@@ -100,16 +107,6 @@ def test_a_limit_that_an_operator_sets_is_bound_by_no_partition_or_qos(tmp_path)
     ):
         asks = job(reason=reason, least_nodes=nodes, **long)
         assert explain(queue_of(asks), supply(), "1").rule == rule
-
-
-def test_what_slurm_says_of_the_size_of_a_partition_is_over_with_more_nodes():
-    asks = job(partitions=("rest",), least_nodes=4, most_nodes=4, reason="PartitionNodeLimit")
-    present = Present(queue_of(asks), supply())
-    assert Future(present.queue, present.supply).left["1"] == (
-        "it asks for 4 nodes, and partition rest has 3"
-    )
-    found = changed(present, ["add 1 like c3"])
-    assert Future(found.queue, found.supply).by_limits.tolist() == [0]
 
 
 def test_a_job_is_submitted_with_options_of_sbatch():
