@@ -96,8 +96,7 @@ class Plan:
                 del self.places[one.label]
 
     def waiting(self, jobs, now):
-        placed = (job for job in jobs if job.label in self.places)
-        return [job for job in placed if self.places[job.label][0] >= now]
+        return [job for job in jobs if self.starts.get(job.label, -1) >= now]
 
     def ends(self, queue, now):
         """The ends of the jobs that run, or have started before."""

@@ -216,15 +216,14 @@ def test_too_many_sizes_are_not_computed(monkeypatch):
 
 @st.composite
 def clusters(draw):
-    """Return the capacities of nodes, and jobs as partition, nodes, cores and memory there."""
+    """Return the capacities of nodes n0, n1 and so on, what is free, and running jobs."""
     count = draw(st.sampled_from((4, 5, 3)))
     sizes = st.tuples(st.sampled_from((6, 8, 4)), st.sampled_from((8, 12)))
     capacity = draw(st.lists(sizes, min_size=count, max_size=count))
     if draw(st.booleans()):
         capacity = [capacity[0]] * count
-    free = np.array(capacity)
-    jobs = []
-    for _ in range(draw(st.sampled_from((4, 5, 3, 1)))):
+    free, jobs = np.array(capacity), []
+    for number in range(1, draw(st.sampled_from((5, 6, 4, 2)))):
         partition = draw(st.sampled_from(("all", "all", "some")))
         several = draw(st.sampled_from((1, 1, 2)))
         inside = st.integers(0, count - 1 if partition == "all" else 1)
@@ -234,56 +233,46 @@ def clusters(draw):
         most = np.minimum(free[nodes], 5).tolist()
         amounts = [draw(st.tuples(*(st.integers(1, one) for one in each))) for each in most]
         free[nodes] -= amounts
-        jobs.append((partition, nodes, amounts, draw(st.sampled_from((False,) * 5 + (True,)))))
-    return capacity, jobs
+        there = [
+            Allocation(node=f"n{node}", cores=cores, memory=memory, gres={})
+            for node, (cores, memory) in zip(nodes, amounts)
+        ]
+        its = {"state": "RUNNING", "start": 0, "end": NOW + 60, "partitions": (partition,)}
+        its |= {"least_nodes": several, "tasks": several, "allocations": tuple(there)}
+        stays = draw(st.sampled_from((0,) * 5 + (1,)))
+        jobs.append(job(job_id=number, other=("it asks for adjacent nodes",) * stays, **its))
+    return np.array(capacity), free, jobs
 
 
 def best_by_trying(capacity, jobs):
     """Return the most nodes won and the fewest jobs moved, of all ways to place all shares."""
-    count = len(capacity)
+    amounts = [[(at.cores, at.memory) for at in each.allocations] for each in jobs]
+    own = [tuple(int(name[1:]) for name in each.nodes) for each in jobs]
     ways = []
-    for partition, nodes, _, stays in jobs:
-        inside = range(count if partition == "all" else 2)
+    for each, nodes in zip(jobs, own):
+        inside = range(len(capacity) if each.partitions == ("all",) else 2)
         every = [w for w in product(inside, repeat=len(nodes)) if len({*w}) == len(w)]
-        ways.append([tuple(nodes)] if stays else every)
-    busy = {node for _, nodes, *_ in jobs for node in nodes}
+        ways.append([nodes] if each.other else every)
+    busy = len({node for nodes in own for node in nodes})
     best = 0, 0
     for way in product(*ways):
-        left = np.array(capacity)
-        for nodes, (_, _, amounts, _) in zip(way, jobs):
-            for node, at in zip(nodes, amounts):
+        left = capacity.copy()
+        for nodes, each in zip(way, amounts):
+            for node, at in zip(nodes, each):
                 left[node] -= at
         if (left >= 0).all():
-            won = len(busy) - len({node for nodes in way for node in nodes})
-            moved = sum(nodes != tuple(own) for nodes, (_, own, *_) in zip(way, jobs))
-            best = max(best, (won, -moved))
+            won = busy - len({node for nodes in way for node in nodes})
+            best = max(best, (won, -sum(nodes != was for nodes, was in zip(way, own))))
     return best[0], -best[1]
-
-
-def placed(capacity, jobs):
-    """Return the state of a cluster."""
-    count = len(capacity)
-    names = tuple(f"n{place}" for place in range(count))
-    partitions = Partition("all", np.arange(count)), Partition("some", np.arange(2))
-    site = Site("s", names, ("cores", "memory"), np.array(capacity), partitions=partitions)
-    free, made = np.array(capacity), []
-    for number, (partition, nodes, amounts, stays) in enumerate(jobs, 1):
-        there = [
-            Allocation(node=names[node], cores=cores, memory=memory, gres={})
-            for node, (cores, memory) in zip(nodes, amounts)
-        ]
-        for node, at in zip(nodes, amounts):
-            free[node] -= at
-        needs = {"least_nodes": len(nodes), "tasks": len(nodes), "partitions": (partition,)}
-        other = ("it asks for adjacent nodes",) if stays else ()
-        times = {"state": "RUNNING", "start": 0, "end": NOW + 60}
-        made.append(job(job_id=number, allocations=tuple(there), other=other, **needs, **times))
-    return State(queue_of(*made), Supply(site, free, NOW))
 
 
 @settings(deadline=None, max_examples=200)
 @given(cluster=clusters())
 def test_answers_are_those_of_trying_all_ways(cluster):
-    got = placed(*cluster).defragmentation
-    assert (got.won, got.jobs) == best_by_trying(*cluster)
+    capacity, free, jobs = cluster
+    names = tuple(f"n{place}" for place in range(len(capacity)))
+    partitions = Partition("all", np.arange(len(capacity))), Partition("some", np.arange(2))
+    site = Site("s", names, ("cores", "memory"), capacity, partitions=partitions)
+    got = State(queue_of(*jobs), Supply(site, free, NOW)).defragmentation
+    assert (got.won, got.jobs) == best_by_trying(capacity, jobs)
     assert (got.most, got.fewest) == (got.won, got.jobs)
