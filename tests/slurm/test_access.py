@@ -26,7 +26,6 @@ from optsched.solvers.solving import solve
 
 from .conftest import ONE_NODE, job, queue_of, running, supply
 
-
 AI = {"accounts": ("ai",)}
 OLD, NEW = {"slurm_version": "22.05.8"}, {"slurm_version": "24.11.5"}
 NINE = {"tasks": 9, "most_nodes": 1}

@@ -160,4 +160,3 @@ def test_a_node_of_less_weight_is_named(build):
     reserved = RESERVED.replace("n1", "n2").format("2001-09-09T03:00:00")
     folder = build(_job(1), nodes={"n1": {"weight": 20}}, reservations=reserved)
     assert needless_weights(folder, _plan(j1="n1")) == []
-

@@ -8,7 +8,8 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched import rules
 from optsched.models.node_placement.problem import NodePlacement
@@ -24,7 +25,6 @@ from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
 from .conftest import NOW, SITUATIONS, job, left_by, on, posed, queue_of, running, supply
-
 
 TWO = {"least_nodes": 2, "most_nodes": 2}
 BLOCK = {"partitions": ("block",)}

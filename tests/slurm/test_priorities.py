@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.slurm.access import users_of_limit
@@ -16,7 +17,7 @@ from optsched.slurm.fair_share import OF_PARENT, FairTree, fair_shares
 from optsched.slurm.forecast import forecast
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits, read_limits
-from optsched.slurm.order import Order, rank, tasks
+from optsched.slurm.order import tasks
 from optsched.slurm.preemption import may_preempt
 from optsched.slurm.supply import read_supply
 
@@ -102,7 +103,7 @@ def test_jobs_preempt_those_that_their_qos_may_preempt_and_within_it_by_priority
     runs = [running(n, "c1", cores=1, qos=q, priority=n - 20) for n, q in running_qos.items()]
     by_qos = {"preempttype": "preempt/qos"}
     within = by_qos | {"preemptmode": "REQUEUE,WITHIN"}
-    for own, rules, settings, expected in (
+    for own, rules, said, expected in (
         ("high", {"high": ("low",)}, by_qos, [10]),
         ("high", {"high": ()}, by_qos, []),
         ("high", {"high": ("high",)}, by_qos, []),
@@ -112,7 +113,7 @@ def test_jobs_preempt_those_that_their_qos_may_preempt_and_within_it_by_priority
         ("self", {"self": ()}, within, [21]),
         ("self", None, within, [10, 11, 21]),
     ):
-        there = replace(left_by(*runs), qos_preempts=rules, settings=settings)
+        there = replace(left_by(*runs), qos_preempts=rules, settings=said)
         found = may_preempt(job(qos=own, priority=2), runs, there)
         assert [each.job_id for each in found] == expected, (own, rules)
 

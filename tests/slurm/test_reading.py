@@ -17,7 +17,6 @@ from slurm.plan_checker import Captured, clock, hosts, pairs, text_of
 
 from .conftest import ONE_NODE, supply
 
-
 TEXTS = {"name": "JobName", "account": "Account", "qos": "QOS", "constraint": "Features"}
 TEXTS |= {"licences": "Licenses", "dependency": "Dependency"}
 NUMBERS = {"priority": "Priority", "nice": "Nice", "tasks": "NumTasks"}

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched.models.node_placement.problem import NodePlacement
 from optsched.sites.parts import Blocks, Places, Reservation, Torus
@@ -20,7 +21,6 @@ from optsched.slurm.snapshot import Row, placement_fields
 from optsched.slurm.supply import CORES, MEMORY, column
 
 from .conftest import job, on, supply
-
 
 GPU = {"gpu": 1}
 A100 = {"gpu": 2, "gpu:a100": 2}

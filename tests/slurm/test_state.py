@@ -9,7 +9,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched.numbers import moment
 from optsched.report.page import render
@@ -147,9 +148,9 @@ def test_nodes_out_of_service_reserved_or_unclear_take_no_part():
     closed = replace(left, site=replace(left.site, states=["drained", *["up"] * 6]))
     kept = replace(left, reservations=(Reservation("lab", ("c1",), 0, 9000),))
     hidden = replace(left, free=left.free - [[1, 0, 0, 0], *[[0] * 4] * 6])  # a core of no job
-    for supply in (closed, kept, hidden):
-        found = State(queue_of(*jobs), supply).defragmentation
-        assert (found.won, found.movable, found.unclear) == (0, 1, supply is hidden)
+    for there in (closed, kept, hidden):
+        found = State(queue_of(*jobs), there).defragmentation
+        assert (found.won, found.movable, found.unclear) == (0, 1, there is hidden)
         assert found.stay == {CLOSED: 1}
 
 

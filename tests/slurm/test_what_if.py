@@ -218,4 +218,3 @@ def test_policies_are_for_forecasts_alone():
     assert changed(PRESENT, read_changes(["policy easy"], is_forecast=True)).policy == "easy"
     with pytest.raises(InputError, match="'policy easy' is for optsched slurm forecast"):
         read_changes(["policy easy"])
-
