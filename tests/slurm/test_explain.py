@@ -20,7 +20,7 @@ from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.snapshot import placement_problem
 from optsched.solvers.solving import solve
 
-from .conftest import NODE, NODES, NOW, VERSIONS, job, left_by, queue_of, running, supply, whole
+from .conftest import NODE, NODES, NOW, SMALL, job, left_by, queue_of, running, supply, whole
 
 OWN = {"partitions": ("own",), "cores_per_task": 16}
 """What a job asks that takes a node of c1 to c4, of 16 cores, for itself."""
@@ -50,11 +50,7 @@ def subsets(these):
     return chain.from_iterable(combinations(these, count) for count in range(len(these) + 1))
 
 
-@pytest.mark.parametrize(
-    "captured",
-    [*(pytest.param(each, marks=pytest.mark.long) for each in VERSIONS[:2]), VERSIONS[2]],
-    indirect=True,
-)
+@pytest.mark.parametrize("captured", SMALL, indirect=True)
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
 def test_captured_pending_jobs_are_explained(captured, every):
     _, queue, supply = captured
@@ -425,6 +421,21 @@ def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
     best = least(*found.starts)
     assert best == min(map(least, range(NOW, NOW + seconds + 1)))
     assert best <= least(NOW)
+
+
+def test_starts_are_where_something_becomes_free():
+    """c3 is busy for 60 s, and then planned for 30 s."""
+    first = planned(20, "c3", start=NOW + 60, end=NOW + 90)
+    jobs = job(**OWN, required=("c3",)), running(7, "c3"), first
+    for action, seconds, starts in (
+        ("requeue", 50, [0]),
+        ("requeue", 200, [60]),  # the earliest one, which costs nothing
+        ("hold", 200, [0, 60, 90]),
+        ("drain", 200, [0, 1, 60, 90]),
+        ("drain", 0, [0]),
+    ):
+        found = ask(*jobs, by=NOW + seconds, actions=(action,))
+        assert [start - NOW for start in found.starts] == starts, action
 
 
 @pytest.mark.parametrize(

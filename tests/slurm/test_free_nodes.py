@@ -51,8 +51,7 @@ def cluster(tmp_path, write_dump):
         write_dump(version, *jobs, last_update=NOW)
         if reservations is not None:
             write_dump(version, *reservations, **kept)
-        texts = {"partitions": partitions, "config": config, "nodes": text}
-        for file, words in texts.items():
+        for file, words in (("partitions", partitions), ("config", config), ("nodes", text)):
             (tmp_path / f"{file}.txt").write_text(words)
         return read_queue(tmp_path), read_supply(tmp_path, NOW)
 
@@ -227,9 +226,7 @@ def test_a_job_of_any_type_leaves_a_type_to_later_jobs(cluster):
         ([wide], untyped, "gres/gpu:a:1", {"1": ["c1"], "2": ["c1"]}),
     ):
         assert plan(*cluster(nodes, [asking(1, first), asking(2, second)])) == expected
-
-
-def test_gpus_of_unstated_types_in_use_count_for_every_type(cluster):
+    # those of unstated types in use count for every type
     has = {"gres": "gpu:a:2,gpu:b:2", "gres_used": "", "tres_used": "cpu=1,gres/gpu=2"}
     jobs = [asking(1, "gres/gpu:a:1"), asking(2, "gres/gpu:2")]
     assert plan(*cluster([node(**has)], jobs)) == {"2": ["c1"]}

@@ -404,20 +404,16 @@ def behind(parameters, head, small, limit=40.0) -> float:
 ADA, THREE, FOUR = {"user": "ada"}, {"association": 3}, {"association": 4}
 
 
-@pytest.mark.parametrize(
-    ("name", "head", "other"),
-    [
+def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled():
+    for name, head, other in (
         ("bf_max_job_part", {}, {"partitions": ("all",)}),
         ("bf_max_job_user_part", ADA, {"user": "bob"}),
         ("bf_max_job_user_part", ADA, ADA | {"partitions": ("all",)}),
         ("bf_max_job_assoc", THREE, FOUR),
         ("bf_max_job_user=1,bf_max_job_assoc", ADA | THREE, ADA | FOUR),
-    ],
-)
-def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled(name, head, other):
-    assert behind(f"{name}=1", head, head) == 60
-    assert behind(f"{name}=1", head, other) == 0
-    assert behind(f"{name}=2", head, head) == 0
+    ):
+        for most, small, start in ((1, head, 60), (1, other, 0), (2, head, 0)):
+            assert behind(f"{name}={most}", head, small) == start, (name, most, small)
 
 
 def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes():

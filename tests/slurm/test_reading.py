@@ -223,20 +223,17 @@ def test_the_text_states_what_the_json_does_not(write_dump):
     assert (untold.planned_nodes, untold.switches) == ((), 0)
 
 
-@pytest.mark.parametrize(
-    ("stated", "exclusive"),
-    [
+def test_exclusive_jobs_of_version_45_are_taken_from_the_text(write_dump):
+    path = write_dump(45, LEAST)
+    for stated, exclusive in (
         ("OverSubscribe=NO Exclusive=NO", ""),  # of Slurm 26.05, where NO stands for all jobs
         ("OverSubscribe=NO Exclusive=NODE", "node"),
         ("OverSubscribe=NO Exclusive=USER", "user"),
         ("OverSubscribe=NO", "node"),
         ("OverSubscribe=OK", ""),
-    ],
-)
-def test_exclusive_jobs_of_version_45_are_taken_from_the_text(write_dump, stated, exclusive):
-    path = write_dump(45, LEAST)
-    path.with_name("jobs.txt").write_text(f"JobId=7 JobName=x {stated} Contiguous=0\n")
-    assert read_queue(path.parent).jobs[0].exclusive == exclusive
+    ):
+        path.with_name("jobs.txt").write_text(f"JobId=7 JobName=x {stated} Contiguous=0\n")
+        assert read_queue(path.parent).jobs[0].exclusive == exclusive, stated
 
 
 @pytest.mark.parametrize(

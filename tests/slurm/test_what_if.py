@@ -203,7 +203,7 @@ def test_what_cannot_be_is_one_line_with_the_words(line, message):
     assert "\n" not in str(found.value)
 
 
-def test_lines_come_from_a_file_too(tmp_path):
+def test_lines_come_from_a_file_too_and_policies_are_for_forecasts_alone(tmp_path):
     file = tmp_path / "changes.txt"
     file.write_text("# a comment\ndrain c1\n\n  priority 1 = 3  \n")
     assert read_changes([f"@{file}", "drain c2"]) == ["drain c1", "priority 1 = 3", "drain c2"]
@@ -212,9 +212,6 @@ def test_lines_come_from_a_file_too(tmp_path):
     file.write_text("# nothing\n\n")
     with pytest.raises(InputError, match=r"changes.txt: has no line; expected drain NODES"):
         read_changes([f"@{file}"])
-
-
-def test_policies_are_for_forecasts_alone():
     assert changed(PRESENT, read_changes(["policy easy"], is_forecast=True)).policy == "easy"
     with pytest.raises(InputError, match="'policy easy' is for optsched slurm forecast"):
         read_changes(["policy easy"])
