@@ -58,7 +58,8 @@ def test_clearing_restores_what_was_pinned(comment, higher, nice):
 def test_pins_of_jobs_that_have_ended_stay_and_marks_of_pins_that_somebody_has_cleared_go():
     before = queue_of(whole(1, 2, comment="mine"))
     [its] = followed(before, updates_of(before, posed(before), on((0, 1))).updates).jobs
-    assert clearing(queue_of(replace(its, state="COMPLETED"))) == ()
+    for required in (its.required, ()):
+        assert clearing(queue_of(replace(its, required=required, state="COMPLETED"))) == ()
     [update] = clearing(queue_of(replace(its, required=(), state="RUNNING")))
     assert (update.what, update.settings) == ("unmark", ("Comment=mine",))
 

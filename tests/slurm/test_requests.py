@@ -388,9 +388,6 @@ def at(text):
         ((8,), (20,), False, "n[01-08,25-28,57-64]", "n[01-06,25-30,41-46,63-64]"),
         # sizes that are not stated: 8, 16, 32, 64 and 128
         ((), (20,), False, "n[01-20]", "n[25-44]"),
-        # one segment, and larger ones, which are ignored
-        ((8, 16), (12, 12), False, "n[49-52,57-64]", "n[41-48,49-52]"),
-        ((8, 16), (12, 16), False, "n[49-52,57-64]", "n[41-48,49-52]"),
     ],
 )
 def test_a_job_may_have_what_slurm_gave_it(sizes, asked, together, nodes, other):
@@ -405,6 +402,8 @@ def test_blocks_that_are_joined_are_named():
     (limit,) = block_limits(eight(8, 16, 32), "racks", 12)
     assert limit.level == "blocks of 16 nodes of racks"
     assert sorted({*limit.groups}) == ["b[1-2]", "b[3-4]", "b[5-6]", "b[7-8]"]
+    assert block_limits(eight(8, 16), "racks", 12, 12) == (limit,)  # one segment
+    assert block_limits(eight(8, 16), "racks", 12, 16) == (limit,)  # larger ones are ignored
 
 
 def cube(*places):
