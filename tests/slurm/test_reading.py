@@ -279,6 +279,12 @@ def test_only_jobs_on_their_nodes_are_running(write_dump):
     assert [job.job_id for job in read_queue(write_dump(42, *records)).running] == [1, 2, 3]
 
 
+def test_nodes_on_no_switch_and_in_no_block_are_alone():
+    there = supply()
+    assert there.switches == (*("leaf1",) * 2, *("leaf2",) * 3, "none of g1", "none of g2")
+    assert there.blocks[4:] == ("none of m1", "b1", "b1")
+
+
 def test_what_does_not_match_the_site_is_refused():
     for field, value in (
         ("free", np.ones((6, 4), dtype=int)),
