@@ -308,9 +308,7 @@ def test_a_floating_reservation_keeps_long_jobs_alone(cluster):
     queue, supply = cluster([node(**RESERVED)], jobs, reservations=[FLOATS, now])
     assert plan(queue, supply) == {}
     assert least(queue, supply, 1)[0] == 1800
-
-
-def test_the_word_reserved_does_not_count_where_times_are_known(cluster):
+    # the word in the state of the node does not count where times are known
     later = reservation("later", NOW + 7200, NOW + 9000)
     for kept, expected in (([later], {"1": ["c1"]}), ([], {})):
         found = plan(*cluster([node(**RESERVED)], [pending(1)], reservations=kept))

@@ -414,9 +414,7 @@ def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled():
     ):
         for most, small, start in ((1, head, 60), (1, other, 0), (2, head, 0)):
             assert behind(f"{name}={most}", head, small) == start, (name, most, small)
-
-
-def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes():
+    # tasks beyond a quota of their array keep no nodes
     array = {"array_id": 1, "array_tasks": (1, 2)}
     for parameters, start in (("", 70), ("bf_max_job_array_resv=0", 0)):
         assert behind(parameters, array, {}, limit=100.0) == start
