@@ -279,6 +279,12 @@ def test_only_jobs_on_their_nodes_are_running(write_dump):
     assert [job.job_id for job in read_queue(write_dump(42, *records)).running] == [1, 2, 3]
 
 
+def test_columns_of_threads_bind_on_their_nodes_alone():
+    there = supply()
+    threads = np.array([2, 2, 2, 2, 1, 2, 2])
+    assert (there.amounts[:, 4:] == there.free[:, :2] * threads[:, None]).all()
+
+
 def test_nodes_on_no_switch_and_in_no_block_are_alone():
     there = supply()
     assert there.switches == (*("leaf1",) * 2, *("leaf2",) * 3, "none of g1", "none of g2")
