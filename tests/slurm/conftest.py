@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from optsched.models.node_placement.problem import Placements
 from optsched.sites.parts import Blocks, Torus, Tree
 from optsched.sites.site import Partition, Site
 from optsched.slurm.queue import Allocation, Queue, QueuedJob, read_queue
@@ -37,6 +38,9 @@ def captured(request, shared) -> tuple[Path, Queue, Supply]:
     """Return the folder of a captured cluster, its queue and what it has free."""
     return _read(shared(f"slurm/fixtures/{request.param}"))
 
+
+ONE_NODE = "NodeName=c1 CPUTot=8 RealMemory=1000 State=IDLE\n"
+"""The text of the nodes of a site."""
 
 NODES = ("c1", "c2", "c3", "c4", "m1", "g1", "g2")
 
@@ -85,8 +89,19 @@ def job(**fields) -> QueuedJob:
     return QueuedJob(**empty | usual | fields)
 
 
+def whole(number: int, nodes: int, **fields) -> QueuedJob:
+    """Return a pending job of whole nodes of 16 cores."""
+    counts = {"least_nodes": nodes, "most_nodes": nodes, "tasks": nodes, "cores_per_task": 16}
+    return job(job_id=number, **counts | fields)
+
+
 def queue_of(*jobs, **missing):
     return Queue(jobs, NOW, 42, Path("squeue.json"), missing)
+
+
+def on(*nodes: tuple[int, ...]) -> Placements:
+    """Return jobs on nodes."""
+    return Placements(nodes, tuple(((),) * len(each) for each in nodes))
 
 
 def running(job_id, *nodes, cores=16, **fields) -> QueuedJob:
@@ -127,9 +142,8 @@ def posed(runs, waits, drains) -> tuple[Queue, Supply]:
             jobs.append(running(number, node, cores=cores, end=NOW + end, partitions=("four",)))
     supply = left_by(*jobs, partitions=(four,), topologies={}, licences={})
     for number, (nodes, cores, limit, priority) in enumerate(waits, 1):
-        counts = dict.fromkeys(("least_nodes", "most_nodes", "tasks"), nodes)
         its = {"cores_per_task": cores, "limit": float(limit), "priority": priority}
-        jobs.append(job(job_id=number, partitions=("four",), tasks_per_node=1, **counts | its))
+        jobs.append(whole(number, nodes, partitions=("four",), tasks_per_node=1, **its))
     closing = [NOW + drains.get(name, math.inf) for name in NODES]
     return queue_of(*jobs), replace(supply, closing=np.array(closing))
 

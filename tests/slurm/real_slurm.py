@@ -15,10 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 from optsched.sites.slurm_notation import hosts_of
 
@@ -84,6 +87,7 @@ ASLEEP = "sched_interval=-1,bf_interval=-1"
 AWAKE = "sched_interval=1,bf_interval=1"
 
 
+@dataclass(eq=False)
 class RealSlurm:
     """Daemons of Slurm, started in a folder and ended by their handles.
 
@@ -91,22 +95,15 @@ class RealSlurm:
     `gres` are the texts of topology.conf and gres.conf; GPUs are the files ``{folder}/gpu[0-3]``.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        scheduler: str = AWAKE,
-        settings: str = SETTINGS,
-        nodes: Mapping[str, str] = ALIKE,
-        topology: str = TREE,
-        gres: str = "",
-    ) -> None:
-        self.folder = folder
-        self.scheduler = scheduler
-        self.settings = settings
-        self.nodes = nodes
-        self.topology = topology
-        self.gres = gres
-        self.variables = {"SLURM_CONF": str(folder / "slurm.conf")}
+    folder: Path
+    scheduler: str = AWAKE
+    settings: str = SETTINGS
+    nodes: Mapping[str, str] = field(default_factory=ALIKE.copy)
+    topology: str = TREE
+    gres: str = ""
+
+    def __post_init__(self) -> None:
+        self.variables = {"SLURM_CONF": str(self.folder / "slurm.conf")}
         self.port = _free_ports()
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.configured = 0.0
@@ -148,15 +145,15 @@ class RealSlurm:
             *(f"--socket={named['socket']}", f"--pid-file={named['pid']}"),
             *(f"--log-file={named['log']}", f"--seed-file={named['seed']}"),
         )
-        self._wait(named["socket"].exists, "munged")
+        self.wait(named["socket"].exists, "munged")
         self.prepare()
         self._run(self._daemon("slurmctld"), "-D", "-c")
-        self._wait(lambda: "UP" in self.call("scontrol", "ping", check=False), "slurmctld")
+        self.wait(lambda: "UP" in self.call("scontrol", "ping", check=False), "slurmctld")
         slurmd = self._daemon("slurmd")
         for number in range(1, NODES + 1):
             (self.spool / f"n{number:02}").mkdir()
             self._run(slurmd, "-D", "-N", f"n{number:02}")
-        self._wait(
+        self.wait(
             lambda: len({*self.call("sinfo", "-hN", "-t", "idle", "-o", "%N").split()}) == NODES,
             "slurmd",
         )
@@ -185,7 +182,7 @@ class RealSlurm:
         jobs = self.call("squeue", "-h", "-o", "%A").split()
         if jobs:
             self.call("scancel", *sorted({*jobs}), check=False)
-            self._wait(lambda: not self.call("squeue", "-h"), "scancel")
+            self.wait(lambda: not self.call("squeue", "-h"), "scancel")
 
     def schedule(self, parameters: str) -> None:
         """Change the parameters of the scheduler."""
@@ -213,24 +210,13 @@ class RealSlurm:
         """Return what squeue prints of a job, by the name of its option ``-O``."""
         return self.call("squeue", "-h", "-j", job, "-O", f"{name}:200").strip()
 
-    def wait(self, reached: Callable[[], bool]) -> None:
-        """Wait until a condition is met."""
-        self._wait(reached, "the scheduler")
-
     def _configure(self, scheduler: str) -> None:
         nodes, first = "", self.port + 1
         for names, have in self.nodes.items():
             last = first + len(hosts_of(names)) - 1
             nodes += NODE.format(names=names, first=first, last=last, have=have)
             first = last + 1
-        text = CONFIGURATION.format(
-            folder=self.folder,
-            spool=self.spool,
-            port=self.port,
-            scheduler=scheduler,
-            settings=self.settings,
-            nodes=nodes,
-        )
+        text = CONFIGURATION.format_map(vars(self) | {"scheduler": scheduler, "nodes": nodes})
         (self.folder / "slurm.conf").write_text(text)
 
     def _daemon(self, name: str) -> str:
@@ -241,18 +227,13 @@ class RealSlurm:
         return str(link)
 
     def _run(self, *words: str) -> None:
+        env = os.environ | self.variables | {"PATH": SEARCHED}
         with (self.folder / "daemons.log").open("ab") as log:
-            self.daemons.append(
-                subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=os.environ | self.variables | {"PATH": SEARCHED},
-                )
-            )
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            self.daemons.append(subprocess.Popen(words, env=env, **streams))
 
-    def _wait(self, reached: Callable[[], bool], what: str) -> None:
+    def wait(self, reached: Callable[[], bool], what: str = "the scheduler") -> None:
+        """Wait until a condition is met."""
         end = time.monotonic() + 180
         while not reached():
             assert time.monotonic() < end, f"{what} did not get ready; see {self.folder}"
@@ -261,14 +242,8 @@ class RealSlurm:
 
 def optsched(slurm: RealSlurm, *words: str) -> subprocess.CompletedProcess[str]:
     """Run ``optsched slurm`` beside a running Slurm."""
-    done = subprocess.run(
-        [sys.executable, "-m", "optsched", "slurm", *words],
-        env=os.environ | slurm.variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command, env = (sys.executable, "-m", "optsched", "slurm"), os.environ | slurm.variables
+    done = subprocess.run((*command, *words), capture_output=True, text=True, env=env, timeout=120)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -321,9 +296,78 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def why_not() -> str:
+def why_not(programs: Sequence[str] = DAEMONS) -> str:
     """Return why a real Slurm cannot be started; an empty text if it can."""
-    lacking = [name for name in DAEMONS if shutil.which(name, path=SEARCHED) is None]
+    lacking = [name for name in programs if shutil.which(name, path=SEARCHED) is None]
     if lacking:
         return f"not installed: {', '.join(lacking)}"
     return "" if os.geteuid() == 0 else "the daemons need root"
+
+
+def marks(programs: Sequence[str] = DAEMONS) -> list[pytest.MarkDecorator]:
+    """Return the marks of tests of a real Slurm, which are skipped where it cannot be started."""
+    lacks = why_not(programs)
+    return [pytest.mark.skipif(bool(lacks), reason=f"no real Slurm: {lacks}"), pytest.mark.long]
+
+
+PROGRAMS = (*DAEMONS, "slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
+
+ACCOUNTING = """\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=localhost
+AccountingStoragePort={port}
+AccountingStoragePass={folder}/munge.socket
+AccountingStorageEnforce=associations,limits,qos
+"""
+
+OF_DBD = """\
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={port}
+SlurmUser=root
+LogFile={folder}/slurmdbd.log
+PidFile={folder}/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+"""
+
+
+class AccountedSlurm(RealSlurm):
+    """A Slurm that knows the QOS, accounts and users that lines of sacctmgr make.
+
+    On Debian it needs the packages slurmdbd, mariadb-server-core and mariadb-client-core too.
+    Slurmdbd runs beside it, with a database in its folder.
+    """
+
+    def __init__(self, folder: Path, lines: Sequence[str], settings: str = SETTINGS) -> None:
+        super().__init__(folder, settings=settings)
+        self.lines = lines
+        self.settings += ACCOUNTING.format(folder=folder, port=self.port + NODES + 1)
+        # the only address of the database is a socket in the folder, so nobody else gets there
+        self.variables["MYSQL_UNIX_PORT"] = str(folder / "database.socket")
+
+    def prepare(self) -> None:
+        """Start the database and slurmdbd, and make what the lines say."""
+        data, socket = self.folder / "database", Path(self.variables["MYSQL_UNIX_PORT"])
+        self.call(
+            *("mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={data}"),
+            *("--auth-root-authentication-method=normal", "--skip-test-db"),
+        )
+        self._run(
+            *("mariadbd", "--no-defaults", "--user=root", f"--datadir={data}"),
+            *(f"--socket={socket}", f"--pid-file={self.folder}/database.pid"),
+            *("--skip-networking", "--innodb-flush-log-at-trx-commit=0"),
+        )
+        self.wait(socket.exists, "mariadbd")
+        stated = self.folder / "slurmdbd.conf"
+        stated.write_text(OF_DBD.format(folder=self.folder, port=self.port + NODES + 1))
+        stated.chmod(0o600)
+        self._run(self._daemon("slurmdbd"), "-D")
+        self.wait(
+            lambda: "normal" in self.call("sacctmgr", "-n", "list", "qos", check=False), "slurmdbd"
+        )
+        for line in ("add cluster test", *self.lines):
+            self.call("sacctmgr", "-i", *line.split())

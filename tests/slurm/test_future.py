@@ -20,7 +20,7 @@ from optsched.slurm.reserved import earliest_start
 from optsched.slurm.run_times import GROUPS, RunTimes, read_history, run_times
 from optsched.traces.trace import Trace
 
-from .conftest import NODES, NOW, SITUATIONS, job, left_by, posed, queue_of, running, supply
+from .conftest import NODES, NOW, SITUATIONS, job, left_by, posed, queue_of, running, supply, whole
 
 LAST = 400  # seconds of the textbook
 TWO, POLICIES = ("conservative", "easy"), ("conservative", "easy", "none")
@@ -89,19 +89,14 @@ class Plan:
                     self.take(one, 1)
                     break
 
-    def leave(self, jobs):
+    def leave(self, *jobs):
         for one in jobs:
             if one.label in self.places:
                 self.take(one, -1)
                 del self.places[one.label]
 
-    def place_again(self, jobs, now):
-        self.leave(jobs)
-        self.place(jobs, now)
-
     def waiting(self, jobs, now):
-        placed = (job for job in jobs if job.label in self.places)
-        return [job for job in placed if self.places[job.label][0] >= now]
+        return [job for job in jobs if self.starts.get(job.label, -1) >= now]
 
     def ends(self, queue, now):
         """The ends of the jobs that run, or have started before."""
@@ -239,16 +234,6 @@ def test_why_a_job_has_no_room_and_who_waits_for_it_is_said():
     assert future.never == {"4": never, "5": never}
 
 
-def test_a_job_that_begins_later_is_where_its_priority_is():
-    runs = running(99, *NODES[:4], end=NOW + 50)
-    late = job(job_id=1, priority=9, eligible=NOW + 20, **WHOLE)
-    others = [job(job_id=n, priority=5, **WHOLE) for n in (2, 3)]
-    assert starts_of(runs, late, *others) == {"1": 50, "2": 60, "3": 70}
-    # it reserves from its begin time on, and no sooner: until then others may start
-    own = [job(job_id=n, priority=5, partitions=("own",), limit=40.0) for n in (2, 3, 4)]
-    assert starts_of(late, *own) == {"1": 40, "2": 0, "3": 0, "4": 0}
-
-
 @settings(max_examples=60, deadline=None)
 @given(SITUATIONS, st.lists(st.sampled_from([0, 0, 5, 17, 30]), min_size=6, max_size=6))
 def test_jobs_that_begin_later_are_planned_as_in_the_textbook(situation, begins):
@@ -268,7 +253,9 @@ def test_jobs_that_begin_later_are_planned_as_in_the_textbook(situation, begins)
         new = [one for one in plan.order if at[one.label] == now]
         plan.place(new, now)
         if any(plan.starts[one.label] > now for one in new):
-            plan.place_again(plan.waiting(plan.order, now), now)
+            waiting = plan.waiting(plan.order, now)
+            plan.leave(*waiting)
+            plan.place(waiting, now)
     assert started(Future(queue, supply)) == plan.starts
 
 
@@ -287,36 +274,27 @@ FIRST, SECOND = {"1": 50, "2": 60}, {"1": 60, "2": 50}
 
 
 def test_a_job_overtakes_another_as_it_ages():
-    runs = running(99, *NODES[:4], end=NOW + 50)
-    old = job(job_id=1, priority=1200, submit=0, eligible=0, **WHOLE)  # all for its age already
-    young = job(job_id=2, priority=1190, submit=NOW - 20, eligible=NOW - 20, **WHOLE)
-    for changed_settings, expected in (
-        ({}, SECOND),
-        ({"priorityweightage": "0"}, FIRST),
-        ({"prioritytype": "priority/basic"}, FIRST),
-    ):
-        given = {"policies": POLICIES, "settings": AGED | changed_settings}
-        assert starts_of(runs, old, young, **given) == expected
+    """An old job has all for its age already, and a priority that an operator has set stays.
 
-
-def test_a_priority_that_an_operator_has_set_does_not_grow():
-    runs, whole = running(99, *NODES[:4], end=NOW + 50), WHOLE | {"submit": NOW, "eligible": NOW}
-    grows = job(job_id=1, priority=1000, **whole)  # to 1,050 when the first one ends
-    for priority, expected in ((1040, FIRST), (1060, SECOND)):
-        is_set = job(job_id=2, priority=priority, priority_by_operator=True, **whole)
-        found = starts_of(runs, grows, is_set, policies=POLICIES, settings=AGED)
-        assert found == expected
-
-
-def test_a_job_ages_from_when_it_may_start_unless_its_age_always_counts():
-    """Of two jobs that wait for the one that runs, the second has the higher priority by 30."""
+    One that waits for another job does not age, unless ages always count.
+    """
     runs = running(99, *NODES[:4], end=NOW + 50, user="bob")
-    whole = WHOLE | {"submit": NOW - 10, "eligible": NOW - 10}
-    held = whole | {"eligible": None, "dependency": "afterany:99(unfulfilled)"}
-    jobs = runs, job(job_id=1, priority=500, **whole), job(job_id=2, priority=530, **held)
-    for flags, expected in (("", FIRST), ("ACCRUE_ALWAYS", SECOND)):
-        given = {"policies": POLICIES, "settings": AGED | {"priorityflags": flags}}
-        assert starts_of(*jobs, **given) == expected
+    old, now, young, ten = ({"submit": at, "eligible": at} for at in (0, NOW, NOW - 20, NOW - 10))
+    is_set = now | {"priority_by_operator": True}
+    waits = ten | {"eligible": None, "dependency": "afterany:99(unfulfilled)"}
+    for priority, first, other, second, changes, expected in (
+        (1200, old, 1190, young, {}, SECOND),
+        (1200, old, 1190, young, {"priorityweightage": "0"}, FIRST),
+        (1200, old, 1190, young, {"prioritytype": "priority/basic"}, FIRST),
+        (1000, now, 1040, is_set, {}, FIRST),  # the first one grows to 1,050
+        (1000, now, 1060, is_set, {}, SECOND),
+        (500, ten, 530, waits, {}, FIRST),
+        (500, ten, 530, waits, {"priorityflags": "ACCRUE_ALWAYS"}, SECOND),
+    ):
+        one = job(job_id=1, priority=priority, **WHOLE | first)
+        two = job(job_id=2, priority=other, **WHOLE | second)
+        found = starts_of(runs, one, two, policies=POLICIES, settings=AGED | changes)
+        assert found == expected, (other, changes)
 
 
 @settings(max_examples=60, deadline=None)
@@ -344,7 +322,8 @@ def test_jobs_are_planned_again_where_they_overtake_others(situation, ages):
             order = in_order(now)
             waiting = plan.waiting(order, now)
             if waiting != plan.waiting(before, now):
-                plan.place_again(waiting, now)
+                plan.leave(*waiting)
+                plan.place(waiting, now)
             before = order
     assert started(Future(queue, supply, "conservative")) == plan.starts
 
@@ -367,7 +346,7 @@ def place_in_turn(plan, jobs, now, parameters) -> bool:
             if start == now:
                 continue
             if over or not may_reserve or start > now + window:
-                plan.leave([one])
+                plan.leave(one)
         is_awaited |= may_reserve
         for each in counted:
             blocked[each] += is_seen and (each[0] != RESERVED or one.label in plan.places)
@@ -381,7 +360,7 @@ def planned_in_turn(queue, supply, parameters) -> dict[str, float]:
     for now in range(1, LAST):
         if not all_have and now in plan.ends(queue, now):
             waiting = [job for job in plan.order if plan.starts.get(job.label, now) >= now]
-            plan.leave(waiting)
+            plan.leave(*waiting)
             all_have = place_in_turn(plan, waiting, now, parameters)
     return plan.starts
 
@@ -425,23 +404,17 @@ def behind(parameters, head, small, limit=40.0) -> float:
 ADA, THREE, FOUR = {"user": "ada"}, {"association": 3}, {"association": 4}
 
 
-@pytest.mark.parametrize(
-    ("name", "head", "other"),
-    [
+def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled():
+    for name, head, other in (
         ("bf_max_job_part", {}, {"partitions": ("all",)}),
         ("bf_max_job_user_part", ADA, {"user": "bob"}),
         ("bf_max_job_user_part", ADA, ADA | {"partitions": ("all",)}),
         ("bf_max_job_assoc", THREE, FOUR),
         ("bf_max_job_user=1,bf_max_job_assoc", ADA | THREE, ADA | FOUR),
-    ],
-)
-def test_a_job_beyond_a_quota_of_its_own_is_not_backfilled(name, head, other):
-    assert behind(f"{name}=1", head, head) == 60
-    assert behind(f"{name}=1", head, other) == 0
-    assert behind(f"{name}=2", head, head) == 0
-
-
-def test_tasks_beyond_a_quota_of_their_array_keep_no_nodes():
+    ):
+        for most, small, start in ((1, head, 60), (1, other, 0), (2, head, 0)):
+            assert behind(f"{name}={most}", head, small) == start, (name, most, small)
+    # tasks beyond a quota of their array keep no nodes
     array = {"array_id": 1, "array_tasks": (1, 2)}
     for parameters, start in (("", 70), ("bf_max_job_array_resv=0", 0)):
         assert behind(parameters, array, {}, limit=100.0) == start
@@ -513,24 +486,15 @@ def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said():
 @pytest.mark.parametrize("mode", ["REQUEUE", "CANCEL", "SUSPEND,GANG"])
 def test_a_job_does_not_wait_for_those_that_it_may_preempt(mode):
     """Jobs that are suspended keep their memory, so those that preempt them wait."""
-    whole = {"partitions": ("own",), "exclusive": "node"}
-    runs = [
-        running(98, "c1", "c2", "c3", end=NOW + 50, qos="low", **whole),
-        running(99, "c4", end=NOW + 30, qos="high", **whole),
-    ]
-
-    def waits(number, nodes, qos, priority, **fields):
-        counts = dict.fromkeys(("least_nodes", "most_nodes", "tasks"), nodes)
-        its = {"qos": qos, "priority": priority, "limit": 100.0}
-        return job(job_id=number, **counts | whole | its | fields)
-
+    low, high = ({"partitions": ("own",), "limit": 100.0, "qos": qos} for qos in ("low", "high"))
+    runs = [running(98, *NODES[:3], end=NOW + 50, **low), running(99, "c4", end=NOW + 30, **high)]
     queue = queue_of(
         *runs,
-        waits(1, 2, "high", 5),  # on nodes of job 98, at once
-        waits(2, 2, "high", 4),  # and on that of job 99
-        waits(3, 1, "high", 3),  # which then waits for job 1
-        waits(4, 1, "low", 9),
-        waits(5, 1, "high", 2, dependency="afterany:98"),
+        whole(1, 2, priority=5, **high),  # on nodes of job 98, at once
+        whole(2, 2, priority=4, **high),  # and on that of job 99
+        whole(3, 1, priority=3, **high),  # which then waits for job 1
+        whole(4, 1, priority=9, **low),
+        whole(5, 1, priority=2, dependency="afterany:98", **high),
     )
     supply = replace(left_by(*runs), qos_preempts={"high": ("low",)})
     supply = with_settings(supply, preempttype="preempt/qos", preemptmode=mode)
@@ -664,18 +628,11 @@ def alike(shares) -> RunTimes:
 
 def history(*rows) -> Trace:
     """A trace of users, accounts, partitions, limits and run times."""
-    user, account, partition, limit, ran = zip(*rows)
-    texts = {"user_name": user, "account": account, "partition_name": partition}
+    *texts, limit, ran = np.array(rows, dtype=object).T
     numbers = np.arange(len(rows))
-    return Trace(
-        job_id=numbers + 1,
-        submit=numbers,
-        runtime=np.array(ran),
-        requested_time=np.array(limit),
-        processors=np.ones_like(numbers),
-        wait=np.zeros_like(numbers),
-        texts={name: np.array(values, dtype=object) for name, values in texts.items()},
-    )
+    times = numbers, ran.astype(int), limit.astype(int)
+    names = ("user_name", "account", "partition_name")
+    return Trace(numbers + 1, *times, np.ones_like(numbers), texts=dict(zip(names, texts)))
 
 
 def test_run_times_are_those_of_the_closest_jobs():

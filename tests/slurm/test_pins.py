@@ -10,32 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.models.node_placement.problem import Placements
 from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import Output
 from optsched.slurm.pins import clearing, lowering, pinned_placements, updates_of, without_pins
 from optsched.slurm.plan import Ask, Plan, Situation, carry_out
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import Queue
 from optsched.slurm.reserved import reserved, with_reserved
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
-from .conftest import job, left_by, queue_of, running, supply
+from .conftest import left_by, on, queue_of, running, supply, whole
 
 LISTS = {"required": "ReqNodeList", "excluded": "ExcNodeList"}
 comments = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 
 
-def whole_nodes(number: int, nodes: int, **fields) -> QueuedJob:
-    counts = {"least_nodes": nodes, "most_nodes": nodes, "tasks": nodes, "cores_per_task": 16}
-    return job(job_id=number, **counts | fields)
-
-
 def posed(queue: Queue) -> SlurmSnapshot:
     return placement_problem(without_pins(queue), supply())
-
-
-def at(*nodes: tuple[int, ...]) -> Placements:
-    return Placements(nodes, tuple(((),) * len(each) for each in nodes))
 
 
 def followed(queue: Queue, updates) -> Queue:
@@ -54,8 +44,8 @@ def followed(queue: Queue, updates) -> Queue:
 
 @given(comments, st.integers(0, 5000), st.integers(-5000, 5000))
 def test_clearing_restores_what_was_pinned(comment, higher, nice):
-    before = queue_of(whole_nodes(1, 2, comment=comment, priority=70, nice=nice), whole_nodes(2, 2))
-    placements = at((0, 1), (2, 3))
+    before = queue_of(whole(1, 2, comment=comment, priority=70, nice=nice), whole(2, 2))
+    placements = on((0, 1), (2, 3))
     updates = updates_of(before, posed(before), placements, raises={"1": higher}).updates
     its = followed(before, updates)
     assert its.jobs[0].priority == 70 + higher
@@ -65,25 +55,18 @@ def test_clearing_restores_what_was_pinned(comment, higher, nice):
     assert {update.what for update in clearing(its)} == {"clear"}
 
 
-def test_pins_stay_marked_while_their_jobs_run_and_are_cleared_once_requeued():
-    before = queue_of(whole_nodes(1, 2, comment="mine"))
-    its = followed(before, updates_of(before, posed(before), at((0, 1))).updates).jobs[0]
-    clear, unmark = ("clear", ("ReqNodeList=", "Comment=mine")), ("unmark", ("Comment=mine",))
-    for fields, expected in (
-        ({"state": "RUNNING"}, []),
-        ({"state": "COMPLETED"}, []),
-        ({"flags": ("REQUEUED",)}, [clear]),
-        # somebody else has set other nodes
-        ({"required": ("c3",)}, [unmark]),
-        ({"required": (), "state": "RUNNING"}, [unmark]),
-    ):
-        found = clearing(queue_of(replace(its, **fields)))
-        assert [(update.what, update.settings) for update in found] == expected
+def test_pins_of_jobs_that_have_ended_stay_and_marks_of_pins_that_somebody_has_cleared_go():
+    before = queue_of(whole(1, 2, comment="mine"))
+    [its] = followed(before, updates_of(before, posed(before), on((0, 1))).updates).jobs
+    for required in (its.required, ()):
+        assert clearing(queue_of(replace(its, required=required, state="COMPLETED"))) == ()
+    [update] = clearing(queue_of(replace(its, required=(), state="RUNNING")))
+    assert (update.what, update.settings) == ("unmark", ("Comment=mine",))
 
 
 def test_raised_jobs_are_lowered_whether_they_run_or_wait():
-    before = queue_of(whole_nodes(1, 2, comment="mine", priority=70, nice=5))
-    [pin] = updates_of(before, posed(before), at((0, 1)), raises={"1": 30}).updates
+    before = queue_of(whole(1, 2, comment="mine", priority=70, nice=5))
+    [pin] = updates_of(before, posed(before), on((0, 1)), raises={"1": 30}).updates
     assert "Nice=-25" in pin.settings
     its = followed(before, [pin]).jobs[0]
     lowered = replace(its, comment=its.comment.replace(":5:-25", ""), nice=5, priority=70)
@@ -107,16 +90,16 @@ def test_a_job_is_raised_before_those_that_have_no_room():
     """Three of four nodes are free; on the fourth a job runs for another minute."""
     own = {"partitions": ("own",), "exclusive": "node"}
     there = running(8, "c4", **own)
-    first = whole_nodes(1, 4, priority=90, **own)
-    second = whole_nodes(2, 1, priority=50, limit=60, **own)
-    third = whole_nodes(3, 2, priority=20, limit=30, **own)
+    first = whole(1, 4, priority=90, **own)
+    second = whole(2, 1, priority=50, limit=60, **own)
+    third = whole(3, 2, priority=20, limit=30, **own)
 
     def plan(*jobs, nodes, reserve=1) -> Plan:
         queue, supply = queue_of(there, *jobs), left_by(there)
         plain = placement_problem(queue, supply)
         kept = reserved(plain, queue, supply, reserve)
         problem = with_reserved(plain, supply, kept)
-        return Plan(Situation(queue, supply, problem, Ask(reserve=reserve), kept), at(*nodes))
+        return Plan(Situation(queue, supply, problem, Ask(reserve=reserve), kept), on(*nodes))
 
     ours = (), (0,), (1, 2)
     found = plan(first, second, third, nodes=ours)
@@ -142,21 +125,21 @@ def test_a_job_is_raised_before_those_that_have_no_room():
 
 def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes():
     """As Slurm 24.11 does after a restart."""
-    before = queue_of(whole_nodes(1, 2, tasks=4, cores_per_task=1))
-    placements = at((0, 1))
+    before = queue_of(whole(1, 2, tasks=4, cores_per_task=1))
+    placements = on((0, 1))
     its = followed(before, updates_of(before, posed(before), placements).updates)
     restarted = queue_of(replace(its.jobs[0], most_nodes=0))
     assert pinned_placements(restarted, posed(restarted)) == placements
     assert updates_of(restarted, posed(restarted), placements).updates == ()
-    [update] = updates_of(restarted, posed(restarted), at((2, 3))).updates
+    [update] = updates_of(restarted, posed(restarted), on((2, 3))).updates
     assert update.what == "pin"
 
 
 @given(comments, st.integers(0, 3))
 def test_a_job_that_may_start_on_more_nodes_excludes_the_others(comment, higher):
     usual = {"tasks": 4, "cores_per_task": 1, "comment": comment, "priority": 70}
-    before = queue_of(whole_nodes(1, 2, **usual, most_nodes=0))
-    placements = at((0, 0, 0, 1))
+    before = queue_of(whole(1, 2, **usual, most_nodes=0))
+    placements = on((0, 0, 0, 1))
     [pin] = updates_of(before, posed(before), placements, raises={"1": higher}).updates
     assert pin.settings[0] == "ExcNodeList=c[3-4],g[1-2],m1"
     its = followed(before, [pin])
@@ -179,8 +162,8 @@ def test_a_job_that_may_start_on_more_nodes_excludes_the_others(comment, higher)
 
 
 def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(monkeypatch):
-    before = queue_of(whole_nodes(1, 2), whole_nodes(2, 2))
-    pins = updates_of(before, posed(before), at((0, 1), (2, 3))).updates
+    before = queue_of(whole(1, 2), whole(2, 2))
+    pins = updates_of(before, posed(before), on((0, 1), (2, 3))).updates
     monkeypatch.setattr("optsched.slurm.plan.run_command", lambda words: Output(b"", ""))
 
     def reasons(updates, **fields):
@@ -196,8 +179,8 @@ def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(monkeypatch):
 
 
 def test_a_plan_loses_jobs_on_whose_nodes_others_start_unless_it_has_them_there():
-    before = queue_of(running(8, "c7"), *(whole_nodes(number, 2) for number in (1, 2)))
-    plan = Plan(Situation(before, supply(), posed(before), Ask()), at((0, 1), (2, 3)))
+    before = queue_of(running(8, "c7"), *(whole(number, 2) for number in (1, 2)))
+    plan = Plan(Situation(before, supply(), posed(before), Ask()), on((0, 1), (2, 3)))
     ran, first, second = followed(before, plan.updates.updates).jobs
     starts = replace(second, state="RUNNING", allocations=running(2, "c3", "c4").allocations)
     assert plan.lost(queue_of(ran, first, starts)) == frozenset()
@@ -206,16 +189,16 @@ def test_a_plan_loses_jobs_on_whose_nodes_others_start_unless_it_has_them_there(
 
 @pytest.mark.parametrize("comment", ["optsched:", "optsched:0123abc", "Optsched:01234567", "a"])
 def test_comments_without_a_mark_are_nobodys_pins(comment):
-    queue = queue_of(whole_nodes(1, 2, comment=comment, required=("c1", "c2")))
+    queue = queue_of(whole(1, 2, comment=comment, required=("c1", "c2")))
     assert without_pins(queue).jobs == queue.jobs
     assert clearing(queue) == ()
 
 
 def test_pins_are_cleared_before_others_are_set_by_priority():
-    before = queue_of(*(whole_nodes(n, 1, priority=n) for n in (1, 2, 3)))
-    first = updates_of(before, posed(before), at((0,), (), ()))
+    before = queue_of(*(whole(n, 1, priority=n) for n in (1, 2, 3)))
+    first = updates_of(before, posed(before), on((0,), (), ()))
     its = followed(before, first.updates)
-    updates = updates_of(its, posed(its), at((), (0,), (1,))).updates
+    updates = updates_of(its, posed(its), on((), (0,), (1,))).updates
     assert [f"{update.what} {update.label}" for update in updates] == ["clear 1", "pin 3", "pin 2"]
 
 
@@ -224,8 +207,8 @@ def test_pins_are_cleared_before_others_are_set_by_priority():
 def test_a_shell_reads_lines_as_they_are_meant(texts):
     lines, words = [], []
     for text in texts:
-        queue = queue_of(whole_nodes(1, 2, comment=text))
-        for update in updates_of(queue, posed(queue), at((0, 1))).updates:
+        queue = queue_of(whole(1, 2, comment=text))
+        for update in updates_of(queue, posed(queue), on((0, 1))).updates:
             assert update.line.isprintable()
             lines.append(f"printf '%s\\0' {update.line}")
             words += update.words

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from optsched.cli import run
-from slurm.plan_checker import illegal_starts, needless_weights
-from slurm.raw_capture import gres, hosts
+from slurm.plan_checker import hosts, illegal_starts, needless_weights
 
 from .conftest import SMALL
 
@@ -66,6 +65,8 @@ def _plan(**starts):
 
 PER_JOB = {"node_count": 2, "max_nodes": 2, "tasks": 2}
 RESERVED = "ReservationName=m StartTime={} EndTime=2001-09-10T00:00:00 Nodes=n1"
+OF_BOB = {"running": {"user_name": "bob"}}
+GPU = {"tres_per_node": "gres/gpu:1"}
 LICENCES = "LicenseName=lab Total=3 Used=1 Free=2 Reserved=1"
 
 
@@ -102,19 +103,9 @@ FAULTS = {
     "licence": ({"licenses": "lab:2"}, {"licenses": LICENCES}, "licence lab"),
     "not shared": ({}, {"running": {"shared": ["none"]}} | _n1(alloc_cpus=1), "not shared"),
     "own user alone": ({}, {"running": {"shared": ["user"], "user_name": "bob"}}, "bob alone"),
-    "exclusive user": (
-        *({}, {"running": {"user_name": "bob"}, "partition": "ExclusiveUser=YES"}),
-        "has jobs of bob",
-    ),
-    "GPU with a shard": (
-        {"tres_per_node": "gres/gpu:1"},
-        _n1(gres="gpu:1,shard:4", gres_used="gpu:0,shard:1(1/4)"),
-        "1 gpu needed",
-    ),
-    "shards of two GPUs": (
-        *({"tres_per_node": "gres/shard:5"}, _n1(gres="gpu:2,shard:8", gres_used="")),
-        "5 shard needed",
-    ),
+    "exclusive user": ({}, OF_BOB | {"partition": "ExclusiveUser=YES"}, "has jobs of bob"),
+    "GPU with a shard": (GPU, _n1(gres="gpu:1,shard:4", gres_used="gpu:0,shard:1(1/4)"), "1 gpu"),
+    "shards": ({"tres_per_node": "gres/shard:5"}, _n1(gres="gpu:2,shard:8"), "5 shard needed"),
 }
 
 
@@ -127,16 +118,13 @@ def test_a_planted_fault_is_found(build, job, cluster, reason):
     assert any(reason in each for each in wrong)
 
 
-def test_a_legal_start_is_legal(build):
+def test_legal_starts_are_legal(build):
     booting = {"n1": {"state": ["IDLE", "NOT_RESPONDING", "POWERING_UP"], "owner": "ann"}}
     floating = RESERVED.format("2001-09-09T02:46:41")  # one second after the end of the job
     job = _job(1, tasks=8, features="ib", tres_per_node="gres/gpu:a100:4")
     folder = build(job, _running("n2"), nodes=booting, reservations=floating)
     assert illegal_starts(folder, _plan(j1="n1")) == []
-
-
-def test_tasks_share_the_least_cores_of_a_node(build):
-    """MaxMemPerCPU makes 7 CPUs the least of a node for the memory of one; they hold 4 tasks."""
+    # MaxMemPerCPU makes 7 CPUs the least of a node for the memory of one; they hold 4 tasks
     job = _job(1, tasks=4, cpus=4, minimum_cpus_per_node=7, memory_per_node=7000)
     folder = build(job, _job(2), _job(3))
     assert illegal_starts(folder, _plan(j1="n1", j2="n1")) == []
@@ -153,7 +141,7 @@ def test_jobs_of_a_plan_are_in_the_way_of_each_other(build):
     assert "job 2" in wrong
     # 6 GPUs on two nodes of 4 are 4 + 2
     first = _job(1, **PER_JOB, tres_per_job="gres/gpu:6")
-    other = _job(2, tres_per_node="gres/gpu:1")
+    other = _job(2, **GPU)
     folder = build(first, other)
     assert illegal_starts(folder, _plan(j1="n[1-2]", j2="n2")) == []
     assert "1 gpu needed" in illegal_starts(folder, _plan(j1="n[1-2]", j2="n1"))[0]
@@ -172,9 +160,3 @@ def test_a_node_of_less_weight_is_named(build):
     reserved = RESERVED.replace("n1", "n2").format("2001-09-09T03:00:00")
     folder = build(_job(1), nodes={"n1": {"weight": 20}}, reservations=reserved)
     assert needless_weights(folder, _plan(j1="n1")) == []
-
-
-def test_lists_are_read():
-    listed = "c01 c02 c7 a0_b1 a0_b2 a1_b1 a1_b2 m"
-    assert hosts("c[01-02,7],a[0-1]_b[1-2],m") == listed.split()
-    assert gres("gpu:a100:4(S:0-1),tmp:2K") == {("gpu", "a100"): 4, ("tmp", ""): 2048}

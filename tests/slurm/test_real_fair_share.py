@@ -12,15 +12,9 @@ from optsched.slurm.capture import TEXT_FILES
 from optsched.slurm.fair_share import FairTree
 from optsched.slurm.limits import Limits, read_limits
 
-from .real_accounting import AccountedSlurm, lacks_accounting
-from .real_slurm import SETTINGS, forecast, real_starts, starts, why_not
+from .real_slurm import PROGRAMS, SETTINGS, AccountedSlurm, forecast, marks, real_starts, starts
 
-LACKS = why_not() or lacks_accounting()
-
-pytestmark = [
-    pytest.mark.skipif(bool(LACKS), reason=f"no real Slurm with accounting: {LACKS}"),
-    pytest.mark.long,
-]
+pytestmark = marks(PROGRAMS)
 
 OF_ACCOUNTS = (
     "add account ai",

@@ -25,15 +25,12 @@ from .real_slurm import (
     RealSlurm,
     asked,
     forecast,
+    marks,
     real_starts,
     starts,
-    why_not,
 )
 
-pytestmark = [
-    pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
-    pytest.mark.long,
-]
+pytestmark = marks()
 
 APART = 15
 """Seconds by which a real start may differ from its forecast."""

@@ -7,15 +7,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from .real_accounting import AccountedSlurm, lacks_accounting
-from .real_slurm import ASLEEP, AWAKE, SETTINGS, asked, forecast, real_starts, starts, why_not
+from .real_slurm import (
+    ASLEEP,
+    AWAKE,
+    PROGRAMS,
+    SETTINGS,
+    AccountedSlurm,
+    asked,
+    forecast,
+    marks,
+    real_starts,
+    starts,
+)
 
-LACKS = why_not() or lacks_accounting()
-
-pytestmark = [
-    pytest.mark.skipif(bool(LACKS), reason=f"no real Slurm with accounting: {LACKS}"),
-    pytest.mark.long,
-]
+pytestmark = marks(PROGRAMS)
 
 APART = 15
 """Seconds by which a start may differ."""

@@ -10,12 +10,9 @@ import pytest
 from optsched.sites.slurm_notation import hosts_of
 
 from .plan_checker import illegal_starts
-from .real_slurm import ASLEEP, AWAKE, SETTINGS, RealSlurm, optsched, why_not
+from .real_slurm import ASLEEP, AWAKE, SETTINGS, RealSlurm, marks, optsched
 
-pytestmark = [
-    pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
-    pytest.mark.long,
-]
+pytestmark = marks()
 
 NODES = {
     "n[01-32]": "RealMemory=16000 Feature=thin,old Weight=1",

@@ -14,12 +14,9 @@ from optsched.slurm.pins import updates_of
 from optsched.slurm.plan import Ask, Plan, carry_out, current_queue, current_situation
 from optsched.solvers.solving import solve
 
-from .real_slurm import ASLEEP, AWAKE, EIGHTS, RealSlurm, asked, optsched, why_not
+from .real_slurm import ASLEEP, AWAKE, EIGHTS, RealSlurm, asked, marks, optsched
 
-pytestmark = [
-    pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
-    pytest.mark.long,
-]
+pytestmark = marks()
 
 SIZES = (2, 2, 3, 4)
 

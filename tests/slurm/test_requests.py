@@ -9,16 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.sites.parts import Blocks, Reservation
+from optsched.models.node_placement.problem import NodePlacement
+from optsched.sites.parts import Blocks, Places, Reservation, Torus
 from optsched.sites.site import Partition
+from optsched.sites.slurm_notation import hosts_of
 from optsched.sites.slurm_partitions import Access
+from optsched.slurm.division import block_limits, torus_limit
 from optsched.slurm.queue import LeftToSlurmError
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.snapshot import Row, placement_fields
 from optsched.slurm.supply import CORES, MEMORY, column
 
-from .conftest import job, supply
+from .conftest import job, on, supply
 
 GPU = {"gpu": 1}
 A100 = {"gpu": 2, "gpu:a100": 2}
@@ -26,6 +28,8 @@ OF_GPU = {"cores_per_gpu": 4, "memory_per_gpu": 100}
 TWO = {"least_nodes": 2, "most_nodes": 2}
 SHORT = {"partitions": ("short", "rest"), "limit": 60.0}
 BLOCK = {"partitions": ("block",)}
+ONE_THREAD = {"cores_per_task": 3, "threads_per_core": 1}
+CORES_OF_2, MEMORY_OF_2 = column(CORES, 2), column(MEMORY, 2)
 
 
 def names(request, supply):
@@ -45,8 +49,6 @@ def names(request, supply):
         # a range of nodes: the least number if each has a task, the fewest that hold them otherwise
         ({"tasks": 2, "least_nodes": 2, "most_nodes": 4}, 2, 1, {CORES: 1}),
         ({"tasks": 96, "most_nodes": 4}, 3, 1, {CORES: 32}),
-        ({"tasks": 4, "memory_per_node": 500}, 1, 1, {CORES: 4, MEMORY: 500}),
-        ({"tasks": 4, "memory_per_core": 500, "cores_per_task": 3}, 4, 0, {MEMORY: 1500}),
         # a partition of at most two nodes
         ({"tasks": 20, "partitions": ("short",), "limit": 60.0}, 2, 1, {CORES: 10}),
         # GPUs of a node, of a task, of the job
@@ -62,9 +64,13 @@ def names(request, supply):
         # memory that a job states, beside a default for each GPU: both must be free
         ({"per_node": GPU, "memory_per_gpu": 700, "memory_per_node": 1}, 1, 1, {MEMORY: 700}),
         ({"memory_per_gpu": 700, "memory_per_core": 9}, 1, 0, {MEMORY: 9}),  # without a GPU
+        # whole cores of nodes of two threads
+        ({"memory_per_core": 100}, 1, 0, {CORES_OF_2: 2, MEMORY_OF_2: 200}),
+        ({"cores_per_task": 3, "memory_per_node": 70}, 1, 1, {CORES_OF_2: 4, MEMORY_OF_2: 70}),
+        (ONE_THREAD | {"memory_per_core": 100}, 1, 0, {CORES_OF_2: 6, MEMORY_OF_2: 600}),
     ],
 )
-def test_chunks(fields, chunks, most_per_node, demand):
+def test_a_job_is_made_of_equal_chunks(fields, chunks, most_per_node, demand):
     request = request_of(job(**fields), supply())
     assert (request.chunks, request.most_per_node) == (chunks, most_per_node)
     assert {name: request.demand[name] for name in demand} == demand
@@ -84,16 +90,6 @@ def test_gpus_have_the_cores_and_memory_of_a_partition_or_the_site():
     assert request_of(replace(asks, per_node={}), there).demand[CORES] == 1
 
 
-def test_nodes_of_two_threads_give_whole_cores():
-    for fields, cores, memory in (
-        ({"tasks": 1, "memory_per_core": 100}, 2, 200),
-        ({"cores_per_task": 3, "memory_per_node": 70}, 4, 70),
-        ({"cores_per_task": 3, "threads_per_core": 1, "memory_per_core": 100}, 6, 600),
-    ):
-        demand = request_of(job(**fields), supply()).demand
-        assert (demand[column(CORES, 2)], demand[column(MEMORY, 2)]) == (cores, memory)
-
-
 def test_what_does_not_divide_is_noted():
     notes = request_of(job(tasks=7, **TWO), supply()).notes
     assert notes == ("its 7 tasks count as 4 on each node",)
@@ -111,8 +107,6 @@ def test_what_does_not_divide_is_noted():
     [
         ({}, {"c1", "c2", "c3", "c4", "m1", "g1", "g2"}),
         ({"partitions": ("rest",)}, {"c3", "c4", "m1"}),
-        ({"constraint": "ib&old"}, {"c2"}),
-        ({"constraint": "old|big"}, {"c2", "m1"}),
         ({"constraint": "(old|big)&ib"}, {"c2"}),
         ({"excluded": ("c1", "c4", "unknown")}, {"c2", "c3", "m1", "g1", "g2"}),
         (TWO | {"required": ("c3", "c1")}, {"c1", "c3"}),
@@ -132,19 +126,16 @@ def test_what_does_not_divide_is_noted():
         (TWO | BLOCK, {"g1", "g2"}),
     ],
 )
-def test_nodes(fields, expected):
+def test_which_nodes_a_job_may_use(fields, expected):
     fields = {"tasks": fields.get("least_nodes", 1)} | fields
     assert names(request_of(job(**fields), supply()), supply()) == expected
 
 
-def test_nodes_that_are_not_up_are_never_used():
+def test_nodes_that_are_not_up_or_reserved_for_others_are_not_used():
     there = supply(states=("drained", "up", "down", "up", "up", "reserved", "up"))
     assert names(request_of(job(), there), there) == {"c2", "c4", "m1", "g2"}
     assert (there.free[[0, 2]] == 0).all()
     assert (there.amounts[[0, 2]] == 0).all()
-
-
-def test_nodes_of_a_reservation_are_for_its_jobs_alone():
     kept = (
         Reservation("now", ("c1", "c2"), 0, 2000),
         Reservation("soon", ("c3",), 1000 + 1800, 9000),
@@ -154,30 +145,9 @@ def test_nodes_of_a_reservation_are_for_its_jobs_alone():
     there = supply(states=("reserved", *("up",) * 6), reservations=kept)
     assert names(request_of(job(), there), there) == {"c4", "m1", "g1", "g2"}
     assert names(request_of(job(limit=1800.0), there), there) == {"c3", "c4", "m1", "g1", "g2"}
-    own = job(reservation="now")
-    assert names(request_of(own, there), there) == {"c1", "c2"}
-    assert blocked_by_rule(own, there) == ""
-    assert "does not hold now" in blocked_by_rule(job(reservation="soon"), there)
-    assert "no reservation none" in blocked_by_rule(job(reservation="none"), there)
 
 
-@pytest.mark.parametrize(
-    ("fields", "span"),
-    [
-        (TWO | {"switches": 1, "tasks": 2}, "switch"),
-        (TWO | {"switches": 2, "tasks": 2}, "anywhere"),
-        ({"switches": 1, "tasks": 4}, "switch"),
-        ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 900}, "anywhere"),
-        ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 901}, "switch"),
-        (BLOCK | {"tasks": 2, "least_nodes": 2, "segment": 4}, "block"),
-        ({"partitions": ("torus",), "tasks": 1}, "anywhere"),
-    ],
-)
-def test_spans(fields, span):
-    assert request_of(job(**fields), supply()).span == span
-
-
-def test_limits_of_groups():
+def test_a_job_is_within_limits_of_blocks_or_switches():
     pairs = Blocks(("b1", "b2", "b3"), [0, 0, 1, 1, -1, 2, 2], (2, 4))
     there = supply(topologies={"blocks": pairs}, partitions=(Partition("all", np.arange(7)),))
     request = request_of(job(tasks=3, least_nodes=3, most_nodes=3), there)
@@ -189,6 +159,10 @@ def test_limits_of_groups():
     (limit,) = request.limits
     assert (limit.level, limit.most) == ("leaf switches of tree", 2)
     assert {*limit.groups[:5]} == {"leaf1", "leaf2"}
+    assert request_of(job(switches=1, tasks=4), supply()).span == "switch"
+    segmented = job(tasks=2, least_nodes=2, segment=4, **BLOCK)
+    assert request_of(segmented, supply()).span == "block"
+    assert request_of(job(partitions=("torus",)), supply()).span == "anywhere"
     with pytest.raises(LeftToSlurmError, match="several of the leaf switches of tree"):
         request.held_in(supply())
     known, unknown = (
@@ -197,7 +171,7 @@ def test_limits_of_groups():
     assert {*unknown} - {*known} == {"whether it asks for segments is not known"}
 
 
-def test_exclusive_jobs():
+def test_which_jobs_share_their_nodes_with_none():
     own = {"exclusive": "node"}, {"exclusive": "user"}, {"partitions": ("own",)}
     for fields in (*own, {"memory_per_node": 0}):
         assert request_of(job(**fields), supply()).exclusive, fields
@@ -208,7 +182,7 @@ def test_memory_that_is_not_given_away_only_rules_out_smaller_nodes():
     there = supply(counts_memory=False)
     request = request_of(job(memory_per_node=100_000), there)
     assert names(request, there) == {"m1", "g1", "g2"}
-    assert request.demand[MEMORY] == request.demand[column(MEMORY, 2)] == 0
+    assert request.demand[MEMORY] == request.demand[MEMORY_OF_2] == 0
     assert not request_of(job(memory_per_node=0), there).exclusive
     assert request_of(job(memory_per_node=0, tasks=20), there).chunks == 20
 
@@ -259,64 +233,46 @@ def test_what_the_model_cannot_state_is_left_to_slurm(fields, words):
         ({"reason": "PartitionTimeLimit", "partitions": ("short", "all")}, ""),
     ],
 )
-def test_rules(fields, words):
+def test_a_job_is_blocked_by_rules(fields, words):
     rule = blocked_by_rule(job(**fields), supply())
     assert words in rule
     assert bool(rule) == bool(words)
 
 
-def test_groups_of_nodes_that_slurm_gives_and_plans_are_admitted(captured):
-    """Jobs of several blocks or of one, of places on a torus, and of few switches."""
-    _, queue, supply = captured
-    compared = Counter()
-    for each in (*queue.running, *queue.pending):
-        nodes = each.planned_nodes or tuple(one.node for one in each.allocations)
-        try:
-            request = request_of(each, supply)
-        except LeftToSlurmError:
-            continue
-        if len(nodes) != request.chunks:
-            continue
-        problem = NodePlacement(**placement_fields([Row(each.label, each, request)], supply))
-        at = tuple(sorted(supply.site.index[name] for name in nodes))
-        found = problem.violations(Placements((at,), (((),) * len(at),)))
-        assert not {"groups", "segment", "span"} & {one.constraint for one in found}
-        compared[request.span] += 1
-        compared["limits"] += bool(request.limits)
-    assert compared["anywhere"] > 10
-    if queue.path.parent.name == "26.05.5":
-        assert compared["limits"] >= 3
-        assert compared["block"] >= 3
-
-
-def test_what_slurm_gave_running_jobs_holds_what_they_are_said_to_ask(captured):
-    """Of jobs of which no field but the state changes at the start, on nodes that are still up."""
+def test_what_slurm_gives_and_plans_is_what_jobs_are_said_to_ask(captured):
+    """Groups of nodes, and the amounts of running jobs on nodes of one thread that are still up."""
     _, queue, supply = captured
     site = supply.site
     idle = replace(supply, free=site.capacity, busy=np.zeros(64, dtype=bool), reservations=())
-    one_thread = supply.threads == 1
-    compared = 0
-    for running in queue.running:
-        places = [site.index[each.node] for each in running.allocations]
-        if running.per_job or not (one_thread & site.is_up)[places].all():
-            continue
+    counted = (supply.threads == 1) & site.is_up
+    compared = Counter()
+    for each in (*queue.running, *queue.pending):
+        places = sorted(site.index[name] for name in each.planned_nodes or each.nodes)
         try:
-            request = request_of(running, idle)
+            request = request_of(each, idle)
         except LeftToSlurmError:
+            continue
+        if len(places) == request.chunks:
+            problem = NodePlacement(**placement_fields([Row(each.label, each, request)], idle))
+            found = problem.violations(on(tuple(places)))
+            assert not {"groups", "segment", "span"} & {one.constraint for one in found}
+            compared[request.span] += 1
+            compared["limits"] += bool(request.limits)
+        if not each.allocations or each.per_job or not counted[places].all():
             continue
         assert request.nodes[places].all()
         room = 0
-        for each, place in zip(running.allocations, places):
-            has = {CORES: each.cores, MEMORY: each.memory, **each.gres}
+        for own in each.allocations:
+            has = {CORES: own.cores, MEMORY: own.memory, **own.gres}
             fit = min(has[name] // request.demand[name] for name in has if request.demand[name])
             room += min(fit, request.most_per_node or fit)
-            if request.exclusive:
-                assert each.cores == site.capacity[place, 0]
+            assert not request.exclusive or own.cores == site.capacity[site.index[own.node], 0]
         assert room >= request.chunks
-        if request.span == "block":
-            assert len({supply.blocks[place] for place in places}) == 1
-        compared += 1
-    assert compared >= 15
+        compared["amounts"] += 1
+    assert compared["anywhere"] > 10
+    assert compared["amounts"] >= 15
+    if queue.path.parent.name == "26.05.5":
+        assert min(compared["limits"], compared["block"]) >= 3
 
 
 JOBS = st.fixed_dictionaries(
@@ -391,3 +347,92 @@ def _check_start(asked, there, chunks, count):
             memory = asked.memory_per_node
         needs = cores, max(memory, asked.memory_per_gpu * gpus), gpus
         assert (needs <= there.free[node, :3]).all()
+
+
+NAMES = [f"n{number:02}" for number in range(1, 65)]
+
+
+def eight(*sizes):
+    """Return eight blocks of 8 nodes, as of the real Slurm 26.05.5 on which figures were seen."""
+    return Blocks(tuple(f"b{n + 1}" for n in range(8)), np.arange(64) // 8, sizes)
+
+
+def admits(limits, nodes):
+    """Return whether one node after the other is all that a job may have, by the model."""
+    problem = NodePlacement(
+        *(["nodes"], [[1]] * 64, [len(nodes)], [[1]]),
+        levels=[limit.level for limit in limits],
+        groups=[limit.groups for limit in limits],
+        most_groups=[[limit.most for limit in limits]],
+        segments=[[limit.segment for limit in limits]],
+    )
+    return not problem.violations(on(tuple(nodes)))
+
+
+def at(text):
+    return sorted(NAMES.index(name) for name in hosts_of(text))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "asked", "together", "nodes", "other"),
+    [
+        ((8, 16, 32), (12,), False, "n[49-52,57-64]", "n[41-48,49-52]"),
+        ((8, 16, 32), (8, 4), False, "n[41-44,53-56]", "n[41-43,53-57]"),
+        ((8, 16, 32), (12, 4), True, "n[33-40,45-48]", "n[25-32,33-36]"),
+        ((8, 16, 32), (24, 12), False, "n[01-02,05-06,09-16,33-40,45-48]", "n[01-08,17-32]"),
+        # one block of 32, and at most three blocks of 8
+        ((8, 32), (20,), False, "n[03-04,07-08,17-32]", "n[01-05,09-13,17-21,25-29]"),
+        ((8, 32), (20,), False, "n[01-20]", "n[17-36]"),
+        # no block is large enough: at most three blocks of 8, wherever they are
+        ((8,), (20,), False, "n[41-44,49-64]", "n[01-05,17-21,33-37,57-61]"),
+        ((8,), (20,), False, "n[01-08,25-28,57-64]", "n[01-06,25-30,41-46,63-64]"),
+        # sizes that are not stated: 8, 16, 32, 64 and 128
+        ((), (20,), False, "n[01-20]", "n[25-44]"),
+    ],
+)
+def test_a_job_may_have_what_slurm_gave_it(sizes, asked, together, nodes, other):
+    size, *segment = asked
+    limits = block_limits(eight(*sizes), "racks", size, *segment, together=together)
+    assert len(at(nodes)) == len(at(other)) == size
+    assert admits(limits, at(nodes))
+    assert not admits(limits, at(other))
+
+
+def test_blocks_that_are_joined_are_named():
+    (limit,) = block_limits(eight(8, 16, 32), "racks", 12)
+    assert limit.level == "blocks of 16 nodes of racks"
+    assert sorted({*limit.groups}) == ["b[1-2]", "b[3-4]", "b[5-6]", "b[7-8]"]
+    assert block_limits(eight(8, 16), "racks", 12, 12) == (limit,)  # one segment
+    assert block_limits(eight(8, 16), "racks", 12, 16) == (limit,)  # larger ones are ignored
+
+
+def cube(*places):
+    return Torus((4, 3, 3), np.arange(36), tuple(Places(*each) for each in places))
+
+
+ORIGIN = (0, 0, 0)
+
+
+def test_a_job_has_one_place_of_its_size_on_a_torus():
+    torus = cube(((4, 3, 1), ORIGIN, (4, 3, 1)), ((2, 3, 1), ORIGIN, (2, 3, 1)))
+    limit = torus_limit(torus, "cube", 12, names=NAMES)
+    assert sorted({*limit.groups}) == ["", "n[01-12]", "n[13-24]", "n[25-36]"]
+    assert (limit.most, limit.segment) == (1, 0)
+    limit = torus_limit(torus, "cube", 12, 6, names=NAMES)
+    assert limit.groups[12] == "n[13-14,17-18,21-22]"  # planned by Slurm for a job of 6
+    assert (limit.most, limit.segment) == (0, 6)
+    # places wrap around
+    torus = cube(((2, 3, 1), (1, 0, 0), (2, 3, 1)))
+    assert torus_limit(torus, "cube", 6, names=NAMES).groups[0] == "n[01,04-05,08-09,12]"
+
+
+def test_what_has_no_limit_is_left_to_slurm():
+    with pytest.raises(LeftToSlurmError, match="its 6 nodes are no multiple of its segments of 4"):
+        block_limits(eight(8, 16), "racks", 6, 4)
+    with pytest.raises(LeftToSlurmError, match="its segments of 20 nodes need several blocks"):
+        block_limits(eight(8), "racks", 40, 20)
+    torus = cube(((2, 2, 1), ORIGIN, (2, 2, 1)))
+    with pytest.raises(LeftToSlurmError, match="the places of 4 nodes on its torus overlap"):
+        torus_limit(torus, "cube", 4, names=NAMES)
+    with pytest.raises(LeftToSlurmError, match="its torus has no place of 5 nodes"):
+        torus_limit(torus, "cube", 5, names=NAMES)

@@ -34,7 +34,7 @@ def pending(found: Present) -> dict[int, object]:
     return {job.job_id: job for job in found.queue.pending}
 
 
-def test_nodes_are_drained_now_or_from_a_time_on():
+def test_nodes_are_drained_now_or_from_a_time_on_and_resumed():
     now = changed(PRESENT, ["drain c[2-3]"]).supply
     assert [now.site.states[place] for place in (1, 2, 3)] == ["drained", "drained", "up"]
     assert now.free[[1, 2]].sum() == 0
@@ -42,12 +42,9 @@ def test_nodes_are_drained_now_or_from_a_time_on():
     assert later.site.states == PRESENT.supply.site.states
     assert later.closing[[1, 2]].tolist() == [1800, 1800]
     assert np.isinf(later.closing[[0, 3]]).all()
-
-
-def test_drained_nodes_are_resumed():
-    found = changed(PRESENT, ["drain c2", "resume c2"]).supply
-    assert found.site.states == PRESENT.supply.site.states
-    assert (found.free == PRESENT.supply.free).all()
+    again = changed(PRESENT, ["drain c2", "resume c2"]).supply
+    assert again.site.states == PRESENT.supply.site.states
+    assert (again.free == PRESENT.supply.free).all()
     with pytest.raises(InputError, match="c3 is up; expected drained nodes"):
         changed(PRESENT, ["resume c3"])
 
@@ -62,12 +59,21 @@ def test_nodes_are_added_like_one():
     assert found.switches[-3:] == ("leaf1",) * 3
     problem = placement_problem(PRESENT.queue, found).problem
     assert len(problem.free) == 10
+    # what Slurm says of the size of the partition is over
+    asks = job(partitions=("rest",), least_nodes=4, most_nodes=4, reason="PartitionNodeLimit")
+    present = Present(queue_of(asks), supply())
+    too_many = "it asks for 4 nodes, and partition rest has 3"
+    assert Future(present.queue, present.supply).left["1"] == too_many
+    found = changed(present, ["add 1 like c3"])
+    assert Future(found.queue, found.supply).by_limits.tolist() == [0]
 
 
 def test_priorities_limits_and_holds_of_jobs():
     found = pending(changed(PRESENT, ["priority 1 = 2000", "limit 2 = 2:00:00", "release 2"]))
     assert (found[1].priority, found[1].priority_by_operator) == (2000, True)
     assert (found[2].limit, found[2].held) == (7200, False)
+    assert pending(changed(PRESENT, ["priority 1 = 0"]))[1].held
+    assert pending(changed(PRESENT, ["release 2", "priority 2 = 7"]))[2].priority == 7
     running = changed(PRESENT, ["limit 9 = 10"]).queue.running[0]
     assert (running.limit, running.end) == (600, NOW - 100 + 600)
     for line, held in (
@@ -79,13 +85,6 @@ def test_priorities_limits_and_holds_of_jobs():
     ):
         jobs = pending(changed(PRESENT, [line]))
         assert {number: one.held for number, one in jobs.items()} == held, line
-
-
-def test_a_priority_of_0_holds_a_job_and_that_of_a_held_job_stays():
-    assert pending(changed(PRESENT, ["priority 1 = 0"]))[1].held
-    with pytest.raises(InputError, match="2 is held, so Slurm refuses it; expected it to be rel"):
-        changed(PRESENT, ["priority 2 = 7"])
-    assert pending(changed(PRESENT, ["release 2", "priority 2 = 7"]))[2].priority == 7
 
 
 def test_a_limit_that_an_operator_sets_is_bound_by_no_partition_or_qos(tmp_path):
@@ -108,16 +107,6 @@ def test_a_limit_that_an_operator_sets_is_bound_by_no_partition_or_qos(tmp_path)
     ):
         asks = job(reason=reason, least_nodes=nodes, **long)
         assert explain(queue_of(asks), supply(), "1").rule == rule
-
-
-def test_what_slurm_says_of_the_size_of_a_partition_is_over_with_more_nodes():
-    asks = job(partitions=("rest",), least_nodes=4, most_nodes=4, reason="PartitionNodeLimit")
-    present = Present(queue_of(asks), supply())
-    assert Future(present.queue, present.supply).left["1"] == (
-        "it asks for 4 nodes, and partition rest has 3"
-    )
-    found = changed(present, ["add 1 like c3"])
-    assert Future(found.queue, found.supply).by_limits.tolist() == [0]
 
 
 def test_a_job_is_submitted_with_options_of_sbatch():
@@ -198,6 +187,7 @@ def test_a_released_job_has_the_priority_that_slurm_would_give():
         ("add 0 like c1", "0 nodes; expected from 1 to 100,000"),
         ("priority 77 = 1", "'77' is not in the queue"),
         ("priority 9 = 1", "'9' is RUNNING; expected a pending job"),
+        ("priority 2 = 7", "2 is held, so Slurm refuses it; expected it to be released"),
         ("hold user eve", "no pending job of user eve"),
         ("submit -N two", "invalid int value: 'two'"),
         ("submit -p none", "'none'"),
@@ -213,7 +203,7 @@ def test_what_cannot_be_is_one_line_with_the_words(line, message):
     assert "\n" not in str(found.value)
 
 
-def test_lines_come_from_a_file_too(tmp_path):
+def test_lines_come_from_a_file_too_and_policies_are_for_forecasts_alone(tmp_path):
     file = tmp_path / "changes.txt"
     file.write_text("# a comment\ndrain c1\n\n  priority 1 = 3  \n")
     assert read_changes([f"@{file}", "drain c2"]) == ["drain c1", "priority 1 = 3", "drain c2"]
@@ -222,16 +212,6 @@ def test_lines_come_from_a_file_too(tmp_path):
     file.write_text("# nothing\n\n")
     with pytest.raises(InputError, match=r"changes.txt: has no line; expected drain NODES"):
         read_changes([f"@{file}"])
-
-
-def test_policies_are_for_forecasts_alone():
     assert changed(PRESENT, read_changes(["policy easy"], is_forecast=True)).policy == "easy"
     with pytest.raises(InputError, match="'policy easy' is for optsched slurm forecast"):
         read_changes(["policy easy"])
-
-
-def test_the_present_itself_does_not_change():
-    before = replace(PRESENT)
-    changed(PRESENT, ["drain c1", "hold 1", "add 1 like c1"])
-    assert before == PRESENT
-    assert (PRESENT.supply.site.states[0], len(PRESENT.supply.free)) == ("up", 7)

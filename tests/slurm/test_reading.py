@@ -1,16 +1,21 @@
+"""What is read of a captured folder: the queue, the nodes, partitions and reservations."""
+
 from __future__ import annotations
 
-import json
 import math
 import re
 
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from optsched.errors import InputError
+from optsched.sites.loading import read_reservations
+from optsched.sites.parts import Reservation
 from optsched.slurm.queue import read_queue
-from slurm.raw_capture import clock, hosts, pairs, text_of
+from optsched.slurm.supply import read_supply
+from slurm.plan_checker import Captured, clock, hosts, pairs, text_of
+
+from .conftest import ONE_NODE, supply
 
 TEXTS = {"name": "JobName", "account": "Account", "qos": "QOS", "constraint": "Features"}
 TEXTS |= {"licences": "Licenses", "dependency": "Dependency"}
@@ -19,19 +24,14 @@ NUMBERS |= {"cores_per_task": "CPUs/Task", "least_cores": "MinCPUsNode"}
 LISTS = {"planned_nodes": "SchedNodeList", "excluded": "ExcNodeList", "required": "ReqNodeList"}
 
 
-def lines_of(folder):
-    """What scontrol prints of each job, by number."""
-    lines = text_of(folder, "jobs.txt").splitlines()
-    return {int(line["JobId"]): (line, text) for line, text in ((pairs(t), t) for t in lines)}
-
-
 def value(line, key):
     return "" if line.get(key) in (None, "(null)", "None", "N/A", "*") else line[key]
 
 
 def test_captured_requests_are_those_that_scontrol_prints(captured):
     folder, queue, _ = captured
-    lines = lines_of(folder)
+    texts = text_of(folder, "jobs.txt").splitlines()
+    lines = {int(line["JobId"]): (line, text) for line, text in zip(map(pairs, texts), texts)}
     compared = 0
     for job in queue.pending:
         line, text = lines[job.job_id]
@@ -105,6 +105,8 @@ def a(number, **more):
 LEAST = {"job_id": 7, "job_state": ["PENDING"], "required_switches": 0}
 BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2,gres/gpu=8"}
 BY_GPU_TOO = BY_GPU | {"flags": ["JOB_MEM_SET"]}
+EXACT = BY_GPU | {"memory_per_node": a(30000), "flags": ["EXACT_MEMORY_REQUESTED"]}
+ARRAY = {"array_job_id": a(7), "array_task_string": "0-6:2,9%2", "array_max_tasks": a(2)}
 SEGMENT = {"segment_size": 4}
 SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGMENTS"]
 
@@ -145,11 +147,7 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (38, BY_GPU | {"memory_per_cpu": 2000}, {"memory_per_node": None, "memory_per_gpu": 30000}),
         (42, BY_GPU | {"memory_per_node": a(30000)}, {"memory_per_gpu": 30000}),
         # beside --mem, which is in tres_req_str alone where the default takes its place
-        (
-            42,
-            BY_GPU | {"memory_per_node": a(30000), "flags": ["EXACT_MEMORY_REQUESTED"]},
-            {"memory_per_node": 307200, "memory_per_core": None, "memory_per_gpu": 30000},
-        ),
+        (42, EXACT, {"memory_per_node": 307200, "memory_per_core": None, "memory_per_gpu": 30000}),
         (42, BY_GPU | {"memory_per_node": a(5000)}, {"memory_per_node": 5000}),
         (38, BY_GPU_TOO | {"memory_per_node": 2000}, {"memory_per_node": 2000}),
         (38, BY_GPU_TOO | {"memory_per_cpu": 700}, {"memory_per_core": 700}),
@@ -167,11 +165,7 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (42, {"priority": a(9), "nice": -20}, {"held": False, "nice": -20, "priority": 9}),
         (38, {"nice": 2**32 - 50}, {"nice": -50}),  # as Slurm 22.05 writes it
         (42, {"job_state": ["PENDING", "REQUEUED"]}, {"flags": ("REQUEUED",)}),
-        (
-            42,
-            {"array_job_id": a(7), "array_task_string": "0-6:2,9%2", "array_max_tasks": a(2)},
-            {"array_id": 7, "array_tasks": (0, 2, 4, 6, 9), "array_limit": 2},
-        ),
+        (42, ARRAY, {"array_id": 7, "array_tasks": (0, 2, 4, 6, 9), "array_limit": 2}),
         (42, {"array_task_string": "1-2,..."}, {"array_tasks": (1, 2)}),
         (42, {"het_job_id": a(31), "het_job_offset": a(1)}, {"part_of": "31+1"}),
         (42, {"array_job_id": a(7), "array_task_id": a(0)}, {"array_tasks": (0,)}),
@@ -179,7 +173,7 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (42, {"scheduled_nodes": "c[01-02]"}, {"planned_nodes": ("c01", "c02")}),
     ],
 )
-def test_traps(write_dump, version, fields, expected):
+def test_values_that_mislead_are_read_as_slurm_means_them(write_dump, version, fields, expected):
     (job,) = read_queue(write_dump(version, LEAST | fields)).jobs
     assert {name: getattr(job, name) for name in expected} == expected
 
@@ -214,25 +208,6 @@ def test_malformed_fields_are_named(write_dump, fields, field, words):
     assert re.fullmatch(r".*squeue\.json.*record 2.*", str(error.value))
 
 
-FIELDS = ("job_id", "job_state", "tasks", "time_limit", "tres_req_str", "partition", "shared")
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=4,
-)
-
-
-@given(st.dictionaries(st.sampled_from((*FIELDS, "job_resources", "gres_detail")), JSON))
-def test_any_record_is_read_or_refused(tmp_path_factory, fields):
-    path = tmp_path_factory.mktemp("queue") / "squeue.json"
-    meta = {"plugin": {"data_parser": "data_parser/v0.0.42"}}
-    path.write_text(json.dumps({"meta": meta, "jobs": [LEAST | fields]}))
-    try:
-        assert len(read_queue(path).jobs) == 1
-    except InputError as refused:
-        assert refused.file == str(path)  # noqa: PT017
-
-
 def test_the_text_states_what_the_json_does_not(write_dump):
     path = write_dump(38, *({"job_id": number, "job_state": "PENDING"} for number in (7, 8)))
     path.with_name("jobs.txt").write_text(
@@ -248,20 +223,17 @@ def test_the_text_states_what_the_json_does_not(write_dump):
     assert (untold.planned_nodes, untold.switches) == ((), 0)
 
 
-@pytest.mark.parametrize(
-    ("stated", "exclusive"),
-    [
+def test_exclusive_jobs_of_version_45_are_taken_from_the_text(write_dump):
+    path = write_dump(45, LEAST)
+    for stated, exclusive in (
         ("OverSubscribe=NO Exclusive=NO", ""),  # of Slurm 26.05, where NO stands for all jobs
         ("OverSubscribe=NO Exclusive=NODE", "node"),
         ("OverSubscribe=NO Exclusive=USER", "user"),
         ("OverSubscribe=NO", "node"),
         ("OverSubscribe=OK", ""),
-    ],
-)
-def test_exclusive_jobs_of_version_45_are_taken_from_the_text(write_dump, stated, exclusive):
-    path = write_dump(45, LEAST)
-    path.with_name("jobs.txt").write_text(f"JobId=7 JobName=x {stated} Contiguous=0\n")
-    assert read_queue(path.parent).jobs[0].exclusive == exclusive
+    ):
+        path.with_name("jobs.txt").write_text(f"JobId=7 JobName=x {stated} Contiguous=0\n")
+        assert read_queue(path.parent).jobs[0].exclusive == exclusive, stated
 
 
 @pytest.mark.parametrize(
@@ -305,3 +277,112 @@ def test_only_jobs_on_their_nodes_are_running(write_dump):
         for number, state in enumerate(states, 1)
     ]
     assert [job.job_id for job in read_queue(write_dump(42, *records)).running] == [1, 2, 3]
+
+
+def test_columns_of_threads_bind_on_their_nodes_alone():
+    there = supply()
+    threads = np.array([2, 2, 2, 2, 1, 2, 2])
+    assert (there.amounts[:, 4:] == there.free[:, :2] * threads[:, None]).all()
+
+
+def test_nodes_on_no_switch_and_in_no_block_are_alone():
+    there = supply()
+    assert there.switches == (*("leaf1",) * 2, *("leaf2",) * 3, "none of g1", "none of g2")
+    assert there.blocks[4:] == ("none of m1", "b1", "b1")
+
+
+def test_what_does_not_match_the_site_is_refused():
+    for field, value in (
+        ("free", np.ones((6, 4), dtype=int)),
+        ("free", -np.ones((7, 4), dtype=int)),
+        ("threads", np.zeros(7, dtype=int)),
+        ("busy", np.ones(6, dtype=bool)),
+    ):
+        with pytest.raises(InputError) as error:
+            supply(**{field: value})
+        assert error.value.field == field
+
+
+def test_what_is_read_equals_an_independent_reading(captured):
+    folder, _, there = captured
+    told, site = Captured(folder), there.site
+    assert {*site.nodes} == told.nodes.keys()
+    for place, node in enumerate(map(told.nodes.get, site.nodes)):
+        is_down, is_drained = "DOWN" in node.states, "DRAIN" in node.states
+        assert site.states[place] == ("down" if is_down else "drained" if is_drained else "up")
+        gpus = [node.free(("gpu", kind)) for kind in ("", "a100", "h100")]
+        left = [node.cores * node.threads, node.memory, *gpus]
+        assert there.free[place].tolist() == [0 if is_down or is_drained else n for n in left]
+        assert {*site.features[place]} == node.features
+        assert there.threads[place] == node.threads
+        assert there.switches[place] == told.leaves.get(node.name, f"none of {node.name}")
+    assert [each.name for each in site.partitions] == [*told.partitions]
+    for part in site.partitions:
+        row = told.partitions[part.name]
+        assert {site.nodes[place] for place in part.nodes} == {*hosts(row["Nodes"])}
+        assert (part.max_time, part.up) == (clock(row["MaxTime"]), row["State"] == "UP")
+        assert part.max_nodes == float(row["MaxNodes"].replace("UNLIMITED", "inf"))
+        assert part.priority_tier == int(row["PriorityTier"])
+        assert part.exclusive == told.exclusive({}, part.name)
+        assert part.topology == row.get("Topology", "")
+    assert there.licences == told.licences
+    kept = [(each.name, each.start, each.end, {*each.nodes}) for each in there.reservations]
+    assert kept == [tuple(each.values()) for each in told.reservations]
+
+
+def test_without_a_time_a_supply_is_refused_and_a_file_that_says_the_same_is_not_missed(tmp_path):
+    (tmp_path / "nodes.txt").write_text(ONE_NODE)
+    with pytest.raises(InputError, match="expected the file now"):
+        read_supply(tmp_path)
+    (tmp_path / "config.txt").write_text("Licenses = lab:3\n")
+    (tmp_path / "topology.conf").write_text("SwitchName=s1 Nodes=c1\n")
+    supply = read_supply(tmp_path, time=7)
+    assert supply.time == 7
+    assert supply.notes[0] == "1 licence (lab): taken as free, without licenses.txt"
+    assert not any("not known" in note for note in supply.notes)
+
+
+def test_captured_reservations_are_the_same_in_all_files(shared):
+    """But for the text, which has no times that could be compared."""
+    its = {"flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"), "admits": {"users": ("root",)}}
+    files = ("reservations.json", *(f"parsers/reservations.v{v}.json.gz" for v in (42, 45)))
+    for name, *span in (*((file, 1795371019, 1795378219) for file in files), ("reservations.txt",)):
+        expected = Reservation("maint", ("c01", "c02", "c03", "c04"), *span, cores=64, **its)
+        assert read_reservations(shared(f"slurm/fixtures/26.05.5/{name}")) == (expected,)
+    assert read_reservations(shared("slurm/fixtures/24.11.5/reservations.txt")) == ()
+
+
+def test_malformed_texts_and_fields_are_named(tmp_path, write_dump):
+    path = tmp_path / "reservations.txt"
+    for text, words in (
+        ("\nNodes=c1", "line 2: expected a line of a reservation"),
+        ("ReservationName=a StartTime=x Nodes=c[1 NodeCnt=1", "line 1, Nodes"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=words):
+            read_reservations(path)
+    path = write_dump(42, {"name": "maint", "node_list": "c[1-"}, key="reservations")
+    with pytest.raises(InputError, match=r"node_list: record 1 \(maint\): .*expected a host list"):
+        read_reservations(path)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({"users": "-u1,-u2"}, "Users=-u1,-u2"),
+        ({"accounts": "a1", "flags": ["FLEX", "SPEC_NODES"]}, "Flags=FLEX,SPEC_NODES Accounts=a1"),
+        ({"groups": "staff"}, "Groups=staff Accounts=(null)"),
+        ({"qos": "high", "allowed_partitions": "p,q"}, "AllowedPartitions=p,q QOS=high"),
+        ({"core_count": 8}, "CoreCnt=8"),
+        ({"licenses": "lab:2"}, "Licenses=lab:2 State=A"),
+        ({"core_specializations": [{"node": "c1", "core": "0-7"}]}, "NodeName=c1 CoreIDs=0-7"),
+        ({"tres": "cpu=8,gres/gpu=2"}, "TRES=cpu=8,gres/gpu=2"),
+    ],
+)
+def test_json_and_text_say_the_same(write_dump, tmp_path, said, shown):
+    record = {"name": "r", "node_list": "c1", **said}
+    [read] = read_reservations(write_dump(42, record, name="r.json", key="reservations"))
+    text = tmp_path / "reservations.txt"
+    text.write_text(f"ReservationName=r StartTime=x Nodes=c1 NodeCnt=1 {shown} Watts=n/a")
+    assert read_reservations(text) == (read,)
+    assert read != Reservation("r", ("c1",))
