@@ -47,18 +47,6 @@ def test_a_file_is_shared_side_by_side_and_back_to_back():
     assert memory.use(0, 7, 60, 111.0, 300.0) == Use(60.0, loads=True)
 
 
-def test_residents_are_what_is_used_or_was_until_now():
-    memory = Memory(nodes=3, cores=2)
-    memory.use(2, 5, 60, 10.0, 400.0)
-    memory.use(2, 5, 60, 20.0, 900.0)
-    memory.use(0, 6, 30, 20.0, 200.0)
-    memory.drop(0, 6, 25.0)
-    assert memory.residents(25.0).tolist() == [[0, 6, 30, 25, 0], [2, 5, 60, 45, 875]]
-    assert memory.residents(25.5).tolist() == [[2, 5, 60, 45, 875]]
-    memory.drop(2, 5, 30.0)  # the limits of all who have used it count, as in the authors' program
-    assert memory.residents(80.0).tolist() == [[2, 5, 60, 0, 820]]
-
-
 def test_residents_stay_until_the_next_start_if_that_is_the_rule():
     memory = Memory(nodes=2, cores=2, kept="next")
     memory.use(0, 7, 60, 0.0, 500.0)

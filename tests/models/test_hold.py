@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections import Counter
 from itertools import chain, combinations, combinations_with_replacement, islice, product
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations, combinations_with_replacement, product
 from math import prod

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 
 from optsched.models.export import lp_text
@@ -74,18 +72,6 @@ def test_blocks_and_families_may_be_empty():
     assert (program.num_variables, program.num_rows) == (0, 0)
     assert program.row_start.tolist() == [0]
     assert {array.dtype for array in (program.objective, program.columns)} == {np.dtype(np.int64)}
-
-
-def test_a_vector_is_admitted_if_it_keeps_all_bounds():
-    builder = ProgramBuilder("min")
-    x = builder.variables("x{}", 2, upper=[1, 9], objective=[5, -2])
-    builder.row("a", ([2, -1], x), at_most=3)
-    builder.row("b", (1, x[1:]), at_least=1)
-    program = builder.build(offset=10)
-    assert program.value(np.array([1, 4])) == 10 + 5 - 8
-    assert program.admits(np.array([1, 1]))
-    for vector in ([2, 1], [1, 0], [1, 10], [-1, 1]):
-        assert not program.admits(np.array(vector))
 
 
 def test_common_divisors_are_taken_out_and_rows_rounded_inwards():

@@ -3,8 +3,6 @@
 The instances of OR-Library are made by hand, with their optima in comments.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from optsched import solve

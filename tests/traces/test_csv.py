@@ -138,8 +138,6 @@ DURATION = "expected a number of at least 0, or -1 for unknown, or HH:MM:SS or D
             f"{JOBS}5,5,1\n6,5,1\n2026-01-31,5,1\n",
             ", submit, row 3: '2026-01-31'; expected seconds, as in row 1",
         ),
-        (f"{JOBS}1,2026-01-31,1\n", f", runtime, row 1: '2026-01-31'; {DURATION}"),
-        (f"{JOBS}1,01:00:00,1\n1,02:00,1\n", f", runtime, row 2: '02:00'; {DURATION}"),
         (f"{JOBS}1,01:00:00,1\n1,00:60:00,1\n", f", runtime, row 2: '00:60:00'; {DURATION}"),
         (f"{JOBS}1,01:00:00,1\n1,1e400,1\n", f", runtime, row 2: '1e400'; {DURATION}"),
         ("Submit\tTook\n", r", line 1: names separated by '\t'; expected commas"),

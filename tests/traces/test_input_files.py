@@ -74,12 +74,14 @@ def test_the_files_of_the_authors(shared):
 
 def test_large_jobs_become_pieces():
     trace = make([0, 0, 5], [45, 20, 60], [1, 2, 3], requested_processors=np.array([50, 30, -1]))
-    split = split_jobs(trace, 20)
+    split = split_jobs(trace.annotated(bandwidth=np.array([1, 2, 3])), 20)
     assert (split.jobs, split.pieces) == (2, 6)
     assert split.trace.job_id.tolist() == [10, 11, 12, 20, 30, 31, 32]
     assert split.trace.processors.tolist() == [20, 20, 5, 20, 20, 20, 20]
     assert split.trace.requested_processors.tolist() == [20, 20, 5, 30, -1, -1, -1]
     assert split.trace.user.tolist() == [1, 1, 1, 2, 3, 3, 3]
+    assert split.trace.annotations["bandwidth"].tolist() == [1, 1, 1, 2, 3, 3, 3]
+    assert infer_files(split.trace).annotations.keys() == {"bandwidth", "file", "file_size"}
     assert files_of(split.trace) == [1, 1, 2, 3, 4, 4, 4]
     assert split_jobs(split.trace, 20).trace is split.trace
     # more than ten pieces take two digits

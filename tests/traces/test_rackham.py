@@ -195,19 +195,6 @@ def test_a_trace_is_read_as_it_was_written(trace, tmp_path_factory):
     assert copy.read_text() == path.read_text()
 
 
-@given(number=st.integers(0, 23), word=st.text("0123456789-.{}: e\t\0ä", min_size=0, max_size=4))
-def test_any_other_word_is_read_or_refused(number, word, tmp_path_factory):
-    words = FIRST.split()
-    words[number] = word
-    path = tmp_path_factory.mktemp("rackham") / "a.rackham"
-    path.write_text(f"{WAITING}\n{' '.join(words)}\n", encoding="utf-8")
-    try:
-        outcome = len(read_rackham(path)), None
-    except InputError as error:
-        outcome = None, error.line
-    assert outcome in ((2, None), (None, 2))
-
-
 def test_the_real_workload(shared, tmp_path):
     trace = read_trace(shared(REAL), clean=False)
     categories = dict(zip(*np.unique(trace.annotations["category"], return_counts=True)))

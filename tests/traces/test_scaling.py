@@ -101,10 +101,7 @@ def test_the_machine_of_the_original_becomes_a_note_and_may_be_stated_in_nodes()
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"to": 0}, "to: 0; expected a whole number from 1"),
         ({"processors": -1}, "from: -1; expected a whole number from 1"),
-        ({"unit": 9}, "unit: 9; expected a whole number from 1 to 8"),
-        ({"load": 0}, "load: 0; expected a factor from 1e-06 to 1e.06"),
         ({"load": float("nan")}, "load: nan; expected a factor"),
         ({"load": 0.01}, r"load: 0.01; submit times would be above 2\^53 s"),
     ],
