@@ -9,22 +9,6 @@ def rows_of(builder):
     return lp_text(builder.build()).partition("subject to\n ")[2].partition("\nbounds")[0]
 
 
-def test_variables_are_named_by_their_labels_and_broadcast_their_bounds():
-    builder = ProgramBuilder("min")
-    x = builder.variables("x_{}_{}", ["a", "b"], 3, upper=[[4], [5]], objective=[1, 2, 3])
-    y = builder.variable("y", lower=-2, upper=7, objective=9)
-    z = builder.variables(lambda place: f"z{place * 10}", range(2))
-    program = builder.build(offset=100)
-    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert (y, z.tolist(), builder.num_variables) == (6, [7, 8], 9)
-    expected = "x_a_1 x_a_2 x_a_3 x_b_1 x_b_2 x_b_3 y z0 z10"
-    assert [program.variable_name(number) for number in range(9)] == expected.split()
-    assert program.lower.tolist() == [0, 0, 0, 0, 0, 0, -2, 0, 0]
-    assert program.upper.tolist() == [4, 4, 4, 5, 5, 5, 7, 1, 1]
-    assert program.objective.tolist() == [1, 2, 3, 1, 2, 3, 9, 0, 0]
-    assert (program.sense, program.offset) == ("min", 100)
-
-
 def test_families_of_rows_sum_terms_over_the_last_axis_and_single_rows_take_any():
     builder = ProgramBuilder("max")
     x = builder.variables("x{}{}", 2, 3)
@@ -47,16 +31,6 @@ def test_families_of_rows_sum_terms_over_the_last_axis_and_single_rows_take_any(
         "one_low: +2 x11 +3 x12 +3 x13 -4 x23 >= 1",
         "one_high: +2 x11 +3 x12 +3 x13 -4 x23 <= 8",
     ]
-
-
-def test_ragged_rows_are_those_with_entries():
-    builder = ProgramBuilder("max")
-    x = builder.variables("x{}", 5)
-    at = np.array([3, 0, 3, 5])
-    one, two = (1, x[:4], at), (np.array([7]), x[4:], np.array([0]))
-    builder.ragged_rows("r_{}_{}", (2, ["a", "b", "c"]), one, two, at_most=[[9], [8]])
-    rows = ["r_1_a: +1 x2 +7 x5 <= 9", "r_2_a: +1 x1 +1 x3 <= 8", "r_2_c: +1 x4 <= 8"]
-    assert rows_of(builder).split("\n ") == rows
 
 
 def test_blocks_and_families_may_be_empty():

@@ -1,17 +1,17 @@
 import json
 
 import pytest
-from sites.records import NODE
 
 from optsched.errors import InputError
 from optsched.sites.loading import load_site
 from optsched.sites.parts import Reservation
 from optsched.sites.site_file import read_site_file, write_site_file
 
+NODE = {"name": "c1", "cpus": 4, "real_memory": 100, "state": ["IDLE"]}
 NODES = {
     "meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}},
     "last_update": {"set": True, "infinite": False, "number": 1795367431},
-    "nodes": [{"name": "c1", "cpus": 4, "real_memory": 100, "state": ["IDLE"]}],
+    "nodes": [NODE],
 }
 TEXT = "NodeName=c1 CPUTot=4 RealMemory=100 State=IDLE\n"
 CONFIGURATION = "NodeName=c1 CPUs=4 RealMemory=100\n"
@@ -76,11 +76,11 @@ RESERVATION = "ReservationName=r StartTime=a Nodes=c1 NodeCnt=1\n"
         ("slurm.conf", "ClusterName=here", "no nodes"),
         ("slurm.conf", "NodeName=c1 what", "line 1: 'what'; expected Key=Value"),
         ("nodes.json", nodes(NODE | {"name": "a,b"}), "the name of a node"),
-        ("nodes.json", nodes(NODE | {"real_memory": "64G"}), r"memory: record 1 \(g1\): '64G';"),
-        ("nodes.json", nodes(NODE | {"specialized_memory": 1001}), "at most the memory of 1000"),
+        ("nodes.json", nodes(NODE | {"real_memory": "64G"}), r"memory: record 1 \(c1\): '64G';"),
+        ("nodes.json", nodes(NODE | {"specialized_memory": 101}), "at most the memory of 100"),
         ("nodes.json", nodes(NODE | {"real_memory": 2**36}), r"real_memory: .*below 2\^32"),
-        ("nodes.json", nodes(NODE | {"real_memory": 2_000_000_000}), "memory of node g1"),
-        ("nodes.json", nodes(NODE, NODE), r"record 2 \(g1\).*every node once"),
+        ("nodes.json", nodes(NODE | {"real_memory": 2_000_000_000}), "memory of node c1"),
+        ("nodes.json", nodes(NODE, NODE), r"record 2 \(c1\).*every node once"),
         ("partitions.txt", "PartitionName=p DefMemPerCPU=4G", "defmempercpu: '4G'; expected a who"),
         ("partitions.txt", "PartitionName=p PriorityTier=70000", "priority_tier: p: 70000"),
         ("partitions.txt", PARTITION.format("a") + PARTITION.format("b"), "Default: a and b are"),

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sites.records import NODE
 
 from optsched.errors import InputError
 from optsched.sites.loading import read_shown_site
@@ -12,6 +11,11 @@ from optsched.sites.slurm_files import Notes
 from optsched.sites.slurm_partitions import shown_partitions
 from optsched.sites.slurm_site import read_nodes, state_of
 
+NODE = {"name": "g1", "cpus": 64, "effective_cpus": 60, "threads": 2, "alloc_cpus": 8, "weight": 20}
+NODE |= {"real_memory": 1000, "specialized_memory": 100, "alloc_memory": 300}
+NODE |= {"state": ["MIXED", "PLANNED"], "active_features": ["ib"], "features": ["ib", "off"]}
+NODE |= {"partitions": ["batch"], "gres": "gpu:a100:4(S:0-1),gpu:h100:2"}
+NODE |= {"gres_used": "gpu:a100:1(IDX:2),gpu:h100:0(IDX:N/A)", "gres_drained": "gpu:a100:2"}
 TEXT = (
     "NodeName=g1 CPUAlloc=8 CPUEfctv=60 CPUTot=64 AvailableFeatures=ib,off ActiveFeatures=ib"
     " Gres=gpu:a100:4(S:0-1) GresDrain=N/A GresUsed=gpu:a100:1(IDX:2) OS=Linux #1 SMP @0 "

@@ -1,19 +1,23 @@
-"""Scaled traces: sizes, arrivals, what is counted, and what the header says."""
+"""Scaled traces: sizes, arrivals and headers; ranges of jobs at another load, and shaken."""
 
+from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from math import ceil
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched import simulate
 from optsched.errors import InputError
-from optsched.traces.cleaning import clean
+from optsched.traces.cleaning import Days, clean, numbers_in, span_of
 from optsched.traces.facts import facts
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.trace import Header, Trace
-from optsched.traces.transformations import scale_trace
+from optsched.traces.transformations import scale_trace, submitted
 
 
 def trace_of(sizes, submit=None, header=(("MaxProcs", "64"),), **columns):
@@ -125,3 +129,125 @@ def test_real_logs_keep_their_load_on_a_torus(name, processors, shared):
     assert after["offered_load"] == pytest.approx(before["offered_load"], rel=0.002)
     assert after["machine_size"] == 27648
     assert after["sizes"]["max"] <= 27648
+
+
+def of_run(trace, **options):
+    """Return the number, submission and run time of each job of a run."""
+    run = simulate(trace, "nodes:8", "fcfs", **options)
+    jobs = run.jobs[["job_id", "submission_time", "run_time"]]
+    return run, list(jobs.itertuples(index=False, name=None))
+
+
+def test_the_load_is_that_of_a_scaled_trace(make_trace):
+    trace = make_trace(*((7 * k, 5 + k, 60, 1 + k % 4) for k in range(20)))
+    scaled = scale_trace(trace, 8, processors=8, load=1.7).trace
+    run, jobs = of_run(trace, load=1.7)
+    assert jobs == of_run(scaled)[1]
+    assert (run.config["load"], run.config["shake"]) == (1.7, None)
+    assert of_run(trace, load=1)[0].config == of_run(trace)[0].config
+
+
+def test_shaken_jobs_are_those_of_the_part_in_a_new_order(make_trace):
+    trace = make_trace(*((k, 5 + k, 99, 1) for k in range(50)))
+    run, jobs = of_run(trace, jobs="11:40", shake=60, shake_seed=3)
+    draws = np.random.default_rng(3).integers(0, 61, 30).tolist()
+    expected = [(10 + k + draw, k) for k, draw in enumerate(draws)]
+    assert jobs == [(11 + k, submit, 15 + k) for submit, k in sorted(expected)]
+    assert run.config["workload_sha256"] != of_run(trace, jobs="11:40")[0].config["workload_sha256"]
+
+
+def test_a_part_is_chosen_before_its_load_and_the_load_before_the_shake(make_trace):
+    trace = make_trace((0, 5, 9, 1), (100, 5, 9, 1), (150, 6, 9, 1), (170, 7, 9, 1))
+    assert of_run(trace, jobs="2:4", load=0.5)[1] == [(2, 100, 5), (3, 200, 6), (4, 240, 7)]
+    trace = make_trace(*((100 * k, 5, 9, 1) for k in range(20)))
+    draws = np.random.default_rng(0).integers(0, 3, 20)
+    _, jobs = of_run(trace, load=2, shake=2)
+    assert [at for _, at, _ in jobs] == (50 * np.arange(20) + draws).tolist()
+
+
+def test_begin_times_keep_their_distance_and_waits_are_left_out(make_trace):
+    trace = make_trace((0, 5, 9, 1), (10, 5, 9, 1)).annotated(begin=np.array([40, -1]))
+    trace = trace.changed(wait=np.array([1, 2]))
+    moved, rows = submitted(trace, np.array([25, 12]))
+    assert (rows.tolist(), moved.job_id.tolist()) == ([1, 0], [2, 1])
+    assert moved.annotations["begin"].tolist() == [-1, 65]
+    assert moved.wait.tolist() == [-1, -1]
+    scaled = scale_trace(trace.changed(submit=np.array([10, 30])), 8, processors=8, load=0.5).trace
+    assert scaled.annotations["begin"].tolist() == [40, -1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"load": 0}, "load: 0; expected a factor from 1e-06 to 1e+06"),
+        ({"load": 2**-12}, "add up to more than 2^53 s"),
+        ({"shake": 1.5}, "shake: 1.5; expected a whole number of seconds from 0 to"),
+        ({"shake": 9, "shake_seed": -1}, "shake seed: -1; expected a whole number from 0 to"),
+        ({"shake_seed": 1}, "shake seed: nothing to shake; expected a shake too"),
+    ],
+)
+def test_bad_values_get_one_line(make_trace, options, said):
+    with pytest.raises(InputError) as raised:
+        simulate(make_trace((0, 5, 9, 1), (2**40, 5, 2**52, 1)), **options)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+PARIS = ZoneInfo("Europe/Paris")
+BEGIN = int(datetime(2003, 3, 28, 22, 0, tzinfo=PARIS).timestamp())
+
+
+def began(trace, zone="Europe/Paris"):
+    lines = [("UnixStartTime", str(BEGIN)), *([("TimeZoneString", zone)] if zone else [])]
+    return replace(trace, header=Header(tuple(lines)))
+
+
+@pytest.fixture
+def hourly(make_trace):
+    """Return a trace of a job each hour for five days, from 22:00 on; summer time begins in it."""
+    return began(make_trace(*((3600 * k, 60, 60, 1) for k in range(120))))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("2003-03-28:2003-03-28", (1, 2)),
+        ("2003-03-29", (3, 26)),
+        ("2003-03-30", (27, 49)),  # a day of 23 hours
+        ("2003-03-31:", (50, 120)),
+        (":2003-03-29", (1, 26)),
+        ("7:9", (7, 9)),
+        ("7:", (7, 120)),
+        (9, (1, 9)),
+    ],
+)
+def test_days_and_numbers(hourly, given, expected):
+    assert numbers_in(span_of(given), hourly) == expected
+    assert simulate(hourly, "nodes:1", jobs=given).config["jobs"] == list(expected)
+
+
+def test_days_without_a_zone_are_those_of_utc(hourly):
+    begin = 24 - 21 + 1  # 22:00 in Paris is 21:00
+    assert numbers_in(Days("2003-03-29", "2003-03-29"), began(hourly, "")) == (begin, begin + 23)
+
+
+@pytest.mark.parametrize(
+    "text", ["2003-02-30:", "1:2003-02-01", "2003-02-01:7", "2003-1-1:", "2003-01-01T00:", "a:b"]
+)
+def test_what_is_neither_is_refused(text):
+    with pytest.raises(InputError, match=r"measure: '.*'; expected FROM:TO, 1:5000 or 2003-01-01:"):
+        span_of(text, "measure")
+
+
+def test_ranges_without_a_job_are_refused(hourly, make_trace):
+    then = "no job is submitted then; submissions are from 2003-03-28 to 2003-04-02"
+    undated = make_trace((0, 1, 1, 1))
+    for span, trace, said in (
+        (Days("2003-05-01", None), hourly, f"jobs: 2003-05-01:; {then}"),
+        (Days("2003-03-30", "2003-03-29"), hourly, f"jobs: 2003-03-30:2003-03-29; {then}"),
+        (Days("2003-03-29", None), undated, r"not say when it begins \(UnixStartTime\); expect"),
+        (Days("2003-03-29", None), began(hourly, "Mars/Base"), "TimeZoneString: 'Mars/Base'; exp"),
+        ((5, 121), hourly, "jobs 5:121; expected FROM:TO with 1 <= FROM <= TO <= 120"),
+    ):
+        with pytest.raises(InputError, match=said):
+            numbers_in(span, trace)
