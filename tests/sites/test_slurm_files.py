@@ -1,6 +1,5 @@
 """Files and notations of Slurm, as they are read; what nearly is one is named for what it is."""
 
-import gzip
 import json
 import tracemalloc
 
@@ -187,15 +186,6 @@ def test_json_that_slurm_did_not_write_is_refused(tmp_path, content, message):
     with pytest.raises(InputError, match=message) as raised:
         read_dump(path, "jobs")
     assert "squeue.json" in str(raised.value)
-
-
-def test_json_of_all_versions(shared):
-    for folder, version, jobs in (("22.05.8", 38, 204), ("24.11.5", 42, 171), ("26.05.5", 45, 125)):
-        path = shared(f"slurm/fixtures/{folder}/squeue.json.gz")
-        dump = read_dump(path, "jobs")
-        assert (dump.version, dump.release, len(dump.records)) == (version, folder, jobs)
-        with gzip.open(path) as stream:
-            assert dump.records == json.load(stream)["jobs"]
 
 
 def test_printed_values_end_where_any_key_of_slurm_begins(tmp_path):

@@ -147,15 +147,6 @@ def test_raw_overruns_are_not_written_and_a_file_has_a_job(tmp_path, small_swf):
         read_trace(tmp_path / "empty.rackham")
 
 
-def test_what_is_left_out_is_said(tmp_path, small_swf, caplog):
-    files = {"file": np.arange(1, 5), "file_size": np.ones(4, int), "bandwidth": np.ones(4)}
-    trace = clean(read_swf(small_swf)).annotated(**files)
-    with caplog.at_level("INFO", logger="optsched"):
-        write_trace(trace, tmp_path / "a.rackham")
-    assert "8 header lines and" in caplog.text
-    assert "queue, bandwidth)" in caplog.text
-
-
 @st.composite
 def workloads(draw):
     """Traces as the reader gives them: sizes belong to files, running jobs have a history."""

@@ -91,10 +91,7 @@ def test_files_that_come_close_are_suggested(tmp_path, small_swf, monkeypatch):
     for name, said in (
         (tmp_path / "smal.swf", r"smal.swf: no such file; did you mean small.swf\?"),
         ("Small.SWF2", r"traces`; did you mean small.swf\?"),
-        ("sdsc-blu-2000-4.2", "did you mean SDSC-BLUE-2000-4.2-cln"),
-        ("xyz", "xyz: no such file, and no name in `optsched list traces"),
         ("missing/folder/a.swf", "no such file$"),
-        (tmp_path, "is a folder; expected a trace"),
     ):
         with pytest.raises(InputError, match=said):
             read_trace(name)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from optsched import files
 from optsched.errors import InputError
 from optsched.text_files import LONGEST_LINE
-from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.swf import FIELDS, StandardWorkloadFormat, read_swf
-from optsched.traces.trace import COLUMNS, Header
+from optsched.traces.trace import Header
 
 NO_LIMIT = np.iinfo(np.int64).min
 
@@ -104,20 +103,6 @@ def test_lines_of_another_length_and_those_of_alea_are_named(tmp_path, swf_line,
 def test_what_is_no_swf_is_refused(tmp_path, content, message):
     with pytest.raises(InputError, match=message):
         read_swf(write(tmp_path, content))
-
-
-def test_a_cleaned_trace_says_so_and_needs_no_cleaning_again(tmp_path, small_swf):
-    trace = clean(read_swf(small_swf))
-    write_trace(trace, tmp_path / "clean.swf")
-    raw = read_swf(tmp_path / "clean.swf")
-    note = raw.header.values("Note")[-1]
-    assert note.startswith("cleaned by optsched (8 jobs read; 2 dropped: run time unknown")
-    assert note.endswith("4 jobs here")
-    again = clean(raw)
-    assert again.cleaning.dropped == again.cleaning.requested_time_raised == 0
-    for name in COLUMNS:
-        if name != "stated_time":
-            assert getattr(again, name).tolist() == getattr(trace, name).tolist()
 
 
 def test_what_the_format_has_no_place_for_is_noted(small_swf, tmp_path):
