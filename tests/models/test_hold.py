@@ -78,12 +78,6 @@ def test_it_keeps_the_contract_of_a_problem(problem):
     check_problem(problem, solutions=list(islice(feasible(problem), 50)))
 
 
-@settings(max_examples=8, deadline=None)
-@given(contested())
-def test_drains_and_moves_keep_the_contract_of_a_problem(problem):
-    check_problem(problem, solutions=list(islice(feasible(problem), 50)))
-
-
 @settings(max_examples=100, deadline=None)
 @given(contested())
 def test_a_release_is_feasible_if_what_is_used_is_there(problem):

@@ -81,7 +81,6 @@ RESERVATION = "ReservationName=r StartTime=a Nodes=c1 NodeCnt=1\n"
         ("nodes.json", nodes(NODE | {"real_memory": 2**36}), r"real_memory: .*below 2\^32"),
         ("nodes.json", nodes(NODE | {"real_memory": 2_000_000_000}), "memory of node c1"),
         ("nodes.json", nodes(NODE, NODE), r"record 2 \(c1\).*every node once"),
-        ("partitions.txt", "PartitionName=p DefMemPerCPU=4G", "defmempercpu: '4G'; expected a who"),
         ("partitions.txt", "PartitionName=p PriorityTier=70000", "priority_tier: p: 70000"),
         ("partitions.txt", PARTITION.format("a") + PARTITION.format("b"), "Default: a and b are"),
         ("partitions.txt", PARTITION.format("a") * 2, "PartitionName: a: is there twice"),

@@ -122,7 +122,6 @@ DURATION = "expected a number of at least 0, or -1 for unknown, or HH:MM:SS or D
     [
         ("", ", line 1: no line of column names; expected one"),
         ("submit,runtime\n1,2\n", ": no column processors; the table has submit, runtime; optsch"),
-        (b"\xff,submit\n1,2\n", ", line 1: not UTF-8; expected CSV"),
         (JOBS, ": no jobs; expected one in each row"),
         (f"{JOBS}1,2,3\n4,5\n", ", row 2: 2 columns; expected 3, as in line 1"),
         (f"{JOBS}1,2,1.5\n", ", processors, row 1: 1.5; expected an integer"),
@@ -134,12 +133,7 @@ DURATION = "expected a number of at least 0, or -1 for unknown, or HH:MM:SS or D
         (f"{JOBS}2026-01-31 08:00:00,5,1\nsoon,5,1\n", ", submit, row 2: 'soon'; expected seconds"),
         (f"{JOBS}1969-12-31,5,1\n", ", submit, row 1: 1969-12-31 00:00:00; expected a date"),
         (f"{JOBS}5,5,1\n2026-01-31,5,1\n", ", submit, row 1: '5'; expected a date, as in row 2"),
-        (
-            f"{JOBS}5,5,1\n6,5,1\n2026-01-31,5,1\n",
-            ", submit, row 3: '2026-01-31'; expected seconds, as in row 1",
-        ),
         (f"{JOBS}1,01:00:00,1\n1,00:60:00,1\n", f", runtime, row 2: '00:60:00'; {DURATION}"),
-        (f"{JOBS}1,01:00:00,1\n1,1e400,1\n", f", runtime, row 2: '1e400'; {DURATION}"),
         ("Submit\tTook\n", r", line 1: names separated by '\t'; expected commas"),
     ],
 )
@@ -241,16 +235,12 @@ def test_the_eagle_sample_converts_by_one_command(shared, tmp_path):
     trace = read_trace(output, clean=False)
     with gzip.open(path, "rt", newline="") as text:
         rows = list(csv.DictReader(text))
-
-    def seconds(name):
-        return [datetime.datetime.fromisoformat(f"{row[name]}+00:00").timestamp() for row in rows]
-
-    submit, start = seconds("submit_time"), seconds("start_time")
-    assert trace.header.unix_start_time == min(submit)
-    assert (trace.submit + min(submit)).tolist() == submit
-    assert trace.wait.tolist() == [b - a for a, b in zip(submit, start)]
-    assert trace.runtime.tolist() == [float(row["run_time"]) for row in rows]
-    assert trace.processors.tolist() == [int(row["processors_req"]) for row in rows]
-    assert trace.annotations["gpus"].tolist() == [int(row["gpus_req"]) for row in rows]
-    for name, column in (("user_name", "user"), ("job_name", "name"), ("state", "state")):
-        assert trace.texts[name].tolist() == [row[column] for row in rows]
+    first = trace.header.unix_start_time
+    for name, offset in (("submit_time", 0), ("start_time", trace.wait)):
+        times = [datetime.datetime.fromisoformat(f"{row[name]}+00:00").timestamp() for row in rows]
+        assert (trace.submit + first + offset).tolist() == times
+    read = {"run_time": "runtime", "processors_req": "processors", "gpus_req": "gpus"}
+    read |= {"user": "user_name", "name": "job_name", "state": "state"}
+    for column, name in read.items():
+        values = trace.frame[name]
+        assert values.tolist() == [values.dtype.type(row[column]) for row in rows]

@@ -69,13 +69,11 @@ def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
     ("text", "mistake"),
     [
         ("", ", line 1: ''; expected 'job_id,' and the names of resources"),
-        (JOBS, ", line 1: '3,300,0'; expected 'job_id,'"),
         ("job_id,Band\n", ", line 1, column 2: 'Band'; expected small letters and underscores"),
         ("job_id,a,b,a\n", ", line 1, column 4: 'a'; is the name of an earlier column"),
         ("job_id,memory\n", ", line 1, column 2: 'memory'; is the name of a column of traces"),
         (CSV.replace("3,300,0", "3,300"), ", line 2: 2 columns; expected 3, as in line 1"),
         (CSV.replace("3,300", "3,-300"), ", line 2, bandwidth: '-300'; expected a whole number"),
-        (CSV.replace("3,300,0", "3,300,"), ", line 2, network: ''; expected a whole number"),
         (CSV.replace("3,300", "3,1000000001"), ", line 2, bandwidth: 1000000001; expected a whole"),
         (CSV.replace("3,300", "a,300"), ", line 2, job_id: 'a'; expected a whole number from 0"),
         (CSV.replace("3,300", "9,300"), ", line 2, job_id: 9; the trace has no job with this"),

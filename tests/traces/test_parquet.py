@@ -96,8 +96,6 @@ def test_demands_are_in_the_file(tmp_path, small_swf):
             ", end, row 2: 1; expected an end at the start or later",
         ),
         ({"label": [1, 2, 3]}, ", label: type int64; expected texts"),
-        ({"submit": None}, ": no column submit; the table has job_id, runtime, processors; opt"),
-        (dict.fromkeys(JOBS, np.empty(0, dtype=np.int64)), ": no jobs; expected one in each row"),
         ({"metadata": {"header": "MaxProcs: 9999999999"}}, ", metadata header, MaxProcs: 9999"),
         ({"metadata": {"header": b"\xff"}}, ", metadata header: not UTF-8"),
         ({"metadata": {"limits_hold": "yes"}}, ", metadata limits_hold: 'yes'; expected true"),

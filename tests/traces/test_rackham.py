@@ -81,14 +81,12 @@ def test_numbers_of_users_stay_and_histories_that_nobody_states_are_left_out(tmp
     [
         ("id: 6", "id: 5", "id: 5; another job has that number"),
         ("delay: 130", "delay: 0", "delay: 0; expected a whole number from 1 to 1,000,000,000"),
-        ("cores: 2", "cores: 2.5", "cores: '2.5'; expected a whole number from 1 to"),
         ("data: 8", f"data: {10**12 + 1}", "data: 1000000000001; expected .* to 1,000,000,000,000"),
         ("12.8004", "-12.8", "data_size: '-12.8'; expected a decimal number of at least 0"),
         ("data: 8", "data: 7", "data_size: 12.8; expected the size that the file has in other"),
         ("workload: 0", "workload: 3", "workload: 3; expected a whole number from -2 to 2"),
         ("subtime: ", "submit: ", "word 4: 'submit:'; expected 'subtime:'"),
         (" }", "", "23 words; expected 24, from '{ id:' to '}'"),
-        ("{ id", "[ id", "word 1: '\\['; expected '{'"),
     ],
 )
 def test_wrong_lines_are_refused(tmp_path, old, new, message):
