@@ -47,19 +47,6 @@ def test_a_file_is_shared_side_by_side_and_back_to_back():
     assert memory.use(0, 7, 60, 111.0, 300.0) == Use(60.0, loads=True)
 
 
-def test_residents_stay_until_the_next_start_if_that_is_the_rule():
-    memory = Memory(nodes=2, cores=2, kept="next")
-    memory.use(0, 7, 60, 0.0, 500.0)
-    memory.drop(0, 7, 100.0)
-    memory.start(1, 150.0)  # on another node
-    assert memory.residents(9999.0).tolist() == [[0, 7, 60, 0, 0]]
-    memory.start(0, 200.0)
-    assert memory.residents(200.0).tolist() == [[0, 7, 60, 0, 0]]
-    assert memory.started(200.0).tolist() == [True, False]
-    assert len(memory.residents(201.0)) == 0
-    assert not memory.started(201.0).any()
-
-
 def test_there_is_room_when_starts_are_charged_for_and_come_out_of_order():
     memory = Memory(nodes=1, cores=1, kept="next")
     for file in range(9):
@@ -127,6 +114,9 @@ def test_memory_agrees_with_a_log_of_all_starts(events, kept):
         listed = memory.residents(now)
         known = {(use[0], use[1]) for use in log if use[1] >= 0 and is_there(*use)}
         assert set(map(tuple, listed[:, :2].tolist())) == known
+        if kept == "next":
+            begun = [use[0] for use in log if use[2] == now]
+            assert memory.started(now).tolist() == [0 in begun, 1 in begun]
         complete = now + load
         if file < 0:
             memory.start(node, now)
