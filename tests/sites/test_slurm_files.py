@@ -413,8 +413,6 @@ def test_a_comment_with_line_breaks_is_no_record_on_several_lines(tmp_path):
     ("content", "said"),
     [
         ("   JOBID PARTITION NAME\n", "squeue.json: the text of squeue; expected squeue --json"),
-        ("<html>", "squeue.json: a page of HTML or XML"),
-        (json.dumps([{"job_id": 4}]), "squeue.json: a list in JSON"),
         (json.dumps(META | {"jobs": [JOB]}), "jobs of sacct --json; expected those of squeue"),
         (json.dumps(META | {"jobs": [], "errors": [ERROR]}), "no jobs, and an error of Slurm: No"),
         (json.dumps(META | {"nodes": [{}]}), "jobs: no list, but of nodes; expected jobs"),
