@@ -35,18 +35,6 @@ class Memory(NodeMemory):
         kernels.drop(self.table, node, file, float(now))
 
 
-def test_a_file_is_shared_side_by_side_and_back_to_back():
-    memory = Memory(nodes=2, cores=2)
-    assert memory.use(0, 7, 60, 0.0, 500.0) == Use(60.0, loads=True)
-    assert memory.use(0, 7, 60, 45.0, 90.0) == Use(15.0, loads=False)
-    assert memory.use(1, 7, 60, 45.0, 90.0) == Use(60.0, loads=True)
-    memory.drop(0, 7, 80.0)
-    memory.drop(0, 7, 100.0)
-    assert memory.use(0, 7, 60, 100.0, 300.0) == Use(0.0, loads=False)
-    memory.drop(0, 7, 110.0)
-    assert memory.use(0, 7, 60, 111.0, 300.0) == Use(60.0, loads=True)
-
-
 def test_there_is_room_when_starts_are_charged_for_and_come_out_of_order():
     memory = Memory(nodes=1, cores=1, kept="next")
     for file in range(9):
