@@ -12,14 +12,10 @@ from optsched.machines.torus import MOST_TORUS_NODES
 @pytest.mark.parametrize(
     ("spec", "size"),
     [
-        ("nodes:1152", 1152),
-        ("matrix:320", 320),
-        ("cluster:486x20", 9720),
-        ("cluster:2x62:memory=9:bandwidth=7", 124),
-        ("cluster:2x4:bandwidth=7:kept=next", 8),
-        ("smp:2x8:bandwidth=6000:network=256", 16),
-        ("torus:24x24x24x2:hilbert", 27_648),
-        ("torus:1x1x5x3:row-major", 15),
+        *(("nodes:1152", 1152), ("matrix:320", 320)),
+        *(("cluster:486x20", 9720), ("cluster:2x62:memory=9:bandwidth=7", 124)),
+        *(("cluster:2x4:bandwidth=7:kept=next", 8), ("smp:2x8:bandwidth=6000:network=256", 16)),
+        *(("torus:24x24x24x2:hilbert", 27_648), ("torus:1x1x5x3:row-major", 15)),
         ("torus:4x4x4:hilbert:wrap=xz:convex=true", 64),
         ("torus:4x4x4x2:snake:wrap=none:links=2,1,2", 128),
     ],

@@ -83,17 +83,11 @@ def test_a_key_has_the_same_measure_wherever_it_is_stated():
 @pytest.mark.parametrize(
     ("unit", "value", "text"),
     [
-        ("seconds", 105_400, "1.22 days"),
-        ("seconds", 0.000_02, "20 µs"),
-        ("share", 0.4181, "41.81%"),
-        ("processor-seconds", 36_000_000, "10,000 processor-hours"),
-        ("jobs", 54_034, "54,034 jobs"),
-        ("nodes", 2.345_67, "2.346 nodes"),
-        ("", 4.117, "4.117"),
-        ("seconds", float("nan"), MISSING),
-        ("seconds", "none", "none"),
-        ("", True, "yes"),
-        ("jobs", 10**400, str(10**400)),
+        *(("seconds", 105_400, "1.22 days"), ("seconds", 0.000_02, "20 µs")),
+        *(("share", 0.4181, "41.81%"), ("processor-seconds", 36_000_000, "10,000 processor-hours")),
+        *(("jobs", 54_034, "54,034 jobs"), ("nodes", 2.345_67, "2.346 nodes")),
+        *(("", 4.117, "4.117"), ("seconds", float("nan"), MISSING), ("seconds", "none", "none")),
+        *(("", True, "yes"), ("jobs", 10**400, str(10**400))),
     ],
 )
 def test_a_value_is_written_with_its_unit(unit, value, text):

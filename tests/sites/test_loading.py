@@ -30,10 +30,8 @@ TOML = '[[nodes]]\nnames = "c1"\ncores = 4\nmemory = 100\n'
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("site.toml", TOML),
-        ("slurm.conf.old", CONFIGURATION),
-        ("anything", json.dumps(NODES)),
-        ("nodes.txt", TEXT),
+        *(("site.toml", TOML), ("slurm.conf.old", CONFIGURATION)),
+        *(("anything", json.dumps(NODES)), ("nodes.txt", TEXT)),
     ],
 )
 def test_a_file_says_itself_what_it_is(tmp_path, name, text):

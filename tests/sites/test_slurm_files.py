@@ -29,12 +29,9 @@ INDEX = {name: place for place, name in enumerate(NAMES)}
 @pytest.mark.parametrize(
     ("file", "name"),
     [
-        ("22.05.8/topology.conf", "tree"),
-        ("24.11.5/topology.conf", "tree"),
-        ("22.05.8/topology.txt", "tree"),
-        ("26.05.5/topology.txt", "tree"),
-        ("26.05.5/topology.yaml", "fabric"),
-        ("26.05.5/topoconf.txt", "fabric"),
+        *(("22.05.8/topology.conf", "tree"), ("24.11.5/topology.conf", "tree")),
+        *(("22.05.8/topology.txt", "tree"), ("26.05.5/topology.txt", "tree")),
+        *(("26.05.5/topology.yaml", "fabric"), ("26.05.5/topoconf.txt", "fabric")),
     ],
 )
 def test_the_tree_is_the_same_in_all_files(shared, file, name):
@@ -111,9 +108,7 @@ def test_lines_continue_up_to_an_empty_one_and_include(tmp_path):
 @pytest.mark.parametrize(
     ("function", "text", "expected"),
     [
-        (seconds, "10:30", 630),
-        (tres, "", {}),
-        (tres, "cpu=1K", {"cpu": 1024}),
+        *((seconds, "10:30", 630), (tres, "", {}), (tres, "cpu=1K", {"cpu": 1024})),
         (gres, "gpu:4,license:x:2", {"gpu": 4, "license": 2, "license:x": 2}),
     ],
 )
@@ -124,12 +119,8 @@ def test_amounts(function, text, expected):
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (megabytes, "many"),
-        (seconds, "soon"),
-        (tres, "cpu=x"),
-        (gres, "gpu:a100:4:5:6"),
-        (gres, "gpu:1,("),
-        (tres, "((((gpu:1"),
+        *((megabytes, "many"), (seconds, "soon"), (tres, "cpu=x")),
+        *((gres, "gpu:a100:4:5:6"), (gres, "gpu:1,("), (tres, "((((gpu:1")),
     ],
 )
 def test_what_is_no_amount_is_refused(function, text):
@@ -140,11 +131,9 @@ def test_what_is_no_amount_is_refused(function, text):
 @pytest.mark.parametrize(
     ("text", "features", "holds"),
     [
-        ("a", "a", True),
-        ("a|b", "b", True),
+        *(("a", "a", True), ("a|b", "b", True)),
         ("a|b&c", "a", False),  # from left to right
-        ("a|(b&c)", "a", True),
-        ("(a|b)&c", "b c", True),
+        *(("a|(b&c)", "a", True), ("(a|b)&c", "b c", True)),
     ],
 )
 def test_constraints_on_features(text, features, holds):
@@ -278,11 +267,8 @@ def test_host_lists_that_are_written_and_read_again_are_the_same(names):
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("", []),
-        ("c[1-3]", ["c1", "c2", "c3"]),
-        ("c[08-10,12]", ["c08", "c09", "c10", "c12"]),
-        ("c[098-101]", ["c098", "c099", "c100", "c101"]),
-        ("c[9-10]", ["c9", "c10"]),
+        *(("", []), ("c[1-3]", ["c1", "c2", "c3"]), ("c[08-10,12]", ["c08", "c09", "c10", "c12"])),
+        *(("c[098-101]", ["c098", "c099", "c100", "c101"]), ("c[9-10]", ["c9", "c10"])),
         ("login,m1", ["login", "m1"]),
     ],
 )

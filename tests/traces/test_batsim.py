@@ -45,12 +45,9 @@ def test_both_names_of_a_delay_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("ids", "numbers", "labelled"),
     [
-        ([3, "12"], [3, 12], False),
-        (["w0!3", "w0!12"], [3, 12], True),
-        (["w0!3", "w1!12"], [1, 2], True),
-        (["a", "b", "12"], [1, 2, 3], True),
-        (["7", "07"], [1, 2], True),
-        (["1" * 30, "2"], [1, 2], True),
+        *(([3, "12"], [3, 12], False), (["w0!3", "w0!12"], [3, 12], True)),
+        *((["w0!3", "w1!12"], [1, 2], True), (["a", "b", "12"], [1, 2, 3], True)),
+        *((["7", "07"], [1, 2], True), (["1" * 30, "2"], [1, 2], True)),
     ],
 )
 def test_ids_become_numbers_or_stay_visible(tmp_path, ids, numbers, labelled):

@@ -313,14 +313,9 @@ def test_negative_times_are_unknown_on_request_and_counted(tmp_path, swf_line):
 @pytest.mark.parametrize(
     ("value", "number"),
     [
-        ("338 (batch partition; 512 total)", 338),
-        ("3600\t # deprecated", 3600),
-        ("-28800", -28800),
-        ("N/A", None),
-        ("", None),
-        ("1,024", None),
-        ("1.5", None),
-        ("12x", None),
+        *(("338 (batch partition; 512 total)", 338), ("3600\t # deprecated", 3600)),
+        *(("-28800", -28800), ("N/A", None), ("", None), ("1,024", None)),
+        *(("1.5", None), ("12x", None)),
     ],
 )
 def test_numbers_are_read_tolerantly_but_never_guessed(value, number):
