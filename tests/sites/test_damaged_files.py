@@ -18,10 +18,11 @@ PARTITION |= {"priority": {"tier": 3, "job_factor": 1}, "partition": {"state": [
 PARTITION |= {"maximums": {"time": TIME, "nodes": TIME | {"infinite": True}, "shares": 0}}
 PARTITION |= {"defaults": {"partition_memory_per_cpu": MEMORY}}
 META = {"plugin": {"data_parser": "data_parser/v0.0.42"}}
-OF_THE_QUEUE = ("squeue.json", "jobs.txt", "now")
+LEFT_OUT = ("squeue.json", "jobs.txt", "now", "reservations.json")
+"""Of a queue, or with what a file of a site does not hold."""
 
 JSON, TEXT = (
-    {name: data for name, data in files.items() if name not in OF_THE_QUEUE}
+    {name: data for name, data in files.items() if name not in LEFT_OUT}
     for files in (CAPTURES[0], CAPTURES[2])
 )
 JSON["partitions.json"] = to_json({"meta": META, "partitions": [PARTITION]})

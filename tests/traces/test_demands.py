@@ -293,7 +293,7 @@ def test_facts_tell_shares_of_jobs_and_of_processor_seconds():
         {"demand": 2000, "share": 0.5, "work_share": 74 / 120},
         {"demand": 500, "share": 0.5, "work_share": 46 / 120},
     ]
-    assert known["mean"] == (46 * 500 + 74 * 2000) / 120
+    assert known["mean"] == (4 * 500 + 6 * 2000) / 10
     assert (known["min"], known["median"], known["max"]) == (500, 1250, 2000)
     many = facts(make(range(9), network=np.arange(9) * 1000))
     assert many["demands"]["network"]["levels"] is None
