@@ -1,8 +1,12 @@
 """Node placements: their fragmentation, and rules, in the program and in verification."""
 
+from dataclasses import replace
+from itertools import combinations, combinations_with_replacement, product
+from math import prod
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import optsched
@@ -257,6 +261,42 @@ def test_mistakes_in_columns_are_named(mistakes_of):
 def test_columns_are_kept_on_file():
     assert NodePlacement.from_json(SITE.to_json()).columns == SITE.columns
     assert with_rules(SITE, {}).to_json() == SITE.to_json()
+
+
+MOST = 300
+"""Most placements that are tried."""
+
+
+def placements_of(problem):
+    """Return all ways to put chunks on nodes and devices, whatever else limits them."""
+    ways = []
+    for job, chunks in enumerate(problem.chunks.tolist()):
+        share = int(problem.share[job])
+        several = max(1, share // 1000) if share else 0
+        places = [
+            (node, devices)
+            for node, free in enumerate(problem.devices)
+            for devices in combinations(range(len(free)), several)
+        ]
+        ways.append([(), *combinations_with_replacement(places, chunks)])
+    if prod(map(len, ways)) > MOST:
+        return None
+    return [
+        Placements(*(tuple(tuple(at[part] for at in chunks) for chunks in way) for part in (0, 1)))
+        for way in product(*ways)
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(node_placements(), st.permutations(["fragmentation", "nodes"]))
+def test_the_program_leaves_the_least_fragmentation_of_all_placements(problem, then):
+    assume(problem.share.any())
+    problem = replace(problem, then=then)
+    tried = placements_of(problem)
+    assume(tried is not None)
+    best = max(problem.objective(one) for one in tried if not problem.violations(one))
+    result = optsched.solve(problem, "cp-sat")
+    assert (result.status, result.objective) == ("optimal", best)
 
 
 def test_fragmentation_comes_after_the_weight():
