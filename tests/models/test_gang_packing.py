@@ -56,8 +56,10 @@ def test_the_optimum_by_the_equations_of_the_page(problem):
     [
         (BEST._replace(rows_of_running=(0, 2, 2, 1)), ["once"]),
         (BEST._replace(rows_of_running=(0, 2, 2, 1, 3)), ["row"]),
+        (BEST._replace(rows_of_waiting=(0, 3)), ["row"]),
         (BEST._replace(rows_of_running=(0, 2, 1, 1, 1)), ["overlap"]),
         (BEST._replace(columns_of_waiting=(0b1111_1100, 0b0010_0011)), ["overlap"]),
+        (BEST._replace(columns_of_waiting=(0b1111_1001, 0b1_0010_0001)), ["column"]),
         (BEST._replace(columns_of_waiting=(0b1111_1001, -1)), ["column", "size", "overlap"]),
         (BEST._replace(columns_of_waiting=(0b1111_1000, 0b0010_0011)), ["size"]),
         (BEST._replace(rows_of_waiting=(0, -1)), ["size"]),

@@ -46,6 +46,7 @@ def test_profits_and_names_may_be_left_out_and_columns_in_any_order(file_of):
         (TEXT.replace("12\n", "12 1\n"), ": line 4: 2 values; expected capacity"),
         (TEXT.replace("5 8", "5"), ": line 6: 1 value; expected weight and profit"),
         (TEXT.replace("5 8", "-1 8"), ": line 6, weight: '-1'; expected an integer from 0"),
+        (TEXT.replace("5 8", "5 " + "9" * 5000), ": line 6, profit: '999"),
         (b"\xff\xfe\x00", ": not text"),
     ],
 )

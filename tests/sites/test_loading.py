@@ -259,6 +259,7 @@ def test_a_file_as_a_person_writes_it(department):
         ('"g1"', '"c[02-03]"', r"reservations\[2\]\.nodes: 'course' and 'maint' both have c02 at"),
         ('"course"', '"maint"', r"reservations\[2\]\.name: 'maint': is there twice"),
         ('"tree"', '"torus"\nnodes = "c[1-4]"\ndims = [[4], [2, 2]]', r"topology\.dims"),
+        ('"tree"', '"torus"\nnodes = "c[1-4]"\ndims = [1.5]', r"topology\.dims"),
     ],
 )
 def test_a_mistake_is_one_line_with_file_and_place(department, wrong, right, message):

@@ -139,6 +139,12 @@ DURATION = "expected a number of at least 0, or -1 for unknown, or HH:MM:SS or D
         (f"{JOBS}2026-01-31 08:00:00,5,1\nsoon,5,1\n", ", submit, row 2: 'soon'; expected seconds"),
         (f"{JOBS}1969-12-31,5,1\n", ", submit, row 1: 1969-12-31 00:00:00; expected a date"),
         (f"{JOBS}5,5,1\n2026-01-31,5,1\n", ", submit, row 1: '5'; expected a date, as in row 2"),
+        (
+            f"{JOBS}5,5,1\n6,5,1\n2026-01-31,5,1\n",
+            ", submit, row 3: '2026-01-31'; expected seconds, as in row 1",
+        ),
+        (f"{JOBS}1,01:00:00,1\n1,02:00,1\n", f", runtime, row 2: '02:00'; {DURATION}"),
+        (f"{JOBS}1,01:00:00,1\n1,1e400,1\n", f", runtime, row 2: '1e400'; {DURATION}"),
         (f"{JOBS}1,01:00:00,1\n1,00:60:00,1\n", f", runtime, row 2: '00:60:00'; {DURATION}"),
         ("Submit\tTook\n", r", line 1: names separated by '\t'; expected commas"),
     ],

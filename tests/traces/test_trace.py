@@ -35,6 +35,7 @@ def make(jobs=5, **columns):
         ({"label": np.array(["a"])}, "label: 1 values for 5 jobs"),
         ({"annotations": {"file": np.ones(4, int)}}, "file: shape .4,.; expected .5,."),
         ({"annotations": {"user": np.ones(5, int)}}, "annotations: 'user'; expected a word"),
+        ({"annotations": {"two words": np.ones(5, int)}}, "expected a word"),
         ({"texts": {"user_name": ["a"] * 4 + ["\ud800"]}}, "user_name: half of a surrogate pair"),
     ],
 )

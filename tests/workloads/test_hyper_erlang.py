@@ -329,6 +329,7 @@ def test_times_that_cannot_be_fitted_are_told():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"boundaries": []}, "boundaries: ''; expected ascending"),
         ({"boundaries": [8, 8]}, "boundaries: '8,8'; expected ascending"),
         ({"boundaries": [4.5]}, "boundaries: '4.5'; expected ascending whole numbers"),
         ({"fewest": 1}, "fewest: 1; expected a whole number from 2"),
