@@ -1,14 +1,19 @@
-"""Places of jobs on a line of nodes, in a matrix, on nodes of several processors and of cores."""
+"""Places of jobs on lines, in matrices and on nodes, as texts, and the files in memory there."""
+
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.machines.cluster import Cluster, Cores
-from optsched.machines.matrix import Matrix, Slice
+from optsched import column_sets
+from optsched.machines import cluster as kernels
+from optsched.machines.cluster import Cluster, Cores, NodeMemory, residents
+from optsched.machines.matrix import Matrix, Slice, runs_of, words_of
 from optsched.machines.nodes import FreeRuns, Nodes
 from optsched.machines.smp import Smp
+from optsched.machines.texts import Texts, interval_runs
 
 
 def test_every_broken_state_of_a_line_is_told():
@@ -32,7 +37,7 @@ def test_every_broken_state_of_a_line_is_told():
 SIZE = 24
 
 
-def runs_of(free):
+def runs_of_positions(free):
     """Return the maximal runs of a set of positions."""
     runs = []
     for position in sorted(free):
@@ -56,7 +61,7 @@ def test_runs_are_those_of_a_set_of_positions(data):
             free -= positions
             held += taken
         elif kind == "run" and free:
-            start, stop = data.draw(st.sampled_from(runs_of(free)))
+            start, stop = data.draw(st.sampled_from(runs_of_positions(free)))
             start = data.draw(st.integers(start, stop - 1))
             stop = data.draw(st.integers(start + 1, stop))
             runs.take(start, stop)
@@ -66,7 +71,7 @@ def test_runs_are_those_of_a_set_of_positions(data):
             start, stop = held.pop(data.draw(st.integers(0, len(held) - 1)))
             runs.give(start, stop)
             free |= set(range(start, stop))
-        assert list(zip(runs.starts, runs.stops)) == runs_of(free)
+        assert list(zip(runs.starts, runs.stops)) == runs_of_positions(free)
 
 
 def test_what_is_not_free_cannot_be_taken_and_what_is_free_cannot_be_given_back():
@@ -200,3 +205,165 @@ def test_violations_of_a_cluster_name_what_is_wrong():
     assert found[1] == "cores 0 of node 1 are held twice, by job 2 too"
     machine.free = 7
     assert machine.violations({0: held}) == ["7 cores counted free, 5 are"]
+
+
+runs = st.sets(st.integers(0, 12_000), max_size=6).map(
+    lambda ends: list(zip(sorted(ends)[::2], sorted(ends)[1::2]))
+)
+
+
+@given(st.lists(runs, max_size=5))
+def test_the_runs_that_are_read_are_those_that_were_written(allocations):
+    machine = Nodes(12_001)
+    stored = Texts.of([machine.resources(tuple(runs)) for runs in allocations])
+    first, last, read = interval_runs(stored.text, stored.offset)
+    assert [
+        [tuple(run) for run in read[begin:end].tolist()] for begin, end in zip(first, last)
+    ] == allocations
+
+
+sets = st.integers(0, 2**192 - 1) | st.tuples(st.integers(0, 192), st.integers(0, 192)).map(
+    lambda ends: abs((1 << ends[0]) - (1 << ends[1]))
+)
+
+
+@given(st.lists(sets, max_size=4))
+def test_the_runs_of_sets_of_columns_are_those_of_their_masks(masks):
+    first, last, found = runs_of(words_of(masks, 3))
+    read = [[tuple(run) for run in found[a:b].tolist()] for a, b in zip(first, last)]
+    assert read == [list(column_sets.runs_of(mask)) for mask in masks]
+
+
+@given(st.lists(runs.map(lambda runs: " ".join(f"{i}-{j}" for i, j in runs))))
+def test_texts_in_one_array_are_the_texts(texts):
+    stored = Texts.of(texts)
+    assert [*stored] == texts
+    assert Texts.of(stored) is stored
+    assert stored.filled.tolist() == [text != "" for text in texts]
+    assert [*stored.without_empty()] == [text for text in texts if text]
+    assert stored.occurrences(" ").tolist() == [text.count(" ") for text in texts]
+    assert [*Nodes(9).job_measures(stored)["runs"]] == [1 + text.count(" ") for text in texts]
+
+
+texts_of_few_kinds = st.lists(st.sampled_from(["", "0", "0-1", "0 1"]), max_size=3)
+
+
+@given(texts_of_few_kinds, texts_of_few_kinds)
+def test_texts_equal_the_sequences_of_the_same_texts(texts, others):
+    stored, same = Texts.of(texts), texts == others
+    longer = Texts.of([*others, "2"])
+    begun = Texts(longer.text, longer.offset[:-1])
+    for other in (others, tuple(others), Texts.of(others), begun):
+        assert (stored == other) == (other == stored) == same
+        assert (stored != other) == (other != stored) == (not same)
+
+
+def test_texts_equal_nothing_else():
+    for other in ("01", {"0", "1"}, ["0", 1], ["0", "é"], None, iter(["0", "1"])):
+        assert Texts.of(["0", "1"]) != other
+
+
+class Use(NamedTuple):
+    """Seconds that a job waits for its file, and whether it loads the file itself."""
+
+    seconds: float
+    loads: bool
+
+
+class Memory(NodeMemory):
+    """The memory of nodes, with what jobs do to it."""
+
+    def use(self, node: int, file: int, load: int, now: float, until: float) -> Use:
+        """Begin the use of a file by a job."""
+        held = (self.table, self.latest_start, self.kept == "next")
+        return Use(*kernels.use(*held, node, file, load, float(now), float(until)))
+
+    def start(self, node: int, now: float) -> None:
+        """Note the start of a job that uses no file."""
+        if self.kept == "next":
+            kernels.forget(self.table, self.latest_start, True, node, float(now))
+
+    def drop(self, node: int, file: int, now: float) -> None:
+        """End the use of a file by a job."""
+        kernels.drop(self.table, node, file, float(now))
+
+
+def test_there_is_room_when_starts_are_charged_for_and_come_out_of_order():
+    memory = Memory(nodes=1, cores=1, kept="next")
+    for file in range(9):
+        start = 100.0 - file
+        assert memory.use(0, file, 60, start, 900.0) == Use(60.0, loads=True)
+        memory.drop(0, file, float(file))
+
+
+SLOTS = st.tuples(
+    st.sampled_from([-1.0, 3.0, 4.0]),
+    st.just(7.0),
+    st.sampled_from([0.0, 4.5, 5.0, 6.25]),
+    st.sampled_from([0.0, 3.0, 4.5, 5.0, 9.5]),
+    st.sampled_from([0.0, 1.0]),
+)
+
+
+@given(
+    st.lists(SLOTS, min_size=4, max_size=4),
+    st.lists(st.sampled_from([-np.inf, 3.0, 4.5, 5.0]), min_size=2, max_size=2),
+    st.sampled_from([4.5, 5.0, 5.5]),
+    st.booleans(),
+)
+def test_the_kernel_of_residents_agrees_with_their_definition(slots, starts, now, until_next):
+    table = np.array(slots).T.reshape(5, 2, 2).copy()
+    latest = np.array(starts)
+    file, load, loaded, until, users = table
+    before = np.where(latest >= now, -np.inf, latest)[:, None]
+    there = (users > 0) | (until >= now)
+    if until_next:
+        there |= until > before
+    there &= file != -1
+    seconds = np.ceil(np.maximum(np.array([loaded, until]) - now, 0.0))
+    columns = [np.nonzero(there)[0], *(column[there] for column in (file, load, *seconds))]
+    found = residents(table, latest, now, until_next)
+    assert np.array_equal(found, np.column_stack(columns))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(-1, 4), st.integers(0, 3), st.integers(1, 5)),
+        max_size=40,
+    ),
+    st.sampled_from(["users", "next"]),
+)
+def test_memory_agrees_with_a_log_of_all_starts(events, kept):
+    """A job finds its file where the rule left it, which is told from all starts and ends."""
+    cores, load = 3, 4
+    memory = Memory(2, cores, kept)
+    log = []  # node, file, start, end, when the file is complete
+    now = 0.0
+
+    def is_there(node, file, start, end, _):
+        starts = [other[2] for other in log if other[0] == node]
+        left_alone = kept == "next" and not any(end <= s < now for s in starts)
+        return end >= now or left_alone
+
+    for node, file, gap, length in events:
+        before, now = now, now + gap
+        for other in sorted(log, key=lambda use: use[3]):
+            if before < other[3] <= now and other[1] >= 0:
+                memory.drop(other[0], other[1], other[3])
+        if sum(use[0] == node and use[3] > now for use in log) == cores:
+            continue
+        listed = memory.residents(now)
+        known = {(use[0], use[1]) for use in log if use[1] >= 0 and is_there(*use)}
+        assert set(map(tuple, listed[:, :2].tolist())) == known
+        if kept == "next":
+            begun = [use[0] for use in log if use[2] == now]
+            assert memory.started(now).tolist() == [0 in begun, 1 in begun]
+        complete = now + load
+        if file < 0:
+            memory.start(node, now)
+        else:
+            there = [use for use in log if use[:2] == (node, file) and is_there(*use)]
+            complete = max((use[4] for use in there), default=complete)
+            found = memory.use(node, file, load, now, now + length)
+            assert found == Use(max(0.0, complete - now), loads=not there)
+        log.append((node, file, now, now + length, complete))

@@ -73,13 +73,6 @@ def test_the_parts_of_a_line_and_of_a_ring(make_trace, torus):
     assert not any(levels.any() for levels in found.histogram())
 
 
-def test_delays_end_with_the_next_migration_and_with_the_job(make_trace):
-    moves = [(2, 0, row(0, 2), row(4, 2), 50.0), (6, 0, row(4, 2), row(6, 2), 50.0)]
-    schedule = schedule_of(LINE, (0, 12, row(6, 2)), migrations=moves)
-    found = node_time(make_trace((0, 2, 2, 2)), LINE, schedule)
-    assert found.shares == parts(running=4 / 120, migrating=20 / 120, unwanted=96 / 120)
-
-
 def test_a_job_that_moves_before_it_starts_was_never_where_it_left(make_trace):
     """A start waits for a decision that takes time; a migration of that decision does not."""
     moves = [(0, 0, row(4, 4), row(0, 4), 3.0)]

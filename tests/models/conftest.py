@@ -1,7 +1,5 @@
 """Files to read, and what is said about wrong ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

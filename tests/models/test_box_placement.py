@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from itertools import product
 
 import pytest
@@ -136,12 +134,6 @@ def test_what_corners_and_shapes_cost():
 )
 def test_violations_are_named(solution, expected):
     assert [violation.constraint for violation in EXAMPLE.violations(solution)] == expected
-
-
-def test_a_box_that_can_slide_is_no_corner():
-    problem = BoxPlacement((8, 1, 1), ["1x1x1@0,0,0"], [2], anchors="corners")
-    [violation] = problem.violations((Box(3, 0, 0, 2, 1, 1),))
-    assert str(violation) == "anchor: job 1 in 2x1x1@3,0,0 can slide"
 
 
 def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,15 +100,3 @@ def test_what_is_allowed_depends_on_movable_jobs_holes_and_shapes():
     assert one.place_extents == ((2, 3, 1),)
     assert one.violations(BEST) == []
     assert one.extents(1) == ((1, 2, 1), (2, 1, 1))  # its present one besides
-
-
-def test_only_the_large_job_takes_the_routers_of_jobs_that_end():
-    # four routers in a line: job 1 moves from the second to the third or not at all, job E ends in
-    # the last
-    moves = {"running": ["1x1x1@1,0,0"], "ending": ["1x1x1@3,0,0"]}
-    problem = Migration((4, 1, 1), **moves, sizes=[1], elapsed=[7], incoming=3, wrap=(False,) * 3)
-    behind, last = Box(1, 0, 0, 3, 1, 1), Box(3, 0, 0, 1, 1, 1)
-    assert problem.violations(problem.plan({0: Box(0, 0, 0, 1, 1, 1)}, behind)) == []
-    taken = problem.violations(problem.plan({0: last}, Box(0, 0, 0, 3, 1, 1)))
-    assert [str(one) for one in taken] == ["overlap: job 1 in 1x1x1@3,0,0 meets a job that ends"]
-    assert ("ending", "1 jobs") in problem.describe()

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from itertools import product
 
 import pytest
@@ -11,7 +9,7 @@ from optsched.boxes.box import Box
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
 from optsched.models import PartitionMKP, Place
-from optsched.testing import check_problem, partition_mkps
+from optsched.testing import partition_mkps
 
 FIGURE_2 = load_snapshot("partition-mkp/figure-2")
 
@@ -54,10 +52,6 @@ def test_the_example_of_layers_and_shelves():
         ("not placed", "D (8) G (100)"),
     ]
     assert EXAMPLE.describe()[1] == ("bins", "4x3x4@4,3,5 2x1x2@2,2,3")
-
-
-def test_the_example_keeps_the_contract():
-    check_problem(EXAMPLE, solutions=[GOOD])
 
 
 def groupings(items):
@@ -113,20 +107,14 @@ def test_the_optimum_by_all_ways_to_fill_the_bins(problem):
         (placed((6, Place(0, 6, 6))), ["size"]),
         # D in a layer of its own is the fourth, and lies beyond the bin
         (placed((3, Place(0, 3, 3))), ["inside"]),
-        # on the shelf of B it goes across its end
-        (placed((3, Place(0, 1, 1))), ["inside"]),
-        # a third shelf
-        (placed((3, Place(0, 1, 3))), ["inside"]),
         # E before F, and higher than it is the shelf's leader no longer
         (placed((4, Place(0, 1, 4)), (5, Place(0, 1, 4))), ["leader"]),
         # F leads the layer, but B is before it and as high
         (placed((1, Place(0, 5, 1)), (4, Place(0, 5, 5)), (5, Place(0, 5, 5))), ["leader"]),
         # a layer of a job in another bin, a shelf of none
         (placed((4, Place(0, 2, 4))), ["leader", "inside"]),
-        (placed((4, Place(0, 1, 99))), ["leader", "inside"]),
         # in the layers that A has for itself
         (placed((4, Place(0, 0, 4))), ["leader", "inside"]),
-        (placed((0, Place(0, 1, 0))), ["leader"]),
     ],
 )
 def test_violations_are_named(solution, expected):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from boxes.trying_boxes import boxes_of, cheapest, choices_of, extents_of, holes_of
 from hypothesis import given, settings

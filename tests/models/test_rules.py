@@ -1,17 +1,19 @@
-"""Rules of node placements: rows of the program against verification."""
+"""Node placements: their fragmentation, and rules, in the program and in verification."""
 
-from __future__ import annotations
+from dataclasses import replace
+from itertools import combinations, combinations_with_replacement, product
+from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import optsched
 from optsched import rules
 from optsched.errors import InputError
 from optsched.models import NodePlacement
-from optsched.models.node_placement import Placements
+from optsched.models.node_placement import Placements, fragmentation
 from optsched.models.node_placement.rules import rule, with_rules
 from optsched.solvers.conflict import conflict
 from optsched.testing import node_placements
@@ -212,16 +214,8 @@ def test_a_rule_that_blocks_a_job_is_named():
     assert ruled.blocking(left, 1) == "rule jobs jobs[ada]: 3; at most 2"
 
 
-def twice(state, jobs, nodes, started, chunks):
-    state.require("a", started.sum() <= 1)
-    state.require("a", started.sum() >= 2)
-
-
 MISTAKES = {
     "== in a rule": lambda s, j, n, started, c: s.require("a", started.sum() == 2),
-    "a is stated twice": twice,
-    "a: no comparison; expected <=": lambda s, j, n, started, c: s.require("a", started.sum()),
-    "a statement returns nothing": lambda s, j, n, started, c: started.sum() <= 1,
     "SystemExit": lambda *_: exit(0),
     "unknown column 'users' of jobs; did you mean user": lambda s, jobs, *_: jobs.users,
     "a rule has no decisions of its own": lambda s, *_: s.binary("x", 2),
@@ -232,8 +226,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("words", MISTAKES)
 def test_a_mistake_in_a_rule_is_one_line(words):
-    pattern = words.replace("a is", "'wrong a' is")
-    with pytest.raises(InputError, match=rf"test_rules.py, line \d+: .*{pattern}"):
+    with pytest.raises(InputError, match=rf"test_rules.py, line \d+: .*{words}"):
         with_rules(SITE, {"wrong": MISTAKES[words]})
 
 
@@ -268,3 +261,65 @@ def test_mistakes_in_columns_are_named(mistakes_of):
 def test_columns_are_kept_on_file():
     assert NodePlacement.from_json(SITE.to_json()).columns == SITE.columns
     assert with_rules(SITE, {}).to_json() == SITE.to_json()
+
+
+MOST = 300
+"""Most placements that are tried."""
+
+
+def placements_of(problem):
+    """Return all ways to put chunks on nodes and devices, whatever else limits them."""
+    ways = []
+    for job, chunks in enumerate(problem.chunks.tolist()):
+        share = int(problem.share[job])
+        several = max(1, share // 1000) if share else 0
+        places = [
+            (node, devices)
+            for node, free in enumerate(problem.devices)
+            for devices in combinations(range(len(free)), several)
+        ]
+        ways.append([(), *combinations_with_replacement(places, chunks)])
+    if prod(map(len, ways)) > MOST:
+        return None
+    return [
+        Placements(*(tuple(tuple(at[part] for at in chunks) for chunks in way) for part in (0, 1)))
+        for way in product(*ways)
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(node_placements(), st.permutations(["fragmentation", "nodes"]))
+def test_the_program_leaves_the_least_fragmentation_of_all_placements(problem, then):
+    assume(problem.share.any())
+    problem = replace(problem, then=then)
+    tried = placements_of(problem)
+    assume(tried is not None)
+    best = max(problem.objective(one) for one in tried if not problem.violations(one))
+    result = optsched.solve(problem, "cp-sat")
+    assert (result.status, result.objective) == ("optimal", best)
+
+
+def test_fragmentation_comes_after_the_weight():
+    # of two devices, half of one is wanted: the other one stays whole
+    common = {"free": [[4], [4]], "devices": [[1000], [500]], "chunks": [1, 1]}
+    common |= {"share": [500, 1000], "then": ["fragmentation"]}
+    problem = NodePlacement(["cores"], **common, demand=[[1], [5]], weights=[3, 1])
+    on_whole = Placements(((0,), ()), (((0,),), ()))
+    on_half = Placements(((1,), ()), (((0,),), ()))
+    # two chunks in the mix, of which the second fits on no node
+    assert [problem.measures(one)["fragmentation"] for one in (on_whole, on_half)] == [1000, 1000]
+    small = NodePlacement(["cores"], **common, demand=[[1], [1]], weights=[3, 0])
+    measures = [small.measures(one)["fragmentation"] for one in (on_whole, on_half)]
+    assert measures == [1000, 0]
+    assert [fragmentation(small, one) for one in (on_whole, on_half)] == [0.5, 0.0]
+    # at most two chunks cannot use 1500 thousandths
+    assert small.radices == (3001,)
+    assert [small.objective(one) for one in (on_whole, on_half)] == [3 * 3001 - 1000, 3 * 3001]
+
+
+def test_an_objective_that_fragmentation_makes_too_large_is_refused():
+    one = {"free": [[1]], "chunks": [1000], "demand": [[1]], "weights": [10**11]}
+    one |= {"devices": [[1000]], "share": [1000]}
+    NodePlacement(["cores"], **one)
+    with pytest.raises(InputError, match="weights: the objective may reach"):
+        NodePlacement(["cores"], **one, then=["fragmentation"])

@@ -1,14 +1,15 @@
-from __future__ import annotations
-
 import contextlib
 import json
 from copy import deepcopy
 from random import Random
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from optsched import registry
+from optsched import registry, testing
 from optsched.cli import run as optsched
 from optsched.content import SCHEMA_FILE, bundled
 from optsched.errors import InputError
@@ -65,16 +66,13 @@ def test_page_and_schema_file_are_what_the_declarations_say(model):
 
 
 def test_pages_are_written_from_the_declarations(tmp_path):
+    home = bundled("models") / "window-mkp"
     (tmp_path / "window-mkp").mkdir()
     page = tmp_path / "window-mkp" / "README.md"
-    page.write_text("before\n<!-- fields: make pages -->\nold\n<!-- end of fields -->\nafter\n")
+    page.write_text((home / "README.md").read_text().replace("`weights`", "`old`"))
     write_pages(tmp_path)
-    lines = page.read_text().splitlines()
-    assert (lines[0], lines[-1]) == ("before", "after")
-    weights = "| n, w_j | `weights` | list of integers from 0 | size of each job, in nodes |"
-    assert weights in lines
-    assert "old" not in lines
-    assert json.loads((tmp_path / "window-mkp" / SCHEMA_FILE).read_text())
+    for name in ("README.md", SCHEMA_FILE):
+        assert (page.parent / name).read_text() == (home / name).read_text()
     page.write_text("no place for it")
     with pytest.raises(InputError, match=r"README.md: expected <!-- fields"):
         write_pages(tmp_path)
@@ -112,6 +110,44 @@ def test_all_reference_snapshots_are_written_as_the_schema_says(model):
         Draft202012Validator(schema).validate(Snapshot(problem).to_json())
         given = {field.name: getattr(problem, field.name) for field in cls.schema.fields}
         assert cls(**given).to_json() == problem.to_json()
+
+
+OF_ARRAYS = {
+    "data-placement": testing.data_placements(),
+    "threshold-allocation": testing.threshold_allocations(),
+}
+
+
+@pytest.mark.parametrize("model", OF_ARRAYS)
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
+def test_arrays_are_accepted_just_where_lists_are(model, data):
+    problem = data.draw(OF_ARRAYS[model])
+    values = {field.name: getattr(problem, field.name) for field in problem.schema.fields}
+    arrays = [name for name, value in values.items() if isinstance(value, np.ndarray)]
+    again = type(problem)(**values)
+    assert all(getattr(again, name) is values[name] for name in arrays)
+    if "resident" in arrays and data.draw(st.booleans()):
+        # files of high numbers are compared in another way
+        values["files"] = np.where(values["files"] > 0, values["files"] + 10**7, values["files"])
+        values["resident"] = values["resident"] + [0, 10**7, 0, 0, 0]
+    name = data.draw(st.sampled_from([*values]))
+    if name not in arrays:
+        values[name] = data.draw(st.sampled_from([-1, 0, 1, 5, 1000, None, "start", True]))
+    elif data.draw(st.integers(0, 3)) == 0:
+        values[name] = values[name][..., :-1]
+    elif values[name].size:
+        values[name] = values[name].copy()
+        place = tuple(data.draw(st.integers(0, size - 1)) for size in values[name].shape)
+        values[name][place] = data.draw(st.integers(-1, 7) | st.sampled_from([10**13, -(10**13)]))
+    lists = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
+    told = []
+    for fields in (values, lists):
+        try:
+            told.append(type(problem)(**fields).to_json())
+        except InputError as error:
+            told.append(error.mistakes)
+    assert told[0] == told[1]
 
 
 def test_a_constructor_takes_its_fields_as_any_other():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -12,6 +10,7 @@ import pytest
 from optsched import load_snapshot, registry, save_snapshot
 from optsched.content import bundled
 from optsched.errors import InputError
+from optsched.files import read_bytes
 from optsched.models import WindowMKP
 from optsched.models.snapshot import FORMAT, Snapshot
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
@@ -21,32 +20,21 @@ THRESHOLD = "threshold-allocation/worked-example"
 HOLDING = {"node": 0, "processes": 1, "start": 0, "end": 9, "demand": [1, 1]}
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
-def test_what_is_saved_is_read_again(tmp_path, name):
-    snapshot = Snapshot(
-        PROBLEM,
-        origin={"trace": "sample", "time": 30.0},
-        known={"objective": 9, "bound": 9, "solution": {"slot_of_job": [2, None]}},
-    )
-    save_snapshot(snapshot, tmp_path / name)
-    read = read_snapshot(tmp_path / name)
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_what_is_saved_is_read_again_and_the_same_bytes_each_time(tmp_path, suffix):
+    known = {"objective": 9, "bound": 9, "solution": {"slot_of_job": [2, None]}}
+    snapshot = Snapshot(PROBLEM, origin={"trace": "sample", "time": 30.0}, known=known)
+    one, other = (tmp_path / f"{name}{suffix}" for name in "ab")
+    for path in (one, other):
+        save_snapshot(snapshot, path)
+    read = read_snapshot(one)
     assert read.to_json() == snapshot.to_json()
     assert (read.origin, read.known) == (snapshot.origin, snapshot.known)
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_the_same_problem_gives_the_same_bytes(tmp_path):
-    for name in ("a.json.gz", "b.json.gz"):
-        save_snapshot(PROBLEM, tmp_path / name)
-    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
-
-
-def test_a_bare_problem_has_kind_and_format_first(tmp_path):
-    save_snapshot(PROBLEM, tmp_path / "a.json")
-    written = json.loads((tmp_path / "a.json").read_text())
-    assert list(written)[:2] == ["kind", "format"]
-    assert (written["kind"], written["format"]) == ("window-mkp", FORMAT)
-    assert load_snapshot(tmp_path / "a.json").to_json() == PROBLEM.to_json()
+    assert one.read_bytes() == other.read_bytes()
+    assert sorted(tmp_path.iterdir()) == [one, other]
+    save_snapshot(PROBLEM, one)
+    assert load_snapshot(one).to_json() == PROBLEM.to_json()
+    assert read_bytes(one)[0].startswith(b'{\n "kind": "window-mkp",\n "format": %d,' % FORMAT)
 
 
 def test_three_mistakes_are_all_named_with_their_lines(file_of, refused):
@@ -84,7 +72,6 @@ def test_a_mistake_deep_inside_a_field_has_its_own_line(file_of, refused):
         ("", ", line 1: not JSON: Expecting value"),
         ('{"weights": ' + "[" * 100_000, ": nested too deeply"),
         ('{"weights": [' + "9" * 5000, ": not JSON: a number has too many digits"),
-        ('{"known": {"bound": NaN}}', ": NaN; expected a finite number"),
         (
             '{"kind": "window-mkp", "weights": [], "capacities": [],\n"origin": {"a": '
             f"{300 * '['}{300 * ']'}}}}}",
@@ -118,7 +105,6 @@ FORMATS = "expected JSON, or a file that ends in .txt, .csv, .lp or .mps"
         ("a.mzn", "var 0..1: x;", f": of no known format; {FORMATS}"),
         ("a.mzn", '\n{"kind": [}', ", line 2: not JSON"),
         ("a.json.gz", WHOLE[:-12], ": the gzip file is truncated"),
-        ("a.json.gz", WHOLE[:30] + WHOLE[30:60][::-1] + WHOLE[60:], ": the gzip data are damaged"),
         ("a.json.gz", "plain text", ", line 1: not JSON"),
         ("a.json.gz", gzip.compress(b"\xff\xfe\x00"), ": not text; expected JSON"),
     ],
@@ -149,12 +135,6 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path):
     for use in (lambda: save_snapshot(PROBLEM, path), lambda: load_snapshot(path)):
         with pytest.raises(InputError, match="name is not UTF-8"):
             use()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_not_there_is_named_and_nothing_is_left(tmp_path):
-    with pytest.raises(InputError, match="cannot be written: No such file"):
-        save_snapshot(PROBLEM, tmp_path / "none" / "a.json")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,8 +3,6 @@
 The instances of OR-Library are made by hand, with their optima in comments.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from optsched import solve
@@ -67,7 +65,6 @@ def test_a_mistake_is_told_with_its_line(file_of, refused, text, told):
         (TABLE.replace("item,4", "box,4"), ": line 3, kind: 'box'; expected item or knapsack"),
         (TABLE.replace("item,4", "item,4.5"), ": line 3, size: '4.5'; expected an integer from 0"),
         (TABLE.replace("4,9", "4,"), ": profit: missing in 1 of 2; expected all or none"),
-        (TABLE.replace("9,a", "9,"), ": name of items: missing in 1 of 2; expected all or none"),
         (TABLE.replace("10,,", "10,3,"), ": line 2, profit: '3'; a knapsack has none"),
         (TABLE.replace("4,9,a", "4,9"), ": line 3: 3 values; expected 4, one for each column"),
         ('kind,size\nitem,"4', ", line 2: not CSV: unexpected end of data"),

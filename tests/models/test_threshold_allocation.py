@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -191,31 +189,3 @@ def test_numbers_that_cannot_be_counted_are_refused():
     ):
         with pytest.raises(InputError, match="too large together"):
             ThresholdAllocation(**(ONE_NODE | JOB | {"held": []} | fields))
-
-
-@settings(max_examples=100, deadline=None)
-@given(threshold_allocations(), st.data())
-def test_arrays_are_accepted_just_where_lists_are(problem, data):
-    def listed():
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
-
-    values = {field.name: getattr(problem, field.name) for field in problem.schema.fields}
-    assert ThresholdAllocation(**values).held is problem.held
-    assert ThresholdAllocation(**listed()).to_json() == problem.to_json()
-    name = data.draw(st.sampled_from([*values]))
-    if name in ("capacity", "demand", "held"):
-        array = values[name].copy()
-        if not array.size:
-            return
-        place = tuple(data.draw(st.integers(0, size - 1)) for size in array.shape)
-        array[place] = data.draw(st.integers(-1, 7))
-        values[name] = array
-    else:
-        values[name] = data.draw(st.sampled_from([-1, 0, 1, 5, 1000, None, "start", True]))
-    told = []
-    for fields in (values, listed()):
-        try:
-            told.append(ThresholdAllocation(**fields).to_json())
-        except InputError as error:
-            told.append(error.mistakes)
-    assert told[0] == told[1]

@@ -1,6 +1,5 @@
-"""Files and notations of Slurm, as they are read."""
+"""Files and notations of Slurm, as they are read; what nearly is one is named for what it is."""
 
-import gzip
 import json
 import tracemalloc
 
@@ -12,9 +11,16 @@ from optsched.errors import InputError
 from optsched.sites import slurm_notation as notation
 from optsched.sites.parts import Places
 from optsched.sites.site import parse_constraint
-from optsched.sites.slurm_files import Notes, configuration_lines, printed_lines, read_dump
+from optsched.sites.slurm_files import (
+    Notes,
+    configuration_lines,
+    near_miss,
+    printed_lines,
+    read_dump,
+)
 from optsched.sites.slurm_notation import gres, host_list, hosts, hosts_of, megabytes, seconds, tres
 from optsched.sites.slurm_topology import parse_yaml, read_first_topologies, read_topologies
+from optsched.slurm.queue import read_queue
 
 NAMES = hosts_of("c[01-40],g[01-16],h[1-4],m[1-4]")
 INDEX = {name: place for place, name in enumerate(NAMES)}
@@ -23,12 +29,9 @@ INDEX = {name: place for place, name in enumerate(NAMES)}
 @pytest.mark.parametrize(
     ("file", "name"),
     [
-        ("22.05.8/topology.conf", "tree"),
-        ("24.11.5/topology.conf", "tree"),
-        ("22.05.8/topology.txt", "tree"),
-        ("26.05.5/topology.txt", "tree"),
-        ("26.05.5/topology.yaml", "fabric"),
-        ("26.05.5/topoconf.txt", "fabric"),
+        *(("22.05.8/topology.conf", "tree"), ("24.11.5/topology.conf", "tree")),
+        *(("22.05.8/topology.txt", "tree"), ("26.05.5/topology.txt", "tree")),
+        *(("26.05.5/topology.yaml", "fabric"), ("26.05.5/topoconf.txt", "fabric")),
     ],
 )
 def test_the_tree_is_the_same_in_all_files(shared, file, name):
@@ -105,9 +108,7 @@ def test_lines_continue_up_to_an_empty_one_and_include(tmp_path):
 @pytest.mark.parametrize(
     ("function", "text", "expected"),
     [
-        (seconds, "10:30", 630),
-        (tres, "", {}),
-        (tres, "cpu=1K", {"cpu": 1024}),
+        *((seconds, "10:30", 630), (tres, "", {}), (tres, "cpu=1K", {"cpu": 1024})),
         (gres, "gpu:4,license:x:2", {"gpu": 4, "license": 2, "license:x": 2}),
     ],
 )
@@ -118,12 +119,8 @@ def test_amounts(function, text, expected):
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (megabytes, "many"),
-        (seconds, "soon"),
-        (tres, "cpu=x"),
-        (gres, "gpu:a100:4:5:6"),
-        (gres, "gpu:1,("),
-        (tres, "((((gpu:1"),
+        *((megabytes, "many"), (seconds, "soon"), (tres, "cpu=x")),
+        *((gres, "gpu:a100:4:5:6"), (gres, "gpu:1,("), (tres, "((((gpu:1")),
     ],
 )
 def test_what_is_no_amount_is_refused(function, text):
@@ -134,11 +131,9 @@ def test_what_is_no_amount_is_refused(function, text):
 @pytest.mark.parametrize(
     ("text", "features", "holds"),
     [
-        ("a", "a", True),
-        ("a|b", "b", True),
+        *(("a", "a", True), ("a|b", "b", True)),
         ("a|b&c", "a", False),  # from left to right
-        ("a|(b&c)", "a", True),
-        ("(a|b)&c", "b c", True),
+        *(("a|(b&c)", "a", True), ("(a|b)&c", "b c", True)),
     ],
 )
 def test_constraints_on_features(text, features, holds):
@@ -162,16 +157,15 @@ def test_yaml_of_a_topology_and_nothing_beyond():
             parse_yaml(text)
 
 
-VERSION = {"meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}}}
+META = {"meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}}}
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("{", "JSON"),
-        ("[]", "a list in JSON"),
-        (json.dumps(VERSION), "expected jobs"),
-        (json.dumps(VERSION | {"jobs": [{}, 3]}), "jobs: record 2: 3; expected an object"),
+        (json.dumps(META), "expected jobs"),
+        (json.dumps(META | {"jobs": [{}, 3]}), "jobs: record 2: 3; expected an object"),
         (json.dumps({"jobs": [], "meta": {"plugin": {"data_parser": "v0.0.99"}}}), "0.0.45"),
     ],
 )
@@ -181,15 +175,6 @@ def test_json_that_slurm_did_not_write_is_refused(tmp_path, content, message):
     with pytest.raises(InputError, match=message) as raised:
         read_dump(path, "jobs")
     assert "squeue.json" in str(raised.value)
-
-
-def test_json_of_all_versions(shared):
-    for folder, version, jobs in (("22.05.8", 38, 204), ("24.11.5", 42, 171), ("26.05.5", 45, 125)):
-        path = shared(f"slurm/fixtures/{folder}/squeue.json.gz")
-        dump = read_dump(path, "jobs")
-        assert (dump.version, dump.release, len(dump.records)) == (version, folder, jobs)
-        with gzip.open(path) as stream:
-            assert dump.records == json.load(stream)["jobs"]
 
 
 def test_printed_values_end_where_any_key_of_slurm_begins(tmp_path):
@@ -282,11 +267,8 @@ def test_host_lists_that_are_written_and_read_again_are_the_same(names):
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("", []),
-        ("c[1-3]", ["c1", "c2", "c3"]),
-        ("c[08-10,12]", ["c08", "c09", "c10", "c12"]),
-        ("c[098-101]", ["c098", "c099", "c100", "c101"]),
-        ("c[9-10]", ["c9", "c10"]),
+        *(("", []), ("c[1-3]", ["c1", "c2", "c3"]), ("c[08-10,12]", ["c08", "c09", "c10", "c12"])),
+        *(("c[098-101]", ["c098", "c099", "c100", "c101"]), ("c[9-10]", ["c9", "c10"])),
         ("login,m1", ["login", "m1"]),
     ],
 )
@@ -345,3 +327,84 @@ def test_the_characters_of_all_lists_that_are_read_together_are_bounded():
         with notation.read_together():  # within another reading, it counts towards that
             assert hosts("c[1-2]") is hosts("c[1-2]")
     assert len(hosts_of(text)) == 10**6
+
+
+JOB = {"job_id": 4, "steps": []}
+ERROR = {"description": "No access"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b" \r\n", "is empty"),
+        (b"<!DOCTYPE html><html>", "a page of HTML"),
+        (b"\xfd7zXZ\0", "compressed with xz"),
+        ("JobID|Submit\n".encode("utf-16"), "UTF-16"),
+        (b'[{"job_id": 4}]', "a list in JSON"),
+        (b'{"job_id": 4}\n{"job_id": 5}\n', "several objects in JSON"),
+        (b"JobID    JobName\n-------- -------\n4        a\n", "sacct without -P"),
+        (b"JobID Submit Start End\n4 1 2 3\n", "with blanks between them"),
+        (b"774|u1|2022-11-01T12:50:00|None|COMPLETED|2\n", "without -n"),
+        (b"774        wrap   batch    acc     1 COMPLETED    0:0\n", "without -n"),
+        (b"  JOBID PARTITION     NAME     USER ST\n", "the text of squeue"),
+        (b"PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n", "the text of sinfo"),
+        (b'{"sinfo": []}', "what sinfo or scontrol writes"),
+        (b"JobId=4 JobName=a\n", "scontrol show jobs"),
+        (b"sacct: error: Problem talking to the database\n", "an error of Slurm: sacct: error"),
+    ],
+)  # fmt: skip
+def test_what_a_file_is(content, said):
+    assert said in (near_miss(content) or "")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"JobID|Submit|Start\n4|1|2\n",
+        b"JOBID,SUBMIT,RUNTIME\n4,1,2\n",
+        b'{"jobs": [], "meta": {}}',
+        b"{ id: 1 delay: 0 }\n{ id: 2 delay: 0 }\n",
+        b"submit,runtime,processors\n0,10,1\n",
+        b"No reservations in the system\n",
+    ],
+)
+def test_what_is_of_a_form_is_no_near_miss(content):
+    assert near_miss(content) is None
+
+
+@pytest.mark.parametrize(
+    ("record", "command"),
+    [
+        ("NodeName=c1 Arch=x86_64\n   CPUAlloc=0 CPUTot=8\n   State=IDLE\n", "nodes"),
+        ("PartitionName=a\n   AllowGroups=ALL\n   State=UP\n", "partitions"),
+        ("LicenseName=a\n    Total=10 Used=0\n", "licenses"),
+        ("JobId=4 JobName=a\n   UserId=b(1) Priority=1\n", "jobs"),
+    ],
+)
+def test_records_on_several_lines_are_named(tmp_path, record, command):
+    path = tmp_path / "a.txt"
+    path.write_text(record + "\n" + record)
+    with pytest.raises(InputError, match=rf"line 2: a record on several.*-o show {command}"):
+        list(printed_lines(path))
+
+
+def test_a_comment_with_line_breaks_is_no_record_on_several_lines(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("NodeName=c1 State=DOWN Reason=see\n   ticket=4 [root]\nNodeName=c2 State=UP\n")
+    names = [line.text("nodename") for line in printed_lines(path)]
+    assert names == ["c1", "", "c2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("   JOBID PARTITION NAME\n", "squeue.json: the text of squeue; expected squeue --json"),
+        (json.dumps(META | {"jobs": [JOB]}), "jobs of sacct --json; expected those of squeue"),
+        (json.dumps(META | {"jobs": [], "errors": [ERROR]}), "no jobs, and an error of Slurm: No"),
+        (json.dumps(META | {"nodes": [{}]}), "jobs: no list, but of nodes; expected jobs"),
+    ],
+)
+def test_what_is_no_queue_is_named(tmp_path, content, said):
+    (tmp_path / "squeue.json").write_text(content)
+    with pytest.raises(InputError, match=said):
+        read_queue(tmp_path / "squeue.json")

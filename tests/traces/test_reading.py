@@ -1,13 +1,25 @@
-import gzip
+"""Traces in every format: how it is told, what is written and read again, and real ones."""
 
+import csv
+import gzip
+import re
+
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import optsched
 from optsched.errors import InputError
 from optsched.registry import readers
 from optsched.traces import catalogue
+from optsched.traces.cleaning import clean
+from optsched.traces.facts import facts
 from optsched.traces.formats import TraceFormat
 from optsched.traces.reading import format_of, read_trace, write_trace
+from optsched.traces.requests import QUANTITIES, TEXTS
+from optsched.traces.swf import FIELDS
+from optsched.traces.trace import COLUMNS, Header, Trace
 
 
 def test_cleaning_is_the_default(small_swf):
@@ -82,10 +94,7 @@ def test_files_that_come_close_are_suggested(tmp_path, small_swf, monkeypatch):
     for name, said in (
         (tmp_path / "smal.swf", r"smal.swf: no such file; did you mean small.swf\?"),
         ("Small.SWF2", r"traces`; did you mean small.swf\?"),
-        ("sdsc-blu-2000-4.2", "did you mean SDSC-BLUE-2000-4.2-cln"),
-        ("xyz", "xyz: no such file, and no name in `optsched list traces"),
         ("missing/folder/a.swf", "no such file$"),
-        (tmp_path, "is a folder; expected a trace"),
     ):
         with pytest.raises(InputError, match=said):
             read_trace(name)
@@ -102,3 +111,157 @@ def test_a_name_is_looked_up_in_the_catalogue(tmp_path, shared, monkeypatch):
     assert len(read_trace("NASA-iPSC-1993-3.1-cln.swf.gz")) == 18066
     with pytest.raises(InputError, match="begin with 'SDSC': SDSC-BLUE"):
         read_trace("SDSC")
+
+
+@pytest.mark.parametrize("suffix", ["swf", "parquet", "csv"])
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_a_log_is_the_same_in_every_format_and_its_files_are_the_same_twice(
+    tmp_path, small_swf, suffix, packed
+):
+    raw = read_trace(small_swf, clean=False)
+    files = [tmp_path / f"{name}.{suffix}{packed}" for name in ("one", "two")]
+    for path in files:
+        assert write_trace(raw, path) == (path,)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    again = read_trace(files[0], clean=False)
+    assert again.frame.equals(raw.frame)
+    assert (again.name, again.path) == ("one", files[0])
+    assert clean(again).cleaning == clean(raw).cleaning
+    if suffix != "csv":
+        assert again.header == raw.header
+        assert again.oddities == raw.oddities
+
+
+@st.composite
+def traces(draw, suffix):
+    """Return a trace with what a format has a place for."""
+    jobs = draw(st.integers(1, 5))
+
+    def values(numbers):
+        return np.array(draw(st.lists(numbers, min_size=jobs, max_size=jobs)))
+
+    if suffix == "json":
+        times = st.integers(1, 10**9) | st.floats(0.1, 1e9)
+        columns = [values(of) for of in (times, times, times, st.integers(1, 10**6))]
+        label = np.array(list("abcde"[:jobs])) if draw(st.booleans()) else None
+        header = Header((("MaxProcs", "77"),))
+        return Trace(np.arange(1, jobs + 1), *columns, header=header, label=label)
+    columns = {}
+    for field in FIELDS:
+        largest = 2**53 if field.decimals or suffix == "csv" else 2**63 - 1
+        numbers = st.integers(max(field.lowest, -largest), largest)
+        if field.decimals and draw(st.booleans()):
+            numbers = st.just(-1.0) | st.floats(0, 2**53, allow_subnormal=suffix != "swf")
+        columns[field.column] = values(numbers)
+    if suffix != "csv":
+        key = st.sampled_from(["", "Note", "MaxProcs"])
+        value = st.from_regex(r"[a-z0-9]{0,9}", fullmatch=True)
+        columns["header"] = Header(tuple(draw(st.lists(st.tuples(key, value), max_size=4))))
+    if suffix == "swf":
+        return Trace(**columns)
+    largest = 2**53 if suffix == "csv" else 2**63 - 1
+    annotations = {
+        name: values(st.integers(-1, quantity.highest or (2**53 if quantity.unit else largest)))
+        for name, quantity in QUANTITIES.items()
+        if draw(st.booleans())
+    }
+    annotations["eligible"] = values(st.just(-1.0) | st.floats(0, 2**53))
+    annotations["weight"] = values(st.floats(allow_nan=False, allow_infinity=False))
+    texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+    names = [*TEXTS]
+    if suffix == "parquet":
+        names.append("host")  # CSV does not tell a further column of empty texts from none
+        annotations["file"] = values(st.integers(-(2**63), 2**63 - 1))
+        columns["limits_hold"] = draw(st.booleans())
+        for name, of in (("stated_time", st.integers(-1, 2**53)), ("label", texts)):
+            columns |= {name: values(of)} if draw(st.booleans()) else {}
+    named = {name: values(texts) for name in names if draw(st.booleans())}
+    return Trace(**columns, annotations=annotations, texts=named)
+
+
+@pytest.mark.parametrize("suffix", ["swf", "json", "parquet", "csv"])
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_every_trace_survives_a_round_trip(tmp_path, suffix, data):
+    trace = data.draw(traces(suffix))
+    write_trace(trace, tmp_path / f"a.{suffix}")
+    again = read_trace(tmp_path / f"a.{suffix}", clean=False)
+    for name in COLUMNS:
+        written, read = getattr(trace, name), getattr(again, name)
+        assert read.tolist() == written.tolist()
+        assert suffix != "parquet" or read.dtype == written.dtype or (written == -1).all()
+    for kind in ("annotations", "texts"):
+        written, read = getattr(trace, kind), getattr(again, kind)
+        assert read.keys() == written.keys()
+        for name, column in written.items():
+            assert read[name].tolist() == column.tolist()
+    assert (again.label is None) == (trace.label is None)
+    assert trace.label is None or again.label.tolist() == trace.label.tolist()
+    assert (again.header, again.limits_hold) == (trace.header, trace.limits_hold)
+
+
+def test_every_log_agrees_with_the_published_table(shared):
+    folder = shared("traces")
+    lines = (folder / "README.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    table = [row for row in cells if row[0].endswith(".swf.gz") and len(row) == 8]
+    assert sorted(path.name for path in folder.glob("*.swf.gz")) == sorted(row[0] for row in table)
+    for name, jobs, size, days, load, stated, _, sha256 in table:
+        raw = read_trace(folder / name, clean=False)
+        assert len(raw) == int(jobs), name
+        assert raw.sha256 == sha256, name
+        procs, nodes = (re.match(r"\d+", part.strip()) for part in size.split(" / ", 1))
+        assert raw.header.max_procs == (procs and int(procs[0])), name
+        assert raw.header.max_nodes == (nodes and int(nodes[0])), name
+        assert f"{(raw.requested_time > 0).mean():.0%}" == stated.replace(" ", ""), name
+        span = int(raw.submit.max() - raw.submit.min()) / 86400
+        assert f"{span:.1f}" == days, name
+        known = facts(raw)
+        expected = pytest.approx(float(load), abs=6e-4) if load else None
+        assert known["offered_load"] == expected, name
+        assert known["jobs"] + known["cleaning"]["dropped"] == int(jobs), name
+        assert set(raw.oddities) <= {
+            "lines with status 2 to 4, in SWF parts of checkpointed jobs",
+            "jobs with a status that SWF does not define",
+        }, name
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("SDSC-SP2-1998-4.2-cln", {"dropped_runtime": 5681}),
+        ("CTC-SP2-1996-3.1-cln", {"dropped_runtime": 17}),
+        ("SDSC-BLUE-2000-4.2-cln", {"dropped_runtime": 10770, "requested_time_raised": 23434}),
+        ("LANL-CM5-1994-4.1-cln", {"requested_time_raised": 40180}),
+    ],
+)
+def test_cleaning_counts_what_others_counted(shared, name, counts):
+    report = read_trace(shared(f"traces/{name}.swf.gz")).cleaning
+    assert counts.items() <= report.to_json().items()
+
+
+@pytest.mark.parametrize("name", ["SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln"])
+def test_cleaned_jobs_are_those_that_the_other_simulators_were_given(shared, name):
+    with gzip.open(shared(f"oracles/{name}.5000.input.csv.gz"), "rt") as stream:
+        given = np.array(list(csv.reader(stream))[1:], dtype=np.int64)
+    trace = read_trace(shared(f"traces/{name}.swf.gz"))
+    trace = trace.select(trace.processors <= trace.header.max_procs).jobs(1, 5000)
+    columns = ("job_id", "submit", "runtime", "requested_time", "processors")
+    for place, column in enumerate(columns):
+        np.testing.assert_array_equal(getattr(trace, column), given[:, place], err_msg=column)
+
+
+@pytest.mark.parametrize(
+    ("name", "jobs"), [("MIRA_2017June_withoutC", 3311), ("MIRA_2018March_withoutC", 4024)]
+)
+def test_real_batsim_workloads_are_read(shared, tmp_path, name, jobs):
+    trace = read_trace(shared(f"traces/other/{name}.json.gz"))
+    assert (len(trace), trace.cleaning.dropped) == (jobs, 0)
+    assert (trace.header.max_procs, trace.label) == (49152, None)
+    write_trace(trace, tmp_path / "again.json")
+    assert read_trace(tmp_path / "again.json").frame.equals(trace.frame)
+    write_trace(trace, tmp_path / "again.swf")
+    again = read_trace(tmp_path / "again.swf")
+    assert again.runtime.tolist() == trace.runtime.tolist()
