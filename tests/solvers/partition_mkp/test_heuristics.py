@@ -7,7 +7,6 @@ import random
 import pytest
 from hypothesis import given, settings
 
-from optsched import Budget, registry, solve
 from optsched.models import PartitionMKP
 from optsched.solvers.finding import find_solver
 from optsched.testing import partition_mkps
@@ -71,12 +70,3 @@ def test_figure_4_a_victim_makes_room():
     assert bins_of("migration-based", problem) == [2, 1, 1]
     # the victim leaves one router idle, the incoming job would have left two
     assert [idle(problem, place(name, problem)) for name in NAMES] == [2, 1]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_better_hint_is_kept(name):
-    problem = PartitionMKP((4, 1, 1), ["4x1x1@0,0,0"], waiting=[1, 4])
-    best = solve(problem, "highs").solution
-    solver = registry.solvers[name]()
-    assert solver.solve(problem, budget=Budget()).objective == 1
-    assert solver.solve(problem, budget=Budget(), hint=best).solution == best

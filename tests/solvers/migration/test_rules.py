@@ -1,19 +1,67 @@
-"""Algorithm 3 with one victim: plans by hand, and all single moves tried."""
+"""Algorithm 3 on migrations: feasible plans, those that are stated, and all single moves tried."""
 
 from __future__ import annotations
 
 import pytest
 from boxes.trying_boxes import boxes_of, extents_of, holes_of
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched import Budget
-from optsched.boxes.box import Box
-from optsched.models import Migration
-from optsched.solvers.migration.rules import SingleVictim
+from optsched.solvers.migration.rules import SingleVictim, find_plan
 from optsched.solvers.result import Status
 from optsched.testing import migrations
 
-from .conftest import SWAP, random_state
+from . import stated
+from .conftest import SWAP, optimum_of, random_state
+
+
+def test_no_job_makes_room_for_a_victim_and_no_plan_is_no_proof():
+    assert optimum_of(SWAP) == 80
+    assert find_plan(SWAP) is None
+    result = SingleVictim().solve(SWAP, budget=Budget())
+    assert (result.status, result.bound, result.objective) == (Status.NO_SOLUTION, None, None)
+
+
+def as_stated(problem, most):
+    plan = find_plan(problem, most)
+    wanted = stated.find_plan(problem, most)
+    if wanted is None or plan is None:
+        assert plan is wanted
+    else:
+        assert (plan.destinations, plan.place) == wanted
+        assert problem.violations(plan) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(migrations(max_running=8), st.sampled_from([1, 2, 3, 7, 4096]))
+def test_the_first_plan_is_the_one_stated(problem, most):
+    as_stated(problem, most)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_plan_on_a_busy_torus_is_the_one_stated(seed):
+    for most, shapes in ((4096, 4), (40, 2), (5, None)):
+        options = {"busy": 0.7, "large": 40, "largest": 4, "shapes": shapes}
+        as_stated(random_state(seed, sides=(5, 5, 5), **options), most)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sides", [(6, 6, 6), (2, 64, 3), (2, 3, 64)])
+def test_the_first_plan_is_the_one_stated_where_a_victim_has_many_hosts(sides, seed):
+    """Those of a job are listed up to `HOSTS`, and a row of routers fills a word."""
+    for busy in (0.4, 0.55):
+        as_stated(random_state(seed, sides=sides, busy=busy, large=150, largest=3), 500)
+
+
+@settings(max_examples=60, deadline=None)
+@given(migrations(max_running=8))
+def test_a_limit_only_leaves_out_plans_that_cost_as_much(problem):
+    plan = find_plan(problem)
+    if plan is not None:
+        cost = problem.objective(plan)
+        assert find_plan(problem, below=cost) is None
+        assert find_plan(problem, below=cost + 1) == plan
 
 
 def every_move(problem):
@@ -78,21 +126,3 @@ def test_there_is_a_plan_if_and_only_if_there_is_a_qualified_victim(problem):
 @pytest.mark.parametrize("seed", range(8))
 def test_plans_on_a_busy_torus_are_those_of_all_single_moves(seed):
     check(random_state(seed, sides=(4, 4, 4), busy=0.7, large=24, largest=4, shapes=3))
-
-
-def test_two_jobs_in_the_way_are_too_many():
-    """The only places of seven nodes overlap both jobs; either of them would find a host."""
-    running = ["1x1x1@3,0,0", "1x1x1@5,0,0"]
-    seven, five = (
-        SingleVictim().place(
-            Migration((10, 1, 1), running, [1, 1], [1, 1], nodes, wrap=(False, False, False))
-        )
-        for nodes in (7, 5)
-    )
-    assert seven is None
-    assert five.destinations == {0: Box(6, 0, 0, 1, 1, 1)}
-
-
-def test_no_plan_is_no_proof_that_there_is_none():
-    result = SingleVictim().solve(SWAP, budget=Budget())
-    assert (result.status, result.bound, result.objective) == (Status.NO_SOLUTION, None, None)
