@@ -159,18 +159,6 @@ def test_rows_and_objectives_are_divided_by_what_they_have_in_common(generic):
     assert {one.objective for one in result.incumbents} <= {one.objective for one in found}
 
 
-def test_large_objectives_are_exact_or_refused(generic):
-    rows = [(0, {0: 6, 1: 4, 2: 3}, 9)]
-    for size in (10**8, 10**10, 10**12):
-        values = [size + 1, size, size - 1]
-        result = solve(program("max", values, [(0, 1)] * 3, rows), generic)
-        if generic.floating_point and size > generic.largest_objective:
-            assert result.status is Status.NO_SOLUTION
-            assert "use cp-sat" in result.message
-        else:
-            assert (result.status, result.objective) == (Status.OPTIMAL, values[0] + values[2])
-
-
 def test_a_proof_beyond_the_largest_objective_does_not_count(generic):
     size, row = generic.largest_objective - 1, dict.fromkeys(range(4), 1)
     values = [size, size - 1, size - 2, 1]

@@ -23,24 +23,16 @@ def program(sizes, capacity, bins=None):
 
 def fewest(sizes, capacity, bins):
     """Return the fewest bins by trying all packings, None if there are too few."""
-    best = [bins + 1]
 
     def pack(left, room):
-        if len(room) >= best[0]:
-            return
         if not left:
-            best[0] = len(room)
-            return
-        for number in range(len(room)):
-            if left[0] <= room[number]:
-                room[number] -= left[0]
-                pack(left[1:], room)
-                room[number] += left[0]
-        if left[0] <= capacity:
-            pack(left[1:], [*room, capacity - left[0]])
+            return len(room)
+        ways = [[*room[:n], free - left[0], *room[n + 1 :]] for n, free in enumerate(room)]
+        ways = [*filter(lambda way: min(way) >= 0, ways), [*room, capacity - left[0]]]
+        return min(pack(left[1:], way) for way in ways)
 
-    pack(sorted((size for size in sizes if size), reverse=True), [])
-    return best[0] if best[0] <= bins else None
+    best = pack([size for size in sizes if size], []) if max(sizes) <= capacity else bins + 1
+    return best if best <= bins else None
 
 
 @st.composite

@@ -69,20 +69,6 @@ def test_the_bound_holds_wherever_work_ends(seed):
     assert limits == {None, Limit.WORK}
 
 
-@pytest.mark.parametrize(
-    ("room", "span", "weight", "switches"),
-    [
-        # two jobs of 3 have the weight of those of 2 and 4, which fill a leaf each
-        ([2, 4], "anywhere", 6, 2),
-        ([5, 5], "switch", 9, 3),  # a knapsack of leaves
-    ],
-)
-def test_jobs_of_greatest_weight_are_chosen_for_few_switches(room, span, weight, switches):
-    problem = whole_nodes(room, [3, 3, 2, 4], [3, 3, 2, 4], span=span)
-    measures = problem.measures(solve(problem, "switch-groups").solution)
-    assert (measures["weight"], measures["switches"]) == (weight, switches)
-
-
 def test_too_many_sets_of_weights_leave_the_proven_weight(monkeypatch):
     problem = random_problem(1, leaves=60, jobs=60)
     whole = solve(problem, "switch-groups")
