@@ -28,15 +28,8 @@ class Stated(Problem):
     """A problem that is no more than its program; a solution is the vector as a tuple."""
 
     program: Program
-    name = "stated"
-
-    @property
-    def sense(self):
-        return self.program.sense
-
-    @property
-    def size(self):
-        return f"{self.program.num_variables} variables"
+    name, size = "stated", "any"
+    sense = property(lambda self: self.program.sense)
 
     def objective(self, solution):
         return self.program.value(np.array(solution, dtype=np.int64))
@@ -53,9 +46,7 @@ class Stated(Problem):
 class AsStated(Formulation):
     """The program of a problem that is no more than that."""
 
-    @property
-    def program(self):
-        return self.problem.program
+    program = property(lambda self: self.problem.program)
 
     def decode(self, x):
         return tuple(x.tolist())

@@ -83,16 +83,13 @@ def test_lists_as_in_or_library_are_proven_by_default(draw):
     assert (result.solver, result.status, result.limit) == ("bin-search", Status.OPTIMAL, None)
 
 
-def test_the_default_proves_what_sums_leave_open(tmp_path, capsys):
+def test_the_default_proves_what_sums_leave_open():
     """Three items fit only if two of them are 33, and the sum of 918 leaves room for 10 bins.
 
     So four bins of three at most, and pairs for the other 15.
     """
-    file = tmp_path / "thirds.txt"
-    file.write_text("1\n thirds\n 100 27 14\n" + "33\n34\n35\n" * 9)
-    assert optsched(["solve", str(file), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    answer = (told["solver"], told["status"], told["objective"])
+    result = solve(program([33, 34, 35] * 9, 100, 14))
+    answer = (result.solver, result.status, result.objective)
     assert answer == ("bin-search", "optimal", 12)
 
 

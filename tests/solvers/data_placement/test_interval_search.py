@@ -71,23 +71,6 @@ def test_it_agrees_with_the_program(problem):
     assert one.objective == other.objective
 
 
-@pytest.mark.parametrize(
-    ("available", "objective"),
-    [
-        ([[5, 5, 8], [9, 9, 9]], 9 * 5 + 8 + 6),  # a start in the second of the end evicts
-        ([[8, 8, 8], [4, 9, 9]], 9 * 8 + 8),  # one in the same second does not
-    ],
-)
-def test_who_evicts_a_resident_file(available, objective):
-    """Node 0 has the file of job 2 until 5 s; job 1 is the heavy one."""
-    kept = {"resident": [[0, 7, 6, 0, 5]], "priorities": [9, 1], "kept": "next"}
-    problem = DataPlacement(available, [2, 1], [9, 9], [-1, 7], [0, 6], **kept)
-    assert optimum(problem) == objective
-    for solver in EXACT:
-        result = solve(problem, solver)
-        assert (result.status, result.objective) == (Status.OPTIMAL, objective)
-
-
 def test_what_is_too_large_to_be_stated_has_a_plan_and_a_bound():
     jobs = 300
     problem = DataPlacement([[0] * 4] * 8, [2] * jobs, [60] * jobs, [0] * jobs, [9] * jobs)
