@@ -269,10 +269,6 @@ def test_the_cheapest_leaves_are_those_of_all_ways(data):
     assert (used <= room).all()
 
 
-def fragmenting(seed, **numbers):
-    return with_devices(seed, **numbers, then=["fragmentation"])
-
-
 @settings(max_examples=50)
 @given(node_placements(), st.booleans())
 def test_the_least_fragmentation_is_that_of_cp_sat(problem, weightless):
@@ -288,7 +284,7 @@ def test_the_least_fragmentation_is_that_of_cp_sat(problem, weightless):
 
 @pytest.mark.parametrize("jobs", [50, pytest.param(70, marks=pytest.mark.long)])
 def test_many_nodes_are_left_with_less_fragmentation(jobs):
-    problem = fragmenting(3, nodes=90, jobs=jobs)
+    problem = with_devices(3, nodes=90, jobs=jobs, then=["fragmentation"])
     before, after = (
         problem.measures(solve(one, SOLVER, budget=Budget(work=2)).solution)
         for one in (replace(problem, then=()), problem)
@@ -298,7 +294,7 @@ def test_many_nodes_are_left_with_less_fragmentation(jobs):
 
 
 def test_a_weight_that_is_not_proven_bounds_no_fragmentation():
-    problem = fragmenting(3, nodes=90, jobs=300)
+    problem = with_devices(3, nodes=90, jobs=300, then=["fragmentation"])
     result = solve(problem, SOLVER, budget=Budget(work=0.01))
     most = problem.radices[0]
     assert result.verified
