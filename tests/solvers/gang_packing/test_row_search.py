@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import example, given, settings
 
 from optsched import Budget
 from optsched.models import GangPacking
 from optsched.solvers.gang_packing import _row_tree
+from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix
 from optsched.solvers.gang_packing.row_search import RowSearch
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
@@ -23,7 +26,6 @@ VARIANTS = [
 
 
 @settings(max_examples=200)
-@example(GangPacking(4, 1, [], [], [2, 2], "skip"))
 @given(gang_packings(max_running=4, max_waiting=4))
 def test_the_answer_is_that_of_brute_force(problem):
     result = solve(problem, "row-search")
@@ -36,6 +38,28 @@ def test_larger_ones_agree_with_cp_sat(options):
     result, other = solve(problem, "row-search"), solve(problem, "cp-sat", budget=Budget(work=5))
     assert result.status is other.status is Status.OPTIMAL
     assert result.objective == other.objective
+
+
+@example(GangPacking(4, 1, [], [], [2, 2], "skip"))
+@given(gang_packings(max_running=4, max_waiting=4))
+def test_the_bounds_of_the_root_hold(problem):
+    free = FreeColumns(problem)
+    best = solve(problem, "row-search").solution
+    placed = [row >= 0 for row in best.rows_of_waiting]
+    rows = len({*best.rows_of_running, *best.rows_of_waiting} - {-1})
+    assert free.fewest_rows <= rows
+    most = free.most(rows)
+    if problem.admission == "fcfs":
+        assert longest_prefix(problem.waiting, most) >= sum(placed)
+    else:
+        nodes = sum(size for size, there in zip(problem.waiting, placed) if there)
+        assert largest_sum(problem.waiting, most, free.per_row(rows)) >= nodes
+    by_row = [
+        sum(size for size, at in zip(problem.waiting, best.rows_of_waiting) if at == row)
+        for row in range(problem.rows)
+    ]
+    fullest = itertools.accumulate(sorted(by_row, reverse=True)[:rows], initial=0)
+    assert all(taken <= room for taken, room in zip(fullest, most, strict=True))
 
 
 @pytest.mark.parametrize("options", VARIANTS)
