@@ -15,18 +15,17 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from gang_packing.conftest import random_matrix
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from migration.conftest import random_state
-from node_placement.whole_nodes import whole_nodes
 
 from optsched import Budget, registry, solve, testing
-from optsched.boxes.box import Box
+from optsched.boxes.box import Box, Grid
 from optsched.models import (
     BoxPlacement,
     DataPlacement,
+    GangPacking,
     IntegerProgram,
+    Migration,
     NodePlacement,
     ThresholdAllocation,
     WindowMKP,
@@ -107,18 +106,33 @@ def hard_boxes(rng):
 
 def hard_migration(rng):
     """A large job that needs most of what small ones leave of a torus, if not all."""
-    sides, busy = (rng.randint(3, 4), rng.randint(3, 4), 2), rng.uniform(0.55, 0.75)
-    large = int(rng.uniform(0.7, 1) * (1 - busy) * math.prod(sides))
-    jobs = {"nodes": 1, "large": large, "largest": 2}
-    return random_state(rng.getrandbits(32), sides=sides, busy=busy, **jobs)
+    torus = (rng.randint(3, 4), rng.randint(3, 4), 2)
+    grid, running = Grid(torus, (True,) * 3), []
+    free, left = set(range(grid.routers)), int(grid.routers * rng.uniform(0.25, 0.45))
+    for _ in range(80):
+        extent = rng.choice([(1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 1, 2), (2, 2, 1), (1, 2, 2)])
+        anchor = (rng.randrange(side) if n < side else 0 for n, side in zip(extent, torus))
+        routers = set(grid.cells(box := Box(*anchor, *extent)).tolist())
+        if routers <= free and len(free) - len(routers) >= left:
+            free -= routers
+            running.append(box)
+    sizes, elapsed = [box.volume for box in running], [rng.randint(0, 30) for _ in running]
+    return Migration(torus, running, sizes, elapsed, rng.randint(7 * left // 10, left))
 
 
 def hard_rows(rng):
-    """Running jobs whose columns are in pieces, and too many waiting ones."""
-    numbers = {"columns": rng.choice([8, 12, 16]), "rows": rng.randint(2, 4)}
-    numbers |= {"jobs": rng.randint(6, 14), "waiting": rng.randint(6, 12)}
+    """Running jobs whose columns are anywhere, and too many waiting ones."""
+    columns, rows = rng.choice([8, 12, 16]), rng.randint(2, 4)
+    held, running, in_rows = [0] * rows, [], []
+    for _ in range(rng.randint(6, 14)):
+        row, some = rng.randrange(rows), rng.sample(range(columns), rng.randint(1, columns // 3))
+        if mask := sum(1 << column for column in some) & ~held[row]:
+            held[row] |= mask
+            running.append(mask)
+            in_rows.append(row)
+    waiting = [rng.randint(2, columns // 2 + 1) for _ in range(rng.randint(6, 12))]
     options = {"admission": rng.choice(["fcfs", "skip"]), "rerow": rng.random() < 0.7}
-    return random_matrix(rng.getrandbits(32), **numbers, **options)
+    return GangPacking(columns, rows, running, in_rows, waiting, **options)
 
 
 def hard_times(rng):
@@ -178,11 +192,19 @@ def hard_files(rng):
 def hard_leaves(rng):
     """Jobs of whole nodes that fill most of some leaves, and too many of them."""
     room = [rng.randint(1, 6) for _ in range(rng.randint(3, 8))]
+    leaves = [leaf for leaf, nodes in enumerate(room) for _ in range(nodes)]
     jobs = [rng.randint(1, 9) for _ in range(rng.randint(4, 12))]
-    weights = [rng.randint(1, 3) * rng.choice([1, size]) for size in jobs]
-    span = rng.choice(["anywhere", "anywhere", "block", "switch"])
-    blocks = [leaf % 2 for leaf in range(len(room))]
-    return whole_nodes(room, jobs, weights, blocks=blocks, span=span)
+    return NodePlacement(
+        ["cores"],
+        [[1]] * len(leaves),
+        jobs,
+        [[1]] * len(jobs),
+        weights=[rng.randint(1, 3) * rng.choice([1, size]) for size in jobs],
+        then=("switches",),
+        switches=[str(leaf) for leaf in leaves],
+        blocks=[str(leaf % 2) for leaf in leaves],
+        span=[rng.choice(["anywhere", "anywhere", "block", "switch"])] * len(jobs),
+    )
 
 
 def hard_bins(rng):
