@@ -502,12 +502,7 @@ def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypat
 
 @LINUX
 @pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGKILL,
-        pytest.param(signal.SIGINT, marks=pytest.mark.long),
-        pytest.param(signal.SIGTERM, marks=pytest.mark.long),
-    ],
+    "number", [signal.SIGKILL, signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
 )
 def test_an_ended_command_leaves_no_cbc_behind(number, tmp_path):
     rng = np.random.default_rng(1)

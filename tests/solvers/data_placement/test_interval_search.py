@@ -63,14 +63,6 @@ def test_solvers_find_the_optimum_of_all_plans(problem):
         assert (result.status, result.objective) == (Status.OPTIMAL, best), solver
 
 
-@settings(max_examples=60, deadline=None)
-@given(data_placements(max_jobs=4, max_nodes=3, max_cores=3))
-def test_it_agrees_with_the_program(problem):
-    one, other = solve(problem, "interval-search"), solve(problem, "cp-sat")
-    assert one.status is other.status is Status.OPTIMAL
-    assert one.objective == other.objective
-
-
 def test_cores_with_holes_are_chosen_from_both_ends_of_time():
     at, free = {"reserved": [[5, 10, 0]]}, [[8, 20, 0]]
     problem = DataPlacement(free, [1, 1, 2], [5, 10, 4], [-1] * 3, [0] * 3, **at)

@@ -116,8 +116,7 @@ def every_move(problem):
     All boxes are tried. The victim is None if the large job needs none.
     """
     held, ending = (
-        [frozenset(problem.grid.cells(box).tolist()) for box in boxes]
-        for boxes in (problem.running, problem.ending)
+        [cells(problem.grid, box) for box in boxes] for boxes in (problem.running, problem.ending)
     )
     holes = holes_of(problem)
     places = [cells for _, cells in boxes_of(problem, extents_of(problem, problem.incoming))]

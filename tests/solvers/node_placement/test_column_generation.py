@@ -286,7 +286,7 @@ def test_the_least_fragmentation_is_that_of_cp_sat(problem, weightless):
 def test_many_nodes_are_left_with_less_fragmentation(jobs):
     problem = with_devices(3, nodes=90, jobs=jobs, then=["fragmentation"])
     before, after = (
-        problem.measures(solve(one, SOLVER, budget=Budget(work=2)).solution)
+        problem.measures(solve(one, SOLVER, budget=Budget(work=1)).solution)
         for one in (replace(problem, then=()), problem)
     )
     assert after["weight"] == before["weight"]
