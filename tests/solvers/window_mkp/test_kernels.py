@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -15,13 +16,17 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     dense_bound,
     knapsack,
     largest_sum,
+    tighten,
 )
 from optsched.solvers.window_mkp._lagrangian.placements import surrogate
+from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
 
 from . import reference
 from .conftest import optimum_of, windows
+
+UNIT = 1024
 
 
 @st.composite
@@ -88,6 +93,15 @@ def test_the_largest_sum_is_found_among_bits(weights, residual):
     assert found == max(total for total in sums if total <= residual)
 
 
+@pytest.mark.parametrize(("ordered", "expected"), [(False, [8, 9, 5]), (True, [5, 5, 5])])
+def test_what_a_large_slot_can_hold_limits_the_smaller_ones(ordered, expected):
+    weights, capacities = np.array([5, 4, 4]), np.array([8, 9, 10])
+    allowed = np.array([[True] * 3, [True] * 3, [True, False, False]])
+    residual = capacities.copy()
+    tighten(allowed, weights, capacities, np.full(3, -1), ordered, residual)
+    assert residual.tolist() == expected
+
+
 def reduced(window):
     """Return the weights, profits and capacities that matter, and their window."""
     _, _, weights, profits, residual, _ = reduce(window.weights, window.profits, window.capacities)
@@ -129,3 +143,31 @@ def test_the_surrogate_bounds_and_its_split_is_feasible(window, allowance):
     heaviest = np.argsort(-weights, kind="stable")
     bound, profit, _, _ = surrogate(weights, profits, residual, heaviest, allowance, placement)
     assert value_of(small, placement) == profit <= optimum_of(small) <= bound
+
+
+@given(windows(), st.booleans(), st.integers(0, 3))
+def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, below):
+    """Above the cut nothing is lost, neither by the bound nor by the choices that are dropped."""
+    weights, profits, residual, small = reduced(window)
+    optimum = optimum_of(small)
+    cut = max(0, optimum - below)
+    domain = np.ones((len(residual) + 1, len(weights)), np.bool_)
+    multipliers = initial_multipliers(weights, profits * UNIT, residual)
+    best, placement = np.array([-1]), np.full(len(weights), -1)
+    promise = np.zeros(domain.shape, np.int64)
+    bound, _ = relax(
+        domain, multipliers, weights, profits * UNIT, residual, ordered, UNIT, cut * UNIT, 10, 100,
+        np.ones(1), best, placement, promise,
+    )  # fmt: skip
+    found = best[0] // UNIT
+    assert found <= optimum
+    assert found < 0 or value_of(small, placement) == found
+    if optimum > max(cut, found):
+        assert bound >= optimum * UNIT
+        choices = [np.flatnonzero(domain[:, job]).tolist() for job in range(len(weights))]
+        left = [
+            tuple(slot if slot < len(residual) else -1 for slot in solution)
+            for solution in itertools.product(*choices)
+        ]
+        values = {small.objective(one) for one in left if not small.violations(one)}
+        assert optimum in values
