@@ -10,9 +10,7 @@ from hypothesis import given, settings
 
 import optsched
 from optsched.boxes.box import Box
-from optsched.boxes.free_boxes import words_of
 from optsched.models import BoxPlacement, box_placement
-from optsched.solvers import box_placement as compiled
 from optsched.solvers.box_placement import place_directly
 from optsched.testing import box_placements
 
@@ -87,29 +85,6 @@ def test_it_places_as_it_says(problem):
     placement = place_directly(problem)
     assert placement == placed(problem)
     assert problem.violations(placement) == []
-
-
-def places(words):
-    """Return the routers whose bits are set."""
-    rows = np.ndenumerate(words)
-    return [(x, y, z) for (x, y), word in rows for z in range(64) if int(word) >> z & 1]
-
-
-@settings(max_examples=60, deadline=None)
-@given(box_placements(max_side=3))
-def test_the_kernels_compute_what_they_say(problem):
-    grid, free = problem.grid, problem.free
-    words = words_of(free, grid)
-    row = grid.shape[2], grid.wrap
-    for shape in product(*(range(1, n + 1) for n in grid.shape)):
-        every = all_boxes(grid, shape)
-        boxes = [box for box in every if free[grid.routers_of(box)].all()]
-        assert places(compiled.free_at(words, shape, *row)) == [box.anchor for box in boxes]
-        kept = [box.anchor for box in boxes if cornered(free, grid, box)]
-        assert places(compiled.cornered(words, shape, *row)) == kept
-        for box in every:
-            expected = touching(free, grid, box)
-            assert compiled.touching(words, box.anchor, shape, *row) == expected
 
 
 @pytest.mark.parametrize("sides", [(64, 3, 64), (1, 64, 64), (64, 64, 1)])

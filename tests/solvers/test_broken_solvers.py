@@ -6,12 +6,10 @@ import ctypes
 import itertools
 import json
 import math
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -484,41 +482,6 @@ def wait_for(condition):
 
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-CAUGHT = (signal.SIGINT, signal.SIGTERM)
-
-
-@LINUX
-@pytest.mark.parametrize("number", [*CAUGHT, signal.SIGKILL])
-def test_what_a_solver_started_ends_with_whoever_asked(number, tmp_path):
-    def answer():
-        with tempfile.TemporaryDirectory(dir=tmp_path):
-            child = subprocess.Popen(["sleep", "600"])
-            (tmp_path / "new").write_text(str(child.pid))
-            (tmp_path / "new").rename(tmp_path / "child")
-            try:
-                child.wait()
-            finally:
-                child.kill()
-
-    def ask():
-        for caught in CAUGHT:
-            signal.signal(caught, signal.default_int_handler)
-        with suppress(KeyboardInterrupt), SeparateProcess(answer) as ask:
-            ask()
-
-    asking = multiprocessing.get_context("fork").Process(target=ask)
-    asking.start()
-    assert wait_for((tmp_path / "child").exists)
-    child = int((tmp_path / "child").read_text())
-    assert alive(child)
-    os.kill(asking.pid, number)
-    asking.join()
-    try:
-        assert wait_for(lambda: not alive(child))
-        assert wait_for(lambda: os.listdir(tmp_path) == ["child"])
-    finally:
-        with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
 
 
 @LINUX
@@ -539,7 +502,7 @@ def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypat
 
 @LINUX
 @pytest.mark.parametrize(
-    "number", [signal.SIGKILL, *(pytest.param(n, marks=pytest.mark.long) for n in CAUGHT)]
+    "number", [signal.SIGKILL, signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
 )
 def test_an_ended_command_leaves_no_cbc_behind(number, tmp_path):
     rng = np.random.default_rng(1)

@@ -36,13 +36,11 @@ class OtherKind(WindowMKP):
     name = "other-kind"
 
 
-def saying(name, status, solution=None, bound=None, models=frozenset({"window-mkp"}), raises=None):
+def saying(name, status, solution=None, bound=None, models=frozenset({"window-mkp"})):
     """Return a solver that always gives this answer."""
 
     class Fixed(Solver):
         def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
-            if raises is not None:
-                raise raises
             return Result(self.name, status, solution, bound=bound, seed=seed)
 
     Fixed.name = name
@@ -101,26 +99,13 @@ def test_known_values_join_the_best_ones():
     assert comparison.table["best"].isna().tolist() == [True]  # compared with no other
 
 
-def test_two_optima_of_different_value_are_a_contradiction():
-    wrong = saying("wrong", Status.OPTIMAL, WORSE, bound=13)
-    comparison = compare([EXAMPLE], [wrong, saying("right", Status.OPTIMAL, BEST, bound=15)])
-    assert comparison.contradictions == (
-        "window-mkp-1: wrong claims that 13 is optimal; right has a verified solution of 15",
-    )
-    assert rows(comparison, "solver", "status", "verified", "best_bound") == [
-        ["wrong", "error", False, 15.0],
-        ["right", "optimal", True, 15.0],
-    ]
-    assert comparison.table.set_index("solver")["errors"].to_dict() == {"wrong": 1, "right": 0}
-    assert "wrong claims" in comparison._repr_html_()
-
-
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
         ({"status": Status.FEASIBLE, "solution": WORSE, "bound": 14.5}, "claims the bound 14.5"),
         ({"status": Status.NO_SOLUTION, "bound": 14}, "claims the bound 14"),
         ({"status": Status.INFEASIBLE}, "claims that there is no solution"),
+        ({"status": Status.OPTIMAL, "solution": WORSE, "bound": 13}, "claims that 13 is optimal"),
     ],
 )
 def test_a_claim_that_a_verified_solution_refutes_is_named_and_not_used(claim, words):
@@ -133,6 +118,8 @@ def test_a_claim_that_a_verified_solution_refutes_is_named_and_not_used(claim, w
         contradiction.removeprefix("window-mkp-1: "),
     ]
     assert comparison.results["best_bound"].isna().all()
+    assert comparison.table.set_index("solver")["errors"].to_dict() == {"liar": 1, "finder": 0}
+    assert words in comparison._repr_html_()
 
 
 def test_a_bound_within_rounding_is_no_contradiction():
@@ -167,15 +154,12 @@ def test_a_known_solution_refutes_a_solver():
     assert "wrong claims that 13 is optimal" in reconciled.contradictions[0]
 
 
-def test_a_solver_that_fails_or_answers_wrongly_does_not_end_the_comparison():
-    broken = saying("raises", Status.ERROR, raises=RuntimeError("out of licences"))
-    comparison = compare([EXAMPLE], [broken, finds((1, 1, 1, 1, 1), "overfull"), finds(BEST)])
-    assert comparison.results["status"].tolist() == ["error", "error", "feasible"]
-    message = "raises raised RuntimeError: out of licences (test_comparison.py, line "
-    assert comparison.results["message"][0].startswith(message)
-    assert comparison.results["best_objective"].tolist() == [15] * 3
+def test_an_answer_that_is_refused_is_kept_and_does_not_count():
+    wrong = (1, 1, 1, 1, 1)
+    comparison = compare([EXAMPLE], [finds(wrong, "overfull"), finds(BEST)])
+    assert comparison.results["best_objective"].tolist() == [15] * 2
     assert [(answer["verified"], answer["solution"]) for answer in comparison.answers] == [
-        (False, "(1, 1, 1, 1, 1)"),
+        (False, str(wrong)),
         (True, EXAMPLE.solution_to_json(BEST)),
     ]
     assert comparison.incumbents["solver"].tolist() == ["finder"]

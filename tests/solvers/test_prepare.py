@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 
 import numpy as np
@@ -16,6 +19,7 @@ from optsched.models import WindowMKP
 from optsched.models.snapshot_file import snapshot_files
 from optsched.solvers.window_mkp import branch_and_bound
 from optsched.solvers.window_mkp._lagrangian import strategy
+from optsched.solvers.window_mkp.branch_and_bound import called_beside
 
 FORKS = """
 import os, sys
@@ -78,13 +82,13 @@ def test_the_plain_search_reports_before_stronger_kernels_are_compiled(monkeypat
         if len(called) == 1:
             raise NotOnDiskError
 
-    def called_beside(function):
+    def beside(function):
         called.append("beside")
         assert function is strategy.call_column_search
         return nullcontext()
 
     monkeypatch.setattr(strategy, "call_other_kernels", call_other_kernels)
-    monkeypatch.setattr(branch_and_bound, "called_beside", called_beside)
+    monkeypatch.setattr(branch_and_bound, "called_beside", beside)
     branch_and_bound._prepare_lagrangian_search.cache_clear()
     caplog.set_level("DEBUG", "optsched")
     random = np.random.default_rng(1)
@@ -97,3 +101,66 @@ def test_the_plain_search_reports_before_stronger_kernels_are_compiled(monkeypat
     assert plain.objective < plain.bound
     assert f"plain search: objective {plain.objective:,}, bound {plain.bound:,}" in caplog.text
     branch_and_bound._prepare_lagrangian_search.cache_clear()
+
+
+IN_SECOND_PROCESS = """
+import os, time
+from pathlib import Path
+
+written = Path(__file__).with_name("written")
+
+def write():
+    temporary = written.with_suffix(".part")
+    temporary.write_text(str(os.getpid()))
+    temporary.rename(written)
+
+def fail():
+    write()
+    raise ValueError
+
+def hang():
+    write()
+    time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def functions(tmp_path, monkeypatch):
+    (tmp_path / "in_second_process.py").write_text(IN_SECOND_PROCESS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(branch_and_bound, "cores", lambda: 2)
+    yield importlib.import_module("in_second_process")
+    del sys.modules["in_second_process"]
+
+
+@pytest.mark.parametrize("name", ["write", "fail"])
+def test_the_function_is_called_in_another_process(functions, name):
+    with called_beside(getattr(functions, name)):
+        pass
+    assert int(functions.written.read_text()) != os.getpid()
+
+
+@pytest.mark.parametrize("missing", [{"cores": lambda: 1}, {"sys.executable": "/missing"}])
+def test_nothing_is_called_on_a_single_core_or_by_a_process_that_cannot_start(
+    functions, monkeypatch, missing
+):
+    for name, value in missing.items():
+        monkeypatch.setattr(f"{branch_and_bound.__name__}.{name}", value)
+    with called_beside(functions.write):
+        pass
+    assert not functions.written.exists()
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_the_process_ends_with_the_block(functions, monkeypatch, interrupted):
+    monkeypatch.setattr(branch_and_bound, "PATIENCE", 0.01)
+    try:
+        with called_beside(functions.hang):
+            while not functions.written.exists():
+                time.sleep(0.01)
+            if interrupted:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        assert interrupted
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(functions.written.read_text()), 0)

@@ -62,11 +62,6 @@ def test_a_required_job_is_admitted_at_any_cost():
     assert None not in solve(problem, "migration-based").solution.boxes
 
 
-@pytest.mark.parametrize("solver", HEURISTICS)
-def test_without_a_plan_for_a_required_job_there_is_no_solution(solver):
-    assert solve(reference("no-room"), solver).status is Status.NO_SOLUTION
-
-
 def test_later_stages_move_new_jobs_free_of_charge():
     problem = Reconfiguration(
         (5, 1, 1), ["1x1x1@2,0,0"], [1], [60], [1, 3], required=[0, 1], wrap=(False,) * 3

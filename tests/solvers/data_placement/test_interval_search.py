@@ -11,10 +11,8 @@ from optsched import solve
 from optsched.models import DataPlacement
 from optsched.models.data_placement.fields import LEFT_OUT, Plan
 from optsched.models.data_placement.program import latest_start
-from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.data_placement.interval_search import first_plan
 from optsched.solvers.data_placement.intervals import cores_for, lower_bound
-from optsched.solvers.generic import Outcome
 from optsched.solvers.result import Limit, Status
 from optsched.testing import data_placements
 
@@ -63,40 +61,6 @@ def test_solvers_find_the_optimum_of_all_plans(problem):
     for solver in EXACT:
         result = solve(problem, solver)
         assert (result.status, result.objective) == (Status.OPTIMAL, best), solver
-
-
-@settings(max_examples=60, deadline=None)
-@given(data_placements(max_jobs=4, max_nodes=3, max_cores=3))
-def test_it_agrees_with_the_program(problem):
-    one, other = solve(problem, "interval-search"), solve(problem, "cp-sat")
-    assert one.status is other.status is Status.OPTIMAL
-    assert one.objective == other.objective
-
-
-def test_a_claim_that_there_is_no_plan_is_an_error(monkeypatch):
-    monkeypatch.setattr(CpSat, "search_model", lambda *_: Outcome(Status.INFEASIBLE))
-    problem = DataPlacement([[0, 0, 0]], [2, 2, 2], [5, 5, 5], [-1] * 3, [0] * 3)
-    assert problem.objective(first_plan(problem)) > lower_bound(problem)
-    result = solve(problem, "interval-search")
-    assert result.status is Status.ERROR
-    assert "was given one" in result.message
-
-
-@pytest.mark.parametrize(
-    ("available", "objective"),
-    [
-        ([[5, 5, 8], [9, 9, 9]], 9 * 5 + 8 + 6),  # a start in the second of the end evicts
-        ([[8, 8, 8], [4, 9, 9]], 9 * 8 + 8),  # one in the same second does not
-    ],
-)
-def test_who_evicts_a_resident_file(available, objective):
-    """Node 0 has the file of job 2 until 5 s; job 1 is the heavy one."""
-    kept = {"resident": [[0, 7, 6, 0, 5]], "priorities": [9, 1], "kept": "next"}
-    problem = DataPlacement(available, [2, 1], [9, 9], [-1, 7], [0, 6], **kept)
-    assert optimum(problem) == objective
-    for solver in EXACT:
-        result = solve(problem, solver)
-        assert (result.status, result.objective) == (Status.OPTIMAL, objective)
 
 
 def test_cores_with_holes_are_chosen_from_both_ends_of_time():

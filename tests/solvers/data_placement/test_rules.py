@@ -101,11 +101,6 @@ BY_HAND = {
         ("eft", {}, (0, 0)),
         ("eft", {"loads": "start"}, (1, 50)),
     ),
-    "node 0: 0 + 100; node 1: 10 + 60 in the scan, 10 + 500 x 60 by itself": (
-        one_job([[0], [10]], 1000, 100, [[1, 1, 100, 60, 10]]),
-        ("leo", {}, (1, 10)),
-        ("leo", {"opportune": "node"}, (0, 0)),
-    ),
     # as written, file 2 counts only while it is in memory, until the next start
     "node 0: 0 + 100; node 1: 50 in the scan, 50 + 1280 x 100 / 1280 by itself": (
         one_job([[0], [50]], 1000, 100, [[1, 1, 100, 0, 50], [1, 2, 1280, 0, 20]]),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 
-import pytest
-
 from optsched.models import GangPacking
 
 
@@ -41,10 +39,3 @@ def random_matrix(seed, *, columns=64, rows=4, jobs=34, waiting=14, **options):
     masks, in_rows = zip(*running)
     sizes = [int(columns ** rng.uniform(1 / 3, 1)) for _ in range(waiting)]
     return GangPacking(columns, rows, masks, in_rows, sizes, **options)
-
-
-@pytest.fixture
-def example():
-    """Return the worked example of the model's page."""
-    running = [0b0000_0110, 0b1000_0000, 0b0001_1100, 0b1100_0000, 0b0001_1110]
-    return GangPacking(8, 3, running, [0, 0, 1, 2, 2], [6, 3], rerow=True)

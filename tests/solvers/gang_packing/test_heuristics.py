@@ -10,7 +10,7 @@ import networkx
 import pytest
 from hypothesis import given
 
-from optsched import Budget, registry
+from optsched import load_snapshot
 from optsched.models import GangPacking
 from optsched.solvers.finding import find_solver
 from optsched.solvers.gang_packing.fit_rules import compacted
@@ -61,6 +61,7 @@ SMALL_FIRST = GangPacking(4, 1, [], [], [1, 4])
 @pytest.mark.parametrize(
     ("name", "problem", "rows"),
     [
+        ("first-fit", load_snapshot("gang-packing/worked-example"), (-1, -1)),
         ("first-fit", FULL_ROWS, (0, 2, 1, -1)),
         ("best-fit", FULL_ROWS, (2, 0, 0, 1)),
         # the first that fits nowhere ends it under FCFS
@@ -97,11 +98,3 @@ def test_present_rows_stay_where_colours_do_not_suffice():
     assert len(set(place("greedy-colouring", wide).rows_of_running)) == 4
     # nor do jobs move that may not
     assert place("greedy-colouring", replace(wide, rerow=False)).rows_of_running == rows
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_better_hint_is_kept(name, example):
-    best = registry.solvers["row-search"]().solve(example, budget=Budget()).solution
-    solver = registry.solvers[name]()
-    assert solver.solve(example, budget=Budget()).objective < 81
-    assert solver.solve(example, budget=Budget(), hint=best).solution == best

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 
 from optsched import Budget, solve
 from optsched.boxes._rows import words_of
 from optsched.boxes.box import Box
-from optsched.models import Migration, Step
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes
 from optsched.solvers.migration.position_search import PositionSearch
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, migrations
 
-from .conftest import SWAP, optimum_of, random_state
+from .conftest import optimum_of, random_state
 
 
 @settings(max_examples=80, deadline=None)
@@ -33,28 +31,6 @@ def test_the_optimum_by_trying_everything(problem):
 def test_the_optimum_of_the_program(problem):
     result, other = solve(problem, PositionSearch()), solve(problem, CpSat())
     assert (result.status, result.objective) == (other.status, other.objective), result.message
-
-
-def test_jobs_that_change_places_need_parking():
-    result = check_solver(PositionSearch(), SWAP, optimum=80)
-    assert result.status is Status.OPTIMAL
-    parked, first, second = result.solution.steps
-    assert parked == Step(1, None)
-    assert first == Step(0, Box(5, 0, 0, 3, 1, 1))
-    assert second.job == 1
-
-
-@pytest.mark.parametrize("name", ["position-search", "cp-sat", "highs"])
-@pytest.mark.parametrize(
-    "problem",
-    [
-        Migration((3, 3, 1), ["1x1x1@1,1,0"], [1], [9], 6, movable=[], wrap=(False,) * 3),
-        Migration((2, 2, 2), ["2x2x1@0,0,0"], [4], [1], 5),
-        Migration((2, 2, 2), [], [], [], 9),
-    ],
-)
-def test_what_has_no_solution_is_proven_so(name, problem, solver_named):
-    assert solve(problem, solver_named(name)).status is Status.INFEASIBLE
 
 
 def test_it_says_how_far_it_came():

@@ -8,8 +8,7 @@ from hypothesis import given
 
 import optsched
 from optsched.content import bundled
-from optsched.models import NodePlacement, Placements
-from optsched.models.node_placement import fragmentation
+from optsched.models import NodePlacement
 from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.node_placement.fit_rules import (
     BestFit,
@@ -87,14 +86,3 @@ def test_best_fit_fills_the_fullest_node_and_device_packing_that_with_fewest_dev
 ):
     problem = NodePlacement(["cores"], [[8], [6]], [1], [[2]], **devices)
     assert optsched.solve(problem, rule).solution.nodes == ((node,),)
-
-
-def test_fragmentation_of_free_devices_by_hand():
-    """Two devices, one free to 40 %: a job of half a device can use the whole one alone."""
-    problem, few_cores = (
-        NodePlacement(["cores"], [[cores]], [1], [[2]], devices=[[1000, 400]], share=[500])
-        for cores in (8, 1)
-    )
-    assert fragmentation(problem) == pytest.approx(0.4)
-    assert fragmentation(problem, Placements(((0,),), (((0,),),))) == pytest.approx(0.4)
-    assert fragmentation(few_cores) == pytest.approx(1.4)

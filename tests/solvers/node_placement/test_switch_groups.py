@@ -45,16 +45,6 @@ def test_larger_ones_agree_with_cp_sat(seed, blocks):
     assert other.objective <= result.objective <= other.bound
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_it_is_never_behind_the_rule(seed):
-    problem = random_problem(seed, leaves=60, jobs=60)
-    rule, result = solve(problem, "leaf-best-fit"), solve(problem, "switch-groups")
-    assert result.status is Status.OPTIMAL
-    assert result.objective > rule.objective  # none of these is solved by the rule
-    weights = [problem.measures(one.solution)["weight"] for one in (rule, result)]
-    assert weights[0] == weights[1]
-
-
 @pytest.mark.parametrize("seed", [1, pytest.param(0, marks=pytest.mark.long)])
 def test_the_bound_holds_wherever_work_ends(seed):
     problem = random_problem(seed, leaves=40, jobs=50, largest=20)
@@ -67,20 +57,6 @@ def test_the_bound_holds_wherever_work_ends(seed):
         assert result.verified
         assert result.objective <= whole.objective <= result.bound
     assert limits == {None, Limit.WORK}
-
-
-@pytest.mark.parametrize(
-    ("room", "span", "weight", "switches"),
-    [
-        # two jobs of 3 have the weight of those of 2 and 4, which fill a leaf each
-        ([2, 4], "anywhere", 6, 2),
-        ([5, 5], "switch", 9, 3),  # a knapsack of leaves
-    ],
-)
-def test_jobs_of_greatest_weight_are_chosen_for_few_switches(room, span, weight, switches):
-    problem = whole_nodes(room, [3, 3, 2, 4], [3, 3, 2, 4], span=span)
-    measures = problem.measures(solve(problem, "switch-groups").solution)
-    assert (measures["weight"], measures["switches"]) == (weight, switches)
 
 
 def test_too_many_sets_of_weights_leave_the_proven_weight(monkeypatch):

@@ -1,4 +1,4 @@
-"""The exact solver: kernels as stated, optimal by brute force and by the generic solvers."""
+"""The exact solver: optimal by brute force, and with a bound where a budget ends it."""
 
 from __future__ import annotations
 
@@ -13,38 +13,8 @@ from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
 from optsched.models.threshold_allocation.problem import GOALS
-from optsched.models.threshold_allocation.timeline import NEVER
-from optsched.solvers import threshold_allocation as kernels
 from optsched.solvers.result import Status
-from optsched.solvers.threshold_allocation import kernel_input
 from optsched.testing import threshold_allocations
-
-from . import stated
-
-
-@settings(max_examples=100, deadline=None)
-@given(threshold_allocations(max_processors=4, max_held=8))
-def test_kernels_compute_what_is_stated(problem):
-    events, job = kernel_input(problem)
-    for start in problem.starts.tolist():
-        lost = kernels.penalized_times(events, job, start)
-        added = kernels.added_penalties(events, job, start, lost)
-        free = stated.free(problem, start)
-        for node, room in enumerate(free):
-            counts = range(room + 1)
-            own = [stated.lost(problem, node, start, count) for count in counts]
-            everybody = [stated.added(problem, node, start, count) for count in counts]
-            assert lost[node].tolist() == own[1:] + [NEVER] * (problem.processors - room)
-            assert added[node, :room].tolist() == np.diff(everybody).tolist()
-            # why taking the cheapest is exact
-            assert own == sorted(own)
-            assert np.diff(everybody).tolist() == sorted(np.diff(everybody))
-        for costs in (lost, added):
-            taken, last = kernels.take_cheapest(costs, problem.asked)
-            if sum(free) < problem.asked:
-                assert last == NEVER
-            else:
-                assert taken.tolist() == stated.cheapest(costs.tolist(), problem.asked)
 
 
 def best_by_trying(problem: ThresholdAllocation) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
 from optsched.models import WindowMKP
@@ -47,9 +46,3 @@ def columns_of(weights, profits, residual, multipliers, unit):
         "must": np.zeros(len(weights), np.bool_),
         "multipliers": multipliers,
     }
-
-
-@pytest.fixture
-def example():
-    """Section III.C of Yang et al. 2014."""
-    return WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])

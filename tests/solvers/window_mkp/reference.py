@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations
 
 NOT_PLACED = -1
 
@@ -42,64 +43,44 @@ def greedy(weights: Numbers, profits: Numbers, capacities: Numbers) -> list[int]
 
 def greedy_exchange(weights: Numbers, profits: Numbers, capacities: Numbers) -> list[int]:
     """Improve GREEDY by the two exchanges of Martello and Toth (section III.B.2)."""
-    placement = greedy(weights, profits, capacities)
-    jobs = jobs_in_order(weights, profits)
+    placement, jobs = greedy(weights, profits, capacities), jobs_in_order(weights, profits)
     residual = list(capacities)
     for job, slot in enumerate(placement):
         if slot != NOT_PLACED:
             residual[slot] -= weights[job]
 
+    def waiting(room: int) -> list[int]:
+        return [job for job in jobs if placement[job] == NOT_PLACED and weights[job] <= room]
+
     # two jobs in different slots change places, if a waiting job then fits beside the smaller one
-    for first in range(len(jobs)):
-        for second in range(first + 1, len(jobs)):
-            large, small = jobs[first], jobs[second]
-            if weights[large] < weights[small]:
-                large, small = small, large
-            here, there = placement[large], placement[small]
-            more = weights[large] - weights[small]
-            if NOT_PLACED in (here, there) or here == there or more > residual[there]:
-                continue
-            fitting = [
-                job
-                for job in jobs
-                if placement[job] == NOT_PLACED and weights[job] <= residual[here] + more
-            ]
-            if fitting:
-                added = max(fitting, key=lambda job: profits[job])
-                placement[large], placement[small], placement[added] = there, here, here
-                residual[there] -= more
-                residual[here] += more - weights[added]
+    for large, small in combinations(jobs, 2):
+        if weights[large] < weights[small]:
+            large, small = small, large
+        here, there = placement[large], placement[small]
+        more = weights[large] - weights[small]
+        if NOT_PLACED in (here, there) or here == there or more > residual[there]:
+            continue
+        if fitting := waiting(residual[here] + more):
+            added = max(fitting, key=lambda job: profits[job])
+            placement[large], placement[small], placement[added] = there, here, here
+            residual[there] -= more
+            residual[here] += more - weights[added]
 
     # each job in turn, the least efficient first, makes way for waiting jobs of more profit
     for job in reversed(jobs):
-        slot = placement[job]
+        slot, instead = placement[job], []
         if slot == NOT_PLACED:
             continue
         remaining = residual[slot] + weights[job]
-        instead = []
-        for other in jobs:
-            if placement[other] == NOT_PLACED and weights[other] <= remaining:
+        for other in waiting(remaining):
+            if weights[other] <= remaining:
                 instead.append(other)
                 remaining -= weights[other]
         if sum(profits[other] for other in instead) > profits[job]:
-            placement[job] = NOT_PLACED
+            placement[job], residual[slot] = NOT_PLACED, remaining
             for other in instead:
                 placement[other] = slot
-            residual[slot] = remaining
     return placement
-
-
-def merged_bound(jobs: Numbers, weights: Numbers, profits: Numbers, residual: Numbers) -> int:
-    """Bound the profit of `jobs`, in order, by the linear relaxation of one merged slot."""
-    smallest = min((weights[job] for job in jobs), default=0)
-    total, bound = sum(capacity for capacity in residual if capacity >= smallest), 0
-    for job in jobs:
-        if weights[job] <= max(residual):
-            if weights[job] > total:
-                return bound + profits[job] * total // weights[job]
-            total -= weights[job]
-            bound += profits[job]
-    return bound
 
 
 def depth_first(weights: Numbers, profits: Numbers, capacities: Numbers) -> list[int]:
@@ -116,11 +97,21 @@ def depth_first(weights: Numbers, profits: Numbers, capacities: Numbers) -> list
     residual, placement = [capacities[slot] for slot in slots], [NOT_PLACED] * len(weights)
     best = 0, list(placement)
 
+    def bound(rest: Numbers) -> int:
+        """Bound the profit of jobs, in order, by the linear relaxation of one merged slot."""
+        total, found = sum(residual), 0
+        for job in rest:
+            if weights[job] > total:
+                return found + profits[job] * total // weights[job]
+            total -= weights[job]
+            found += profits[job]
+        return found
+
     def branch(depth: int, profit: int) -> None:
         nonlocal best
         if profit > best[0]:
             best = profit, list(placement)
-        if profit + merged_bound(jobs[depth:], weights, profits, residual) <= best[0]:
+        if profit + bound(jobs[depth:]) <= best[0]:
             return
         job = jobs[depth]
         for number, slot in enumerate(slots):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from optsched import Budget
+from optsched import Budget, registry
 from optsched.models import WindowMKP
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
@@ -21,6 +21,7 @@ from optsched.solvers.window_mkp._lagrangian.strategy import CardinalitySearch, 
 from optsched.solvers.window_mkp._lagrangian.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.best_first import WindowSearch
+from optsched.testing import check_answer
 
 from .conftest import optimum_of, windows
 
@@ -38,22 +39,27 @@ def random_window(jobs, slots, seed, *, share=0.6, spread=3):
     return WindowMKP(weights=weights, capacities=capacities, profits=profits)
 
 
-def check(result, optimum=None):
-    """Check what must hold of every result."""
-    assert result.verified
-    assert result.objective <= result.bound
-    assert (result.status is Status.OPTIMAL) == (result.objective == result.bound)
-    assert (result.limit is None) == (result.status is Status.OPTIMAL)
-    if optimum is not None:
-        assert result.objective <= optimum <= result.bound
+def checked(name, window, optimum=None, *, work=None):
+    """Return an answer whose value, bound, status and limit agree."""
+    return check_answer(registry.solvers[name](), window, optimum, Budget(work=work))
 
 
-@pytest.mark.parametrize("name", [*NAMES, "depth-first"])
+@pytest.mark.parametrize("name", NAMES)
 @given(window=windows())
 def test_the_answer_is_that_of_brute_force(name, window):
-    result = solve(window, name)
-    check(result, optimum_of(window))
-    assert result.status is Status.OPTIMAL
+    assert checked(name, window, optimum_of(window)).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("window", "optimum"),
+    [
+        (WindowMKP([3] * 9, [7] * 4), 24),
+        (WindowMKP([2] * 40, [9] * 5, [2] * 39 + [3]), 41),
+    ],
+)
+def test_many_equal_jobs_are_no_obstacle(name, window, optimum):
+    assert checked(name, window, optimum).status is Status.OPTIMAL
 
 
 def is_exact(search, window, optimum, unit=1, then=None):
@@ -140,38 +146,18 @@ def test_a_multiplier_on_the_number_of_jobs_proves_more_than_destructive_search(
 @pytest.mark.parametrize("seed", range(3))
 def test_windows_of_middle_size_agree_with_cp_sat(seed):
     window = random_window(24, 8, seed)
-    result = solve(window, "branch-and-bound", budget=Budget(work=3e7))
-    check(result)
+    result = checked("branch-and-bound", window, work=3e7)
     assert result.status is Status.OPTIMAL
     other = solve(window, "cp-sat", budget=Budget(work=2))
     assert other.objective <= result.objective <= other.bound
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("weights", "capacities", "profits", "optimum"),
-    [
-        ([4], [], None, 0),
-        ([1, 2], [2], [7, 0], 7),
-        ([3] * 9, [7] * 4, None, 24),
-        ([6, 6, 6], [12, 12], [1, 2, 3], 6),
-        ([2] * 40, [9] * 5, [2] * 39 + [3], 41),
-    ],
-)
-def test_corner_cases(name, weights, capacities, profits, optimum):
-    window = WindowMKP(weights, capacities, profits)
-    result = solve(window, name)
-    check(result, optimum)
-    assert result.status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_jobs_of_size_0_cost_nothing_where_the_plain_search_does_not_suffice(seed):
     window = random_window(30, 6, seed)
     weights, profits = [0, 0, 0, *window.weights], [0, 5, 70, *window.profits]
-    more, budget = WindowMKP(weights, window.capacities, profits), Budget(work=20_000_000)
-    alone, together = solve(window, budget=budget), solve(more, budget=budget)
-    check(together)
+    more = WindowMKP(weights, window.capacities, profits)
+    alone, together = (checked("branch-and-bound", one, work=2e7) for one in (window, more))
     assert (together.status, together.objective) == (Status.OPTIMAL, alone.objective + 75)
 
 
@@ -180,9 +166,8 @@ def test_large_numbers_without_a_common_divisor(name):
     rng = np.random.default_rng(8)
     weights, capacities, profits = (rng.integers(10**11, 10**12, size) for size in (9, 3, 9))
     window = WindowMKP(weights, capacities, profits)
-    result = solve(window, name)
-    check(result, solve(window, "cp-sat", budget=Budget(work=2)).objective)
-    assert result.status is Status.OPTIMAL
+    optimum = solve(window, "cp-sat", budget=Budget(work=2)).objective
+    assert checked(name, window, optimum).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize(("largest", "slots"), [(10**7, 10), (10**11, 4)])
@@ -191,42 +176,26 @@ def test_slots_beyond_every_table_are_bounded_by_coarser_weights(largest, slots)
     weights = rng.integers(largest // 10, largest, 40)
     capacity = int(weights.sum()) // (2 * slots)
     window = WindowMKP(weights, [capacity] * slots, weights + rng.integers(0, largest // 10, 40))
-    result = solve(window, "branch-and-bound", budget=Budget(work=2e7))
-    check(result)
-    assert result.bound <= window.profits.sum()
-
-
-@pytest.mark.parametrize("name", [*NAMES, "depth-first"])
-@pytest.mark.parametrize("work", [1, 1000, 30_000])
-def test_a_spent_budget_leaves_a_valid_bound(name, work):
-    window = random_window(24, 8, 1)
-    optimum = solve(window, "branch-and-bound").objective
-    result = solve(window, name, budget=Budget(work=work))
-    check(result, optimum)
-    assert result.limit in (None, Limit.WORK)
+    assert checked("branch-and-bound", window, work=2e7).bound <= window.profits.sum()
 
 
 @pytest.mark.parametrize("work", [1000, 50_000, 400_000])
 def test_little_more_than_the_budget_is_spent(work):
     window = random_window(135, 45, 1, share=0.4)
-    result = solve(window, "branch-and-bound", budget=Budget(work=work))
-    check(result)
+    result = checked("branch-and-bound", window, work=work)
     evaluation = len(window.weights) * int(window.capacities.sum()) / CELLS_PER_WORK
     assert result.work <= work + 30 * evaluation
 
 
 def test_a_tree_that_finds_no_more_memory_ends_the_search(monkeypatch):
     window = random_window(30, 6, 1)
-    limits = solve(window, "best-first", budget=Budget(work=1024))
-    assert limits.limit is Limit.WORK
+    assert solve(window, "best-first", budget=Budget(work=1024)).limit is Limit.WORK
 
     def full(_):
         raise MemoryError
 
     monkeypatch.setattr(best_first.np, "concatenate", full)
-    result = solve(window, "best-first")
-    check(result)
-    assert result.limit is Limit.MEMORY
+    assert checked("best-first", window).limit is Limit.MEMORY
 
 
 @given(window=windows())

@@ -18,9 +18,7 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     largest_sum,
     tighten,
 )
-from optsched.solvers.window_mkp._lagrangian.placements import (
-    surrogate,
-)
+from optsched.solvers.window_mkp._lagrangian.placements import surrogate
 from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.branch_and_bound import depth_first

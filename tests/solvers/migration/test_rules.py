@@ -1,0 +1,173 @@
+"""Algorithm 3 on migrations: feasible plans, those that are stated, and all single moves tried."""
+
+from __future__ import annotations
+
+import pytest
+from boxes.trying_boxes import boxes_of, extents_of, holes_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import Budget
+from optsched.solvers.migration.rules import SingleVictim, find_plan
+from optsched.solvers.result import Status
+from optsched.testing import migrations
+
+from .conftest import SWAP, optimum_of, random_state
+
+
+def test_no_job_makes_room_for_a_victim_and_no_plan_is_no_proof():
+    assert optimum_of(SWAP) == 80
+    assert find_plan(SWAP) is None
+    result = SingleVictim().solve(SWAP, budget=Budget())
+    assert (result.status, result.bound, result.objective) == (Status.NO_SOLUTION, None, None)
+
+
+def cells(grid, box):
+    return frozenset(grid.cells(box).tolist())
+
+
+def stated_plan(problem, most):
+    """Return destinations and place, or None; all places are listed and ordered."""
+    grid = problem.grid
+    held = [cells(grid, box) for box in problem.running]
+    kept = frozenset().union(*(cells(grid, box) for box in problem.holes))
+    kept = kept.union(*(held[job] for job in range(len(held)) if job not in problem.movers))
+    places = []
+    for number, (box, there) in enumerate(boxes_of(problem, problem.place_extents)):
+        if not there & kept:
+            met = frozenset(job for job in problem.movers if held[job] & there)
+            places.append((sum(problem.costs[job] for job in met), number, box, met))
+    ending = frozenset().union(*(cells(grid, box) for box in problem.ending))
+    free = frozenset(range(grid.routers)) - kept - ending - frozenset().union(*held)
+    examined = set()
+    for _, _, place, victims in sorted(places, key=lambda one: one[:2])[:most]:
+        if victims and victims <= examined:
+            continue
+        examined |= victims
+        destinations = hosts(problem, free, held, cells(grid, place), victims)
+        if destinations is not None:
+            return destinations, place
+    return None
+
+
+def hosts(problem, free, held, place, victims):
+    found, free = {}, free - place
+    for job in largest_first(problem, victims):
+        free |= held[job] - place
+        for box, there in boxes_of(problem, problem.extents(job)):
+            if there <= free:
+                found[job] = box
+                free -= there
+                break
+        else:
+            return None
+    return found
+
+
+def largest_first(problem, jobs):
+    extents = {job: problem.extents(job) for job in jobs}
+    return sorted(jobs, key=lambda j: (-min(x * y * z for x, y, z in extents[j]), extents[j], j))
+
+
+def as_stated(problem, most):
+    plan = find_plan(problem, most)
+    wanted = stated_plan(problem, most)
+    if wanted is None or plan is None:
+        assert plan is wanted
+    else:
+        assert (plan.destinations, plan.place) == wanted
+        assert problem.violations(plan) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(migrations(max_running=8), st.sampled_from([1, 2, 3, 7, 4096]))
+def test_the_first_plan_is_the_one_stated(problem, most):
+    as_stated(problem, most)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_plan_on_a_busy_torus_is_the_one_stated(seed):
+    for most, shapes in ((4096, 4), (40, 2), (5, None)):
+        options = {"busy": 0.7, "large": 40, "largest": 4, "shapes": shapes}
+        as_stated(random_state(seed, sides=(5, 5, 5), **options), most)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sides", [(6, 6, 6), (2, 64, 3), (2, 3, 64)])
+def test_the_first_plan_is_the_one_stated_where_a_victim_has_many_hosts(sides, seed):
+    """Those of a job are listed up to `HOSTS`, and a row of routers fills a word."""
+    for busy in (0.4, 0.55):
+        as_stated(random_state(seed, sides=sides, busy=busy, large=150, largest=3), 500)
+
+
+@settings(max_examples=60, deadline=None)
+@given(migrations(max_running=8))
+def test_a_limit_only_leaves_out_plans_that_cost_as_much(problem):
+    plan = find_plan(problem)
+    if plan is not None:
+        cost = problem.objective(plan)
+        assert find_plan(problem, below=cost) is None
+        assert find_plan(problem, below=cost + 1) == plan
+
+
+def every_move(problem):
+    """Return each qualified victim with its cost, and the fewest routers that both jobs can take.
+
+    All boxes are tried. The victim is None if the large job needs none.
+    """
+    held, ending = (
+        [cells(problem.grid, box) for box in boxes] for boxes in (problem.running, problem.ending)
+    )
+    holes = holes_of(problem)
+    places = [cells for _, cells in boxes_of(problem, extents_of(problem, problem.incoming))]
+    places = [cells for cells in places if not cells & holes]
+    if any(not cells & holes.union(*held) for cells in places):
+        return {None: (0, None)}
+    found = {}
+    for job in range(len(held)) if problem.movable is None else problem.movable:
+        present = problem.running[job]
+        others = holes.union(*held[:job], *held[job + 1 :])
+        extents = {*extents_of(problem, problem.sizes[job]), present.extent}
+        hosts = [
+            cells
+            for box, cells in boxes_of(problem, extents)
+            if box != present and not cells & others.union(*ending)
+        ]
+        taken = [
+            len(place) + len(host)
+            for place in places
+            if not place & others
+            for host in hosts
+            if not place & host
+        ]
+        if taken:
+            found[job] = (problem.sizes[job] * problem.elapsed[job], min(taken))
+    return found
+
+
+def check(problem):
+    plan, qualified = SingleVictim().place(problem), every_move(problem)
+    assert (plan is not None) == bool(qualified)
+    if plan is None:
+        return
+    assert problem.violations(plan) == []
+    assert len(plan.steps) <= 1
+    if not plan.steps:
+        assert qualified == {None: (0, None)}
+        return
+    ((victim, host),) = plan.destinations.items()
+    cost, routers = qualified[victim]
+    assert cost == min(least for least, _ in qualified.values()) == problem.objective(plan)
+    assert victim == min(job for job, (least, _) in qualified.items() if least == cost)
+    assert plan.place.volume + host.volume == routers
+
+
+@settings(max_examples=300, deadline=None)
+@given(migrations(max_running=5, max_side=3))
+def test_there_is_a_plan_if_and_only_if_there_is_a_qualified_victim(problem):
+    check(problem)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_plans_on_a_busy_torus_are_those_of_all_single_moves(seed):
+    check(random_state(seed, sides=(4, 4, 4), busy=0.7, large=24, largest=4, shapes=3))
