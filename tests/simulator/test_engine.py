@@ -18,16 +18,6 @@ from optsched.policies.fcfs import FCFS
 from optsched.simulator import compiled_decisions
 
 
-def test_easy_backfills_what_ends_by_the_shadow_time_or_fits_beside_the_head(make_trace):
-    # shadow time of job 2 is 100, one node is extra then
-    trace = make_trace(
-        (0, 100, 100, 3), (1, 50, 50, 4), (2, 90, 90, 2), (3, 500, 500, 1), (4, 500, 500, 1)
-    )
-    found = simulate(trace, "nodes:5", "easy", check=True)
-    # job 3 ends at 92; job 4 takes the extra node when job 3 has gone; job 5 would delay job 2
-    assert found.start.tolist() == [0, 100, 2, 92, 150]
-
-
 def run(trace, policy, execution=None, **more):
     return simulate(trace, "nodes:40", policy, execution=execution, check=True, **more)
 
@@ -113,19 +103,7 @@ def test_what_a_periodic_policy_starts_is_a_change_by_the_next_tick(make_trace):
     assert found.schedule.decisions == 6
 
 
-def test_a_policy_can_ask_to_be_woken(make_trace):
-    class WakesItself(Policy):
-        """Starts a job ten seconds after it was submitted."""
-
-        def decide(self, system):
-            for job in system.queue[:]:
-                at = system.submit[job] + 10
-                yield Start(job) if system.now >= at else Wake(at)
-
-    assert run(make_trace((0, 5, 5, 1), (3, 5, 5, 1)), WakesItself()).start.tolist() == [10, 13]
-
-
-def test_an_event_in_between_does_not_cancel_a_wake(make_trace):
+def test_a_policy_is_woken_when_it_asked_to_be_whatever_happens_in_between(make_trace):
     class AsksOnce(Policy):
         """Asks at the first decision to be woken at 100, and starts everything then."""
 
