@@ -8,20 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from policies.workloads import with_bandwidth as jobs_with
 
 from optsched import simulate
 from optsched.column_sets import columns_on_file
 from optsched.errors import InputError
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
-
-
-def jobs_with(*jobs, **more):
-    """Return a trace of (submit, run time, requested time, processors, MB/s per process)."""
-    submit, runtime, requested, processors, bandwidth = np.array(jobs).T
-    annotations = {"bandwidth": bandwidth} | {name: np.array(row) for name, row in more.items()}
-    numbers = np.arange(1, len(jobs) + 1)
-    return clean(Trace(numbers, submit, runtime, requested, processors, annotations=annotations))
 
 
 def run(trace, machine="smp:1x4", policy="fcfs"):
@@ -52,12 +43,6 @@ def test_penalties_of_several_resources_add_up():
     machine = "smp:1x4:bandwidth=6000:network=256"
     penalty = (8000 / 6000 - 1) + (400 / 256 - 1)
     assert run(trace, machine).end.tolist() == pytest.approx([100 * (1 + penalty)])
-
-
-def test_within_the_capacity_nothing_changes():
-    jobs = [(0, 100, 100, 3, 2000), (10, 50, 50, 1, 0), (20, 30, 30, 4, 1000)]
-    plain = simulate(jobs_with(*jobs), "nodes:4", "easy")
-    assert run(jobs_with(*jobs), policy="easy").end.tolist() == plain.end.tolist()
 
 
 def test_what_it_needs_is_told():

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policies.workloads import crowds, demanding
+from policies.workloads import with_bandwidth as jobs_with
 
 from optsched import simulate
-from optsched.extend import ExecutionModel, InputError, Trace
-from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation.problem import most_penalized
-from optsched.models.threshold_allocation.timeline import checked_penalty
+from optsched.extend import ExecutionModel, InputError
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
 from optsched.solvers.threshold_allocation import LessConsumeThreshold
-from optsched.testing import threshold_allocations
-
-
-def jobs_with(*jobs):
-    """Return a trace of (submit, run time, requested time, processors, MB/s per process)."""
-    submit, runtime, requested, processors, bandwidth = np.array(jobs).T
-    numbers = np.arange(1, len(jobs) + 1)
-    known = {"bandwidth": bandwidth}
-    return Trace(numbers, submit, runtime, requested, processors, annotations=known)
 
 
 def run(trace, policy, solver, machine="smp:2x4", **settings):
@@ -140,28 +126,6 @@ def test_demands_are_checked_whatever_executes_the_jobs(policy, demand, said):
         simulate(trace, "smp:2x4", policy, execution=ExecutionModel())
 
 
-@given(st.data())
-def test_a_place_at_any_time_is_one_at_which_a_holding_ends_there_in_another_machine(data):
-    problem = data.draw(threshold_allocations())
-    rows = st.lists(st.integers(0, 2), min_size=problem.nodes, max_size=problem.nodes)
-    placement = Placement(data.draw(st.integers(0, 7)), np.array(data.draw(rows)))
-    # a node more, held until the start and not used, makes it a time to start at
-    ends = [problem.nodes, 1, 0, max(placement.start, 1), *[0] * len(problem.capacity)]
-    larger = replace(
-        problem, nodes=problem.nodes + 1, held=np.vstack((problem.held, ends)), latest=None
-    )
-    there = Placement(placement.start, np.append(placement.processes, 0))
-    lost = checked_penalty(problem.held, problem.in_kernels, *placement, True)
-    is_place = 0 <= lost <= most_penalized(problem)
-    assert is_place == (larger.violations(there) == [])
-
-
-@pytest.mark.parametrize("threshold", [0.5, -1, 1001, float("nan"), float("inf")])
-def test_a_threshold_below_1_is_refused(threshold):
-    with pytest.raises(InputError, match="expected a factor from 1 to 1000, or 0 for none"):
-        SJBF(threshold=threshold)
-
-
 @pytest.mark.parametrize(
     ("policy", "more"), [("sjbf", {"goal": "everybody"}), ("rua", {"choice": "response"})]
 )
@@ -181,7 +145,14 @@ def test_a_rule_that_finds_no_place_is_an_error_in_one_line(policy, setting, che
         simulate(trace, LARGE, policy, settings={setting: "1.15"}, **chosen)
 
 
-@pytest.mark.parametrize("thresholds", ["", "a", "1.15,", "0.9,1.2", "1e18", "nan"])
-def test_thresholds_are_factors(thresholds):
-    with pytest.raises(InputError, match=r"expected factors from 1 to 1000 such as"):
-        RUA(thresholds=thresholds)
+@pytest.mark.parametrize(
+    ("policy", "setting", "values"),
+    [
+        (SJBF, "threshold", [0.5, -1, 1001, float("nan"), float("inf")]),
+        (RUA, "thresholds", ["", "a", "1.15,", "0.9,1.2", "1e18", "nan"]),
+    ],
+)
+def test_thresholds_are_factors(policy, setting, values):
+    for value in values:
+        with pytest.raises(InputError, match="expected (a factor|factors) from 1 to 1000"):
+            policy(**{setting: value})

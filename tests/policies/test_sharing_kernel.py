@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policies.sharing_textbook import TextbookRUA, TextbookSJBF
-from policies.workloads import crowds, demanding, orders, units
+from policies.workloads import crowds, demanding, orders, units, with_bandwidth
 
 from optsched import read_trace, simulate
 from optsched.executions.resource_sharing import ResourceSharing
-from optsched.extend import Budget, Trace
+from optsched.extend import Budget
 from optsched.policies import sharing
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
@@ -26,6 +26,10 @@ from optsched.solvers.threshold_allocation import (
 KNOWN = (FirstFit, LessConsume, LessConsumeThreshold, BottleneckSearch)
 OWN = {one.name: type(f"Own{one.__name__}", (one,), {}) for one in KNOWN}
 """Subclasses, which the kernel leaves to Python."""
+
+
+FEW = with_bandwidth(*((at, 5 + at % 3, 9 + at, 1 + at % 4, 4000) for at in range(20)))
+"""Jobs that do not all fit at once."""
 
 
 class OwnSharing(ResourceSharing):
@@ -110,7 +114,7 @@ def test_a_log_on_shared_nodes_is_the_same_when_it_is_followed(policy, solver, c
 @pytest.mark.parametrize("space", [1, 7])
 def test_answers_of_the_kernel_are_handed_over_whenever_its_space_is_full(space, monkeypatch):
     monkeypatch.setattr(sharing, "RECORDED", space)
-    found = assert_same(few_jobs(), "smp:2x4", RUA, "less-consume-threshold", {})
+    found = assert_same(FEW, "smp:2x4", RUA, "less-consume-threshold", {})
     assert len(found.decisions) > 3 * space
 
 
@@ -124,17 +128,11 @@ def test_answers_of_the_kernel_are_handed_over_whenever_its_space_is_full(space,
     ],
 )
 def test_other_solvers_and_those_that_are_charged_for_answer_all_problems(other):
-    run = simulate(few_jobs(), "smp:2x4", "sjbf", **other)
+    run = simulate(FEW, "smp:2x4", "sjbf", **other)
     assert run.timing["solver_seconds"] > 0
 
 
 def test_an_execution_model_of_ones_own_hears_of_each_start():
     models = ResourceSharing(), OwnSharing()
-    runs = [simulate(few_jobs(), "smp:2x4", "sjbf", execution=one) for one in models]
+    runs = [simulate(FEW, "smp:2x4", "sjbf", execution=one) for one in models]
     assert runs[0].jobs.to_csv() == runs[1].jobs.to_csv()
-
-
-def few_jobs():
-    """Return a trace of 20 jobs that do not all fit at once."""
-    jobs, known = np.arange(20), {"bandwidth": np.full(20, 4000)}
-    return Trace(jobs, jobs, 5 + jobs % 3, 9 + jobs, 1 + jobs % 4, annotations=known)

@@ -32,6 +32,13 @@ units = st.sampled_from([1, 1.3])
 """Sums of fractions are rounded."""
 
 
+def with_bandwidth(*jobs, **more):
+    """Return a trace of (submit, run time, requested time, processors, MB/s per process)."""
+    *columns, bandwidth = np.array(jobs).T
+    annotations = {"bandwidth": bandwidth} | {name: np.array(row) for name, row in more.items()}
+    return clean(Trace(np.arange(1, len(jobs) + 1), *columns, annotations=annotations))
+
+
 def demanding(workload, unit=1):
     """Return a trace of jobs that also demand bandwidth and disk."""
     *plain, bandwidth, disk = zip(*workload)

@@ -185,7 +185,7 @@ def wide_jobs(*rows, reservation=""):
     return Trace(
         *(numbers, submit, runtime, runtime, processors),
         wait=np.zeros_like(numbers),
-        annotations={"priority": -numbers},
+        annotations={"priority": numbers[::-1]},
         texts={"reservation": np.full(len(rows), reservation, dtype=object)},
     )
 
