@@ -54,14 +54,6 @@ def test_with_enough_processors_every_start_is_that_of_the_log(trace, order):
     assert run.summary["started_late"] == run.summary["mean_delay"] == 0
 
 
-def test_a_later_job_passes_a_late_one(make_trace):
-    trace = make_trace((0, 10, 10, 3), (0, 5, 5, 2), (0, 5, 5, 1))
-    run = simulate(replace(trace, wait=np.array([0, 2, 4])), "nodes:4", "as-logged")
-    assert run.start.tolist() == [0, 10, 4]
-    figures = ("started_late", "mean_delay", "without_logged_wait")
-    assert [run.summary[name] for name in figures] == [1, 8 / 3, 0]
-
-
 def test_jobs_that_never_start_have_no_delay(make_trace):
     trace = replace(make_trace((0, 10, 10, 9)), wait=np.array([3]))
     summary = simulate(trace, "nodes:4", "as-logged").summary

@@ -12,12 +12,6 @@ def gang(trace, columns=4, **settings):
     return simulate(trace, f"matrix:{columns}", "gang", settings=settings, check=True, journal=True)
 
 
-def test_two_rows_take_turns(make_trace):
-    # job 2 does not fit beside job 1: it gets a row of its own, and both run half of the time
-    run = gang(make_trace((0, 100, 100, 3), (10, 20, 20, 3)), mpl=2)
-    assert run.end.tolist() == [120, 50]
-
-
 def test_rounding_of_times_in_the_far_future_loses_no_work(make_trace):
     rows = [(86, 19, 38, 2), (107, 106, 212, 1), (113, 70, 140, 2), (153, 3, 6, 4)]
     trace = make_trace(*((2**36 + at, *row) for at, *row in rows), (2**36 + 164, 124, 248, 1))

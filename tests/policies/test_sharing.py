@@ -41,16 +41,6 @@ def test_a_threshold_makes_a_job_wait_for_bandwidth():
         assert found.start.tolist() == [0, start]
 
 
-@pytest.mark.parametrize(
-    ("policy", "solver"),
-    [("sjbf", "first-fit"), ("sjbf", "less-consume"), ("rua", RULE), ("rua", SEARCH)],
-)
-def test_the_shortest_candidate_is_first_and_keeps_off_the_reservation(policy, solver):
-    jobs = (0, 100, 100, 6, 0), (1, 100, 100, 8, 0), (2, 90, 90, 2, 0), (2, 40, 40, 2, 0)
-    found = run(jobs_with(*jobs, (4, 200, 200, 1, 0)), policy, solver)
-    assert found.start.tolist() == [0, 100, 200, 2, 200]
-
-
 def test_rua_starts_a_job_when_its_slowdown_is_least():
     # the first has a factor of 2 for itself; next to it for 40 s the second loses 200/3 s
     trace = jobs_with((0, 20, 20, 3, 4000), (0, 100, 100, 1, 4000))

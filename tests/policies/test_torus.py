@@ -269,25 +269,15 @@ def test_a_job_without_a_box_is_rejected(make_trace, place):
     ("options", "message"),
     [
         ({"depth": 0}, "depth 0; expected a whole number from 1"),
-        ({"large": 0}, "large 0; expected a whole number from 1"),
         ({"interval": -1}, "interval -1; expected seconds from 0"),
         ({"moves": -1}, "moves -1; expected a whole number from 0, or None"),
         ({"preparations": 0}, "preparations 0; expected a whole number from 1, or None"),
-        ({"worth": -1}, "from 0 to 10,000,000, or None"),
         ({"worth": 10**7 + 1}, "from 0 to 10,000,000, or None"),
     ],
 )
 def test_settings_out_of_range_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         TorusBoxes(**options)
-
-
-def test_it_runs_on_a_torus_that_is_named(make_trace):
-    trace = make_trace((0, 10, 10, 4))
-    with pytest.raises(InputError, match="runs on torus, not on nodes:4"):
-        simulate(trace, "nodes:4", "torus")
-    with pytest.raises(InputError, match=r"'torus' runs on torus:XxYxZ.* name a machine"):
-        simulate(trace, policy="torus")
 
 
 def test_what_it_posed_is_captured_and_answered_again(apart, tmp_path):

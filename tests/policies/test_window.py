@@ -22,17 +22,6 @@ def test_the_papers_example_is_scheduled_as_the_paper_says(make_trace):
     assert (posed["size"], posed.objective, posed.status) == ("5x3", 15, "optimal")
 
 
-@pytest.mark.parametrize(
-    ("machine", "interval", "starts"),
-    [("nodes:8", 30, [0, 0, 30, 30, 60]), ("nodes:4", 0, [0, 0, 0, 0, 100])],
-)
-def test_the_next_window_is_decided_on_at_the_next_tick_or_at_once(
-    machine, interval, starts, make_trace
-):
-    settings, trace = {"window": 2, "interval": interval}, make_trace(*[(0, 100, 100, 1)] * 5)
-    assert simulate(trace, machine, "window", settings=settings).start.tolist() == starts
-
-
 @pytest.mark.parametrize("solver", ["greedy", "cp-sat", "highs"])
 def test_any_solver_can_stand_behind_it(solver, make_trace):
     rows = [(30 * k, 100 + 7 * k, 100 + 7 * k, 1 + (5 * k) % 7) for k in range(20)]
@@ -55,15 +44,6 @@ def test_backfilling_goes_into_slots_and_does_not_delay_the_head(make_trace):
     assert run.start.tolist() == [0, 0, 300, 30, 30]
     without = simulate(trace, "nodes:10", "window", settings=settings | {"backfill": "none"})
     assert without.start.tolist() == [0, 0, 300, 300, 400]
-
-
-@pytest.mark.parametrize("backfill", ["none", "easy"])
-def test_a_head_that_no_slot_holds_may_be_scattered(make_trace, backfill):
-    trace = make_trace((0, 50, 50, 2), (0, 200, 200, 2), (0, 50, 50, 2), (60, 100, 100, 4))
-    for scatter, start, nodes in (("never", 200, "0-3"), ("head", 60, "0-1 4-5")):
-        settings = {"backfill": backfill, "interval": 0, "scatter": scatter}
-        run = simulate(trace, "nodes:6", "window", settings=settings, check=True)
-        assert (run.start[3], run.resources[3]) == (start, nodes)
 
 
 @pytest.mark.parametrize(
