@@ -165,7 +165,7 @@ def easy(capacity, licences, jobs, times, *, backfills, order, cells, tier, wind
     return starts
 
 
-def conservative(capacity, licences, jobs, times, *, cells, tier, windows, own):
+def conservative(capacity, licences, jobs, times, *, tier, windows=(), own=None, cells=None):
     """Conservative backfilling with reserved nodes, batched; parameters as for `easy`.
 
     At an end every waiting job is placed again in order, if it can start earlier.

@@ -62,16 +62,6 @@ def test_a_context_switch_costs_its_part_of_every_turn(make_trace):
     assert run.summary["utilization"] == pytest.approx(230 / 1050)
 
 
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_one_row_is_first_come_first_served(shared, order):
-    log = shared("traces/SDSC-SP2-1998-4.2-cln.swf.gz")
-    common = {"jobs": (1, 8000), "event_order": order}
-    one_row = simulate(log, "matrix:128", "gang", settings={"mpl": 1}, **common)
-    fcfs = simulate(log, "nodes:128", "fcfs", **common)
-    assert one_row.start.tolist() == fcfs.start.tolist()
-    assert one_row.end.tolist() == fcfs.end.tolist()
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from policies import textbook, workloads
+from policies import site_textbook, textbook, workloads
 
 from optsched import registry, simulate
 from optsched.traces.cleaning import clean
@@ -35,6 +37,19 @@ def test_schedules_equal_the_textbook(policy, order, options, jobs):
     run = simulate(trace, f"nodes:{PROCESSORS}", policy, event_order=order, check=True)
     one_by_one = order == "one-by-one"
     wanted = textbook.easy(columns(trace), PROCESSORS, one_by_one=one_by_one, **options)
+    assert run.start.tolist() == wanted
+
+
+@given(some_jobs)
+@settings(max_examples=120, deadline=None)
+def test_reservations_equal_the_textbook(jobs):
+    """A line is a site of one node."""
+    trace = workloads.trace_of(jobs)
+    *times, sizes = columns(trace)
+    plain = {"most_per_node": PROCESSORS, "demand": [1], "nodes": {0}, "exclusive": False}
+    asked = [[SimpleNamespace(chunks=size, licences=[], **plain)] for size in sizes]
+    wanted = site_textbook.conservative([[PROCESSORS]], [], asked, times, tier=[0] * len(trace))
+    run = simulate(trace, f"nodes:{PROCESSORS}", "conservative", check=True)
     assert run.start.tolist() == wanted
 
 

@@ -137,7 +137,7 @@ def test_a_large_job_is_prepared_when_it_enters_the_window(coming):
     figures = {"large_detected": 1, "large_mean_buffer": 30, "large_mean_ahead": 3, "prepared": 1}
     figures |= {"prepared_starts": 1, "prepared_mean_buffer": 30}
     figures |= {"not_prepared": {}, "given_up": {}, "prepared_beside": 0}
-    figures |= {"migrations_at_start": 0, "migrations_ahead": 1}
+    figures |= {"migrations_at_start": 0, "migrations_ahead": 1, "refused_plans": 0}
     assert {name: found.summary[name] for name in figures} == figures
 
 
@@ -194,10 +194,14 @@ def test_one_job_is_prepared_at_a_time_unless_more_may_be(coming):
     assert both.summary["prepared_mean_buffer"] == (30 + 60) / 2
 
 
-def test_what_keeps_a_detected_job_from_a_box_of_its_own_is_counted(coming, make_trace):
+def test_what_keeps_a_detected_job_from_a_box_such_as_too_many_moves_is_counted(coming, make_trace):
     free = ahead(make_trace((0, 10, 10, 7)))
     assert free.summary["not_prepared"] == {"started when detected": 1}
-    assert ahead(coming(), moves=0).summary["not_prepared"] == {"no plan": 1}
+    found = ahead(coming(), moves=0)
+    assert found.summary["not_prepared"] == {"no plan": 1}
+    assert found.summary["refused_plans"] > 0
+    assert found.start[10] == 1000
+    assert not len(found.migrations)
 
 
 def test_with_a_worth_other_jobs_get_a_box_in_the_plan_that_prepares_a_large_one(
@@ -241,14 +245,6 @@ def test_no_job_beside_the_prepared_box_stands_in_the_way_of_the_queue_head(make
     found = run(make_trace(*held, *queue), "torus:1x1x10:wrap=none", large=5, prepare="ahead")
     assert found.start.tolist()[4:6] == [20, 29]
     assert (found.summary["prepared"], found.summary["prepared_starts"]) == (1, 0)
-
-
-def test_a_plan_with_too_many_moves_is_refused(coming):
-    assert ahead(coming(), moves=1).summary["refused_plans"] == 0
-    found = ahead(coming(), moves=0)
-    assert found.summary["refused_plans"] > 0
-    assert found.start[10] == 1000
-    assert not len(found.migrations)
 
 
 @pytest.mark.parametrize("place", ["bins", "boxes"])

@@ -92,8 +92,15 @@ def promising(trace, policy, promises):
     return Engine(trace, Nodes(4), policy, NoProblems(), observe=InvariantChecker().check)
 
 
-def test_a_promise_holds_until_the_job_starts(make_trace):
+def test_a_promise_holds_until_the_job_starts_or_it_is_withdrawn_or_a_decision_charged(make_trace):
     promising(make_trace(*WAITING), Promising(), {1: 100, 2: 150}).run()
+    engine = promising(make_trace(*WAITING), Promising(), {2: 100})
+    checked = engine.observe
+    engine.observe = lambda engine: (checked(engine), engine.policy.promises.clear())
+    engine.run()
+    engine = promising(make_trace(*WAITING), Promising(), {1: 2})
+    engine.problem_solver.charged = 1.0
+    engine.run()
 
 
 @pytest.mark.parametrize(
@@ -110,13 +117,6 @@ def test_a_broken_promise_is_told(promises, message, make_trace):
         promising(make_trace(*WAITING), Promising(), promises).run()
 
 
-def test_a_promise_can_be_withdrawn(make_trace):
-    engine = promising(make_trace(*WAITING), Promising(), {2: 100})
-    checked = engine.observe
-    engine.observe = lambda engine: (checked(engine), engine.policy.promises.clear())
-    engine.run()
-
-
 def test_a_job_that_runs_beyond_its_estimated_end_voids_the_promises_of_the_moment(make_trace):
     trace = make_trace(*WAITING, (300, 50, 50, 4), (301, 1, 1, 1))
     trace = replace(trace, requested_time=np.array([60, 50, 20, 50, 1]))
@@ -129,12 +129,6 @@ def test_a_promise_is_kept_at_the_first_tick_from_then_on(make_trace):
     promising(make_trace(*WAITING), Ticking(), {1: 100}).run()
     with pytest.raises(InvariantError, match=r"row 1 .* promised 80"):
         promising(make_trace(*WAITING), Ticking(), {1: 80}).run()
-
-
-def test_a_decision_that_is_charged_for_voids_promises(make_trace):
-    engine = promising(make_trace(*WAITING), Promising(), {1: 2})
-    engine.problem_solver.charged = 1.0
-    engine.run()
 
 
 WIDE_HEAD = (0, 10, 10, 3), (1, 20, 20, 4), (2, 50, 50, 1)

@@ -155,7 +155,7 @@ def test_what_policies_and_execution_models_report_is_in_the_run(make_trace):
         ),
         ("report", lambda: ExecutionReport(columns={"x": 1.0}), "no list of values; expected a"),
         ("report", lambda: ExecutionReport(figures={"x": {1}}), "model 'Reporting': {1}"),
-        ("report", lambda: ExecutionReport(notes="odd"), "'odd'; expected a list or tuple of texts"),
+        ("report", lambda: ExecutionReport(notes="odd"), "'odd'; expected a list or tuple"),
         ("report", lambda: 1 / 0, "Reporting failed at the end of the run: ZeroDivisionError"),
         ("figures", lambda: [1], "figures of policy 'Own': [1]; expected a dict with names"),
         ("figures", lambda: {1: 2}, "expected a dict with names as keys"),

@@ -100,18 +100,10 @@ def test_a_run_records_the_jobs_and_the_machine_in_full():
     assert len(run.trace) == 100
 
 
-def test_a_number_is_a_budget_of_seconds():
-    assert Scenario(SAMPLE, budget=5).budget == Budget(seconds=5)
-    assert solve(WINDOW, "depth-first", budget=5).objective == 3
-    [solver] = compare([WINDOW], ["greedy"], budget=5).config["solvers"]
-    assert solver["budget"]["seconds"] == 5
-    for wrong in ("5", True, -1):
-        with pytest.raises(InputError):
-            solve(WINDOW, budget=wrong)
-
-
-@pytest.mark.parametrize(("option", "limit"), [("time_limit", "seconds"), ("work_limit", "work")])
-def test_limits_of_the_command_line_take_the_place_of_a_budget(option, limit):
+@pytest.mark.parametrize(
+    ("option", "limit"), [("budget", "seconds"), ("time_limit", "seconds"), ("work_limit", "work")]
+)
+def test_a_number_of_seconds_and_limits_of_the_command_line_are_budgets(option, limit):
     given, budget = {option: 5}, Budget(**{limit: 5})
     assert solve(WINDOW, "depth-first", **given).objective == 3
     [solver] = compare([WINDOW], ["greedy"], **given).config["solvers"]
@@ -119,12 +111,15 @@ def test_limits_of_the_command_line_take_the_place_of_a_budget(option, limit):
     run = simulate(SAMPLE, policy="window", jobs=50, **given)
     same = simulate(SAMPLE, policy="window", jobs=50, budget=budget)
     assert run.config["repeat"] == same.config["repeat"]
-    assert f"--{option.replace('_', '-')} 5" in run.config["repeat"]
+    assert f"--{'work' if limit == 'work' else 'time'}-limit 5" in run.config["repeat"]
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"time_limit": -1}, {"time_limit": "5"}, {"work_limit": 0}, {"time_limit": 5, "budget": 5}],
+    [
+        *({"time_limit": -1}, {"time_limit": "5"}, {"work_limit": 0}),
+        *({"time_limit": 5, "budget": 5}, {"budget": "5"}, {"budget": True}, {"budget": -1}),
+    ],
 )
 @pytest.mark.parametrize(
     ("function", "given"), [(solve, WINDOW), (compare, [WINDOW]), (simulate, SAMPLE)]
