@@ -159,27 +159,16 @@ class CountsDecisions(StartAtOnce):
         return super().decide(system)
 
 
-def test_batched_order_takes_all_ends_then_all_submissions_then_decides_once(make_trace):
-    trace = make_trace((0, 10, 10, 1), (0, 10, 20, 1), (10, 5, 5, 1), (10, 5, 5, 1))
-    policy = CountsDecisions()
-    simulate(trace, "nodes:4", policy)
-    assert policy.seen == [(0, (), (0, 1)), (10, (0, 1), (2, 3)), (15, (2, 3), ())]
-
-
-def test_one_by_one_order_decides_after_each_event_submissions_first(make_trace):
+def test_ends_and_submissions_of_an_instant_are_batched_or_decided_on_one_by_one(make_trace):
     trace = make_trace((0, 10, 10, 1), (0, 10, 20, 1), (10, 5, 5, 1))
-    policy = CountsDecisions()
-    simulate(trace, "nodes:4", policy, event_order="one-by-one")
     # job row 0 ends on its estimate, so it is free before the submission of row 2 is handled;
     # row 1 ends early, so its end is an event of its own
-    assert policy.seen == [
-        (0, (), (0,)),
-        (0, (), (1,)),
-        (10, (0,), (2,)),
-        (10, (), ()),
-        (10, (1,), ()),
-        (15, (2,), ()),
-    ]
+    one_by_one = [(0, (), (0,)), (0, (), (1,)), (10, (0,), (2,)), (10, (), ()), (10, (1,), ())]
+    batched = [(0, (), (0, 1)), (10, (0, 1), (2,))]
+    for order, seen in (("batched", batched), ("one-by-one", one_by_one)):
+        policy = CountsDecisions()
+        simulate(trace, "nodes:4", policy, event_order=order)
+        assert policy.seen == [*seen, (15, (2,), ())]
 
 
 @pytest.mark.parametrize(

@@ -162,9 +162,16 @@ def test_a_migrated_job_loses_time_and_is_not_killed_for_it(make_trace):
     assert found.summary["migration_processor_hours"] == 30 / 3600
 
 
-def test_without_an_execution_model_migration_is_free(make_trace):
-    found = run(make_trace(JOB), {0: [Start(0, LEFT)], 40: [Migrate({0: RIGHT})]})
-    assert found.end.tolist() == [100]
+@pytest.mark.parametrize(
+    ("limit", "execution", "end"),
+    [(200, None, 100), (60, None, 60), (60, MigrationDelay(restart=20, per_node=0), 80)],
+)
+def test_migration_is_free_without_a_model_and_puts_limits_off_with_one(
+    limit, execution, end, make_trace
+):
+    trace = replace(make_trace(JOB), requested_time=np.array([limit]))
+    found = run(trace, {0: [Start(0, LEFT)], 40: [Migrate({0: RIGHT})]}, execution)
+    assert (found.end.tolist(), found.summary["killed"]) == ([end], end < 100)
     assert len(found.migrations) == 1
 
 
@@ -208,14 +215,6 @@ def test_a_job_that_starts_now_loses_nothing(make_trace):
     assert found.end.tolist() == [100]
     assert not len(found.migrations)
     assert found.jobs["box"].tolist() == ["1x1x1@1,0,0"]
-
-
-def test_a_limit_is_put_off_by_what_migration_took(make_trace):
-    trace = replace(make_trace(JOB), requested_time=np.array([60]))
-    script = {0: [Start(0, LEFT)], 40: [Migrate({0: RIGHT})]}
-    found = run(trace, script, MigrationDelay(restart=20, per_node=0))
-    assert found.end.tolist() == [80]
-    assert found.summary["killed"] == 1
 
 
 @pytest.mark.parametrize("name", ["restart", "per_node"])
