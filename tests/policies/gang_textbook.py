@@ -6,6 +6,7 @@ Its only purpose is to be compared with `optsched.policies.gang`.
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import accumulate
 
 from optsched.column_sets import loads
@@ -18,17 +19,12 @@ from optsched.simulator.policy import Move, Share, Start, Wake
 # use of each row, and the useful part of a time slice after a context switch.
 
 
-def by_rows(held, rows, useful):
-    """Give rows equal turns; a job runs in its own row, and is switched if there are others."""
-    turns = sum(1 for row in rows if row)
-    return dict.fromkeys(held, 1.0 if turns <= 1 else useful / turns)
+def by_turns(held, rows, useful, fill=False):
+    """Give rows equal turns; a job runs in its own row.
 
-
-def filled(held, rows, useful):
-    """Give rows equal turns; a job also runs in rows in which all its columns are idle.
-
-    Jobs fill rows in the order of submission. A job that runs in every row is never switched; any
-    other job is switched at each of its turns.
+    To fill, it also runs in rows in which all its columns are idle; jobs do so in the order of
+    submission. A job that runs in every row is never switched; any other job is switched at each of
+    its turns.
     """
     used = [row for row in rows if row]
     if len(used) <= 1:
@@ -37,7 +33,7 @@ def filled(held, rows, useful):
     for row, busy in enumerate(rows):
         for job in sorted(held) if busy else ():
             place = held[job]
-            if place.row == row or not busy & place.columns:
+            if place.row == row or (fill and not busy & place.columns):
                 busy |= place.columns
                 turns[job] += 1
     return {
@@ -63,7 +59,7 @@ def by_nodes(held, rows, useful):
     return shares
 
 
-SHARINGS = {"rows": by_rows, "fill": filled, "nodes": by_nodes}
+SHARINGS = {"rows": by_turns, "fill": partial(by_turns, fill=True), "nodes": by_nodes}
 
 
 class TextbookGang(Gang):

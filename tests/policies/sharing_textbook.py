@@ -46,11 +46,6 @@ class Textbook:
         self._running = {}  # limit, and processes on each node
         self._reservation, self._wakes_at = None, -math.inf
 
-    def promised(self, system):
-        """Return the reserved start of the queue head."""
-        reserved = self._reservation
-        return {} if reserved is None else {reserved.job: reserved.start}
-
     def decide(self, system):
         """Start queue heads, reserve for the first that has to wait, backfill later jobs."""
         for job in system.ended:

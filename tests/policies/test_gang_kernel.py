@@ -44,33 +44,6 @@ def test_the_matrix_has_no_more_rows_than_the_multiprogramming_level(make_trace)
     assert run(trace, mpl=3).start.tolist() == [0, 10, 11, 12]
 
 
-def test_running_jobs_change_rows_so_that_a_row_becomes_free(make_trace):
-    # jobs 1 and 2 fill row 0, job 3 stands under job 1; when that ends it can move beside job 2
-    trace = make_trace((0, 20, 20, 2), (0, 100, 100, 2), (1, 100, 100, 2), (2, 10, 10, 4))
-    moving = run(trace, mpl=2)
-    staying = run(trace, mpl=2, compact=False)
-    assert moving.journal.frame.query("event == 'move'").job.tolist() in ([1], [2])
-    assert "move" not in set(staying.journal.frame.event)
-    # rows take turns from 1 on, so job 1 ends at 39
-    assert (moving.start[3], staying.start[3]) == (39, pytest.approx(199))
-
-
-def test_jobs_also_run_where_their_columns_are_idle(make_trace):
-    # row 0: job 1 on three columns, job 3; row 1: job 2 on three others, job 4
-    trace = make_trace((0, 1000, 1000, 3), (0, 10, 10, 3), (0, 100, 100, 1), (0, 1000, 1000, 1))
-    # when job 2 is gone, at 20, the column of job 3 is idle in row 1
-    assert run(trace, mpl=2).end.tolist()[1:3] == [20, 200]
-    assert run(trace, mpl=2, sharing="fill").end.tolist()[1:3] == [20, 110]
-
-
-def test_a_node_is_shared_by_the_jobs_on_it_alone(make_trace):
-    trace = make_trace((0, 30, 30, 3), (0, 30, 30, 1), (0, 30, 30, 2))
-    found = run(trace, mpl=2, sharing="nodes")
-    # job 2 is alone on its column; with turns of the rows it would end at 60
-    assert list(found.resources) == ["0-2", "3", "0-1"]
-    assert found.end.tolist() == [60, 30, 60]
-
-
 def test_a_context_switch_costs_its_part_of_every_turn(make_trace):
     trace = make_trace((0, 90, 90, 4), (0, 90, 90, 4), (1000, 50, 50, 4))
     found = run(trace, mpl=2, time_slice=60, context_switch=6)

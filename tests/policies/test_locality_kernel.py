@@ -47,14 +47,6 @@ def test_files_are_checked_whatever_executes_the_jobs(jobs_with_files):
         simulate(trace, "cluster:1x2", "locality", execution=ExecutionModel())
 
 
-def test_nothing_starts_before_an_earlier_job_unless_it_is_backfilled(jobs_with_files):
-    # job 1 holds one core, job 2 needs both, jobs 3 and 4 fit beside job 1; only 3 is short enough
-    jobs = (0, 100, 100, 1, -1), (1, 50, 50, 2, -1), (2, 98, 98, 1, -1), (3, 99, 99, 1, -1)
-    for backfill, start in (("none", 150), ("holes", 2), ("conservative", 2)):
-        found = run(jobs_with_files(*jobs), backfill=backfill)
-        assert found.start.tolist() == [0, 100, start, 150]
-
-
 def test_what_ended_early_while_nobody_waited_is_planned_for_at_the_next_end(jobs_with_files):
     # as in the authors' program: job 3 is added to a plan that still has job 1 until 100
     trace = jobs_with_files((0, 10, 100, 1, -1), (0, 60, 200, 1, -1), (20, 10, 10, 1, -1))
@@ -187,14 +179,6 @@ def test_a_run_begins_with_the_history_of_the_cluster(workload, rule, data):
     before = (np.where(category == -2, data.draw(numbers), -1) for _ in range(2))
     history = dict(zip(("history_start", "history_node"), before))
     assert_same(trace_of(workload, category=category, **history), "cluster:2x3", solver=rule)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("backfill", ["none", "holes"])
-def test_the_kernel_runs_the_sample_as_the_textbook(rule, backfill):
-    for more in ({}, {"throttle": 30.0}):
-        assert_same(SAMPLE, "cluster:8x20", {"backfill": backfill} | more, solver=rule)
 
 
 @pytest.mark.long

@@ -29,26 +29,8 @@ def run(trace, policy, solver, machine="smp:2x4", **settings):
     return simulate(trace, machine, policy, solver=solver, settings=settings, check=True)
 
 
-def test_limits_are_raised_by_the_promised_factor():
-    # 100 s at 3/4 of the speed are 133.3 s, within the raised limit of 134 s, not within 100 s
-    trace = jobs_with((0, 100, 100, 4, 2000))
-    raised = run(trace, "sjbf", "first-fit", "smp:1x4")
-    assert raised.state.tolist() == ["COMPLETED_SUCCESSFULLY"]
-    assert raised.end.tolist() == pytest.approx([100 / 0.75])
-    kept = run(trace, "sjbf", "first-fit", "smp:1x4", limits="requested")
-    assert kept.state.tolist() == ["COMPLETED_WALLTIME_REACHED"]
-    assert kept.end.tolist() == [100]
-
-
 SMALL, LARGE = "smp:1x4", "smp:2x4"
 RULE, SEARCH = "less-consume-threshold", "bottleneck-search"
-
-
-def test_a_threshold_makes_a_job_wait_for_bandwidth():
-    trace = jobs_with((0, 100, 100, 3, 2000), (10, 50, 50, 1, 2000))
-    for threshold, start in ((1.1, 100), (1.5, 10)):
-        found = run(trace, "sjbf", RULE, SMALL, threshold=threshold)
-        assert found.start.tolist() == [0, start]
 
 
 def test_rua_starts_a_job_when_its_slowdown_is_least():

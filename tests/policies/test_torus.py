@@ -48,20 +48,15 @@ def test_a_large_job_is_let_in_by_migration(apart):
         assert not len(waits.migrations)
 
 
-def test_jobs_behind_the_head_end_by_its_shadow_time(make_trace):
-    trace = make_trace(
-        (0, 100, 100, 3), (1, 50, 50, 4), (2, 90, 90, 1), (3, 200, 200, 1), (4, 8, 8, 1)
-    )
-    off = {"migrate": False, "large": 9}
-    assert run(trace, backfill="shadow", **off).start.tolist() == [0, 100, 2, 150, 92]
-    assert run(trace, backfill="none", **off).start.tolist() == [0, 100, 150, 150, 150]
-
-
-def test_easy_also_starts_those_that_keep_off_the_reserved_box(make_trace):
-    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 2), (2, 300, 300, 1))
-    off = {"migrate": False, "large": 9}
-    assert run(trace, backfill="shadow", **off).start.tolist() == [0, 100, 100]
-    assert run(trace, backfill="easy", **off).start.tolist() == [0, 100, 2]
+@pytest.mark.parametrize(
+    ("backfill", "starts"), [("none", [100, 100]), ("shadow", [100, 3]), ("easy", [2, 100])]
+)
+def test_jobs_behind_the_head_end_by_its_shadow_time_or_keep_off_the_reserved_box(
+    backfill, starts, make_trace
+):
+    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 2), (2, 300, 300, 1), (3, 90, 90, 1))
+    found = run(trace, backfill=backfill, migrate=False, large=9)
+    assert found.start.tolist() == [0, 100, *starts]
 
 
 def test_by_layers_the_whole_partition_is_reserved(make_trace):

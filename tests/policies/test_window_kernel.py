@@ -45,21 +45,6 @@ def test_any_solver_can_stand_behind_it(solver, make_trace):
     assert run.config["solver"] == solver
 
 
-def test_backfilling_goes_into_slots_and_does_not_delay_the_head(make_trace):
-    trace = make_trace(
-        (0, 100, 100, 4),
-        (0, 300, 300, 3),
-        (30, 100, 100, 8),  # the head: a slot of four at 100, the whole line at 300
-        (30, 200, 200, 2),  # ends by 300
-        (30, 400, 400, 1),  # does not, but keeps off
-    )
-    settings = {"window": 1, "backfill": "easy", "interval": 0}
-    run = simulate(trace, "nodes:10", "window", settings=settings, check=True)
-    assert run.start.tolist() == [0, 0, 300, 30, 30]
-    without = simulate(trace, "nodes:10", "window", settings=settings | {"backfill": "none"})
-    assert without.start.tolist() == [0, 0, 300, 300, 400]
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

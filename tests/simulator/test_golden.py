@@ -115,5 +115,6 @@ def journal(case: str, order: str) -> str:
         trace = with_requests(trace)
     if policy == "priority":
         trace = trace.annotated(priority=trace.job_id % 7)
-    given = {"settings": SETTINGS.get(case, {}), "jobs": ":1500", "journal": True}
-    return simulate(trace, machine, policy, event_order=order, **given).journal.digest()[:16]
+    given = {"jobs": None if policy == "locality" else (1, 1500), "journal": True}
+    given |= {"settings": SETTINGS.get(case, {}), "event_order": order}
+    return simulate(trace, machine, policy, **given).journal.digest()[:16]

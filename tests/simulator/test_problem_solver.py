@@ -151,15 +151,10 @@ def test_the_solvers_own_answer_is_taken_where_ties_are_its_own(make_trace):
     # larger one; in the order of the window the job of 2 takes it first
     day = 86_400
     rows = [(0, 50, 50, 3), (0, day, day, 1), (0, 50, 50, 5), (1, 10, 10, 2), (1, 10, 10, 3)]
-    options = {"settings": {"backfill": "none"}, "check": True}
-    held = {}
-    for ties in ("heuristic", "solver"):
-        run = simulate(
-            make_trace(*rows), "nodes:9", "window", solver="depth-first", ties=ties, **options
-        )
-        assert run.config["ties"] == ties
-        held[ties] = run.resources[3:]
-    assert held == {"heuristic": ["4-5", "0-2"], "solver": ["0-1", "4-6"]}
+    given = {"solver": "depth-first", "settings": {"backfill": "none"}, "check": True}
+    for ties, nodes in (("heuristic", ["4-5", "0-2"]), ("solver", ["0-1", "4-6"])):
+        run = simulate(make_trace(*rows), "nodes:9", "window", ties=ties, **given)
+        assert (run.config["ties"], run.resources[3:]) == (ties, nodes)
 
 
 def test_any_of_the_equally_good_answers_is_drawn_by_the_seed(busy_trace):

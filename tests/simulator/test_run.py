@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +16,10 @@ from policies import workloads
 
 from optsched import Run, save, simulate
 from optsched.extend import ExecutionModel, ExecutionReport, InputError, Policy
+from optsched.machines.texts import Texts
 from optsched.policies.fcfs import FCFS
 from optsched.report.saved import read_run
+from optsched.simulator import job_table
 
 ROWS = (0, 10, 10, 3), (0, 99, 99, 2), (20, 5, 5, 5), (30, 5, 5, 9)
 """Two jobs beside each other; the third takes what the first leaves and the rest of the line.
@@ -242,3 +246,53 @@ def test_a_range_beyond_the_jobs_that_run_is_refused():
     trace = trace_of([(1, 30, 1)] * 9)
     with pytest.raises(InputError, match="measure 3:6; expected FROM:TO with 1 <= FROM <= TO <= 5"):
         simulate(trace, "nodes:8", jobs="2:6", measure="3:6")
+
+
+LENGTH = 5
+FLOATS = st.lists(
+    st.one_of(st.floats(-10, 10), st.integers(-9, 9).map(float), st.just(np.nan)),
+    min_size=LENGTH,
+    max_size=LENGTH,
+).map(np.array)
+STRINGS = st.lists(st.text("ab- ", max_size=4), min_size=LENGTH, max_size=LENGTH)
+MASKS = st.lists(st.booleans(), min_size=LENGTH, max_size=LENGTH).map(np.array)
+
+
+@given(FLOATS, STRINGS, MASKS)
+def test_columns_are_stored_as_pandas_stores_them(floats, strings, mask):
+    columns = {
+        "whole": job_table.whole(floats),
+        "float": floats,
+        "integer": np.arange(LENGTH),
+        "constant": job_table.constant("é", LENGTH),
+        "repeated": job_table.repeated(np.array(strings)),
+        "texts": Texts.of(strings),
+        "strings": strings,
+        "spread floats": job_table.spread(floats[mask], mask),
+        "spread integers": job_table.spread(np.arange(LENGTH)[mask], mask),
+        "spread texts": job_table.spread(np.array(strings, dtype=object)[mask], mask),
+    }
+    table, frame = job_table.to_arrow(columns), job_table.to_pandas(columns)
+    assert table.equals(pa.Table.from_pandas(frame, preserve_index=False), check_metadata=True)
+    assert table.to_pandas().dtypes.to_dict() == frame.dtypes.to_dict()
+
+
+def test_times_are_integers_only_if_all_are_whole():
+    assert isinstance(job_table.whole(np.array([1.0, np.nan])), job_table.Optional)
+    assert job_table.whole(np.array([1.5, np.nan])).dtype == float
+
+
+def test_an_empty_table_has_its_columns():
+    frame = pd.DataFrame(columns=["a", "b"], dtype=object)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    assert job_table.empty(["a", "b"]).equals(table, check_metadata=True)
+
+
+def test_a_run_without_pictures_and_problems_does_without_pandas(tmp_path):
+    command = ["simulate", "sample-256", "--no-plots", "-o", str(tmp_path / "run")]
+    code = (
+        f"import sys; from optsched.cli import run; code = run({command})\n"
+        "assert (code, {'pandas', 'matplotlib', 'scipy.linalg'} & set(sys.modules)) == (0, set())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -146,14 +146,10 @@ def test_a_workload_is_the_trace_that_is_generated_from_it():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "trace: missing; expected a trace or a workload"),
-        ({"workload": MODEL}, "jobs: missing; expected the number of jobs to generate"),
         ({"workload": MODEL, "jobs": 0}, "jobs: 0; expected a whole number from 1"),
-        ({"workload": MODEL, "jobs": 9, "workload_seed": -1}, "workload seed: -1; expected a"),
         ({"workload": 3, "jobs": 9}, "workload: 3; expected a file or a name"),
         ({"workload": "lublin", "jobs": 9}, "unknown workload 'lublin'; did you mean lublin-feit"),
-        ({"trace": "sample-256", "workload": MODEL}, "workload: beside a trace; expected one of"),
-        ({"trace": "sample-256", "workload_seed": 1}, "workload seed: no workload to seed"),
+        ({"trace": SAMPLE, "workload_seed": 1}, "workload seed: no workload to seed"),
     ],
 )
 def test_a_workload_that_cannot_be_is_refused(options, said):
@@ -162,14 +158,28 @@ def test_a_workload_that_cannot_be_is_refused(options, said):
     assert str(raised.value).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "trace: missing; expected a trace"),
+        ({"workload": MODEL}, "jobs: missing; expected the number of jobs"),
+        ({"workload": MODEL, "jobs": "9", "workload_seed": -1}, "workload.seed: -1; expected a"),
+        ({"workload": MODEL, "trace": SAMPLE}, "workload: beside a trace; expected one"),
+    ],
+)
+def test_a_workload_that_cannot_be_is_refused_in_a_sweep_too(options, said):
+    for function in (lambda: simulate(**options), lambda: read_sweep(options)):
+        with pytest.raises(InputError, match=said):
+            function()
+
+
 def test_a_sweep_of_workloads(tmp_path):
     spec = bundled("workloads") / f"{MODEL}.toml"
     (tmp_path / "own.toml").write_bytes(spec.read_bytes())
     table = {"workload": "own.toml", "workload_seed": [1, 2], "jobs": "40", "load": [1.0, 1.5]}
-    plan = read_sweep(table, tmp_path)
-    assert [run.columns["workload_seed"] for run in plan.runs] == [1, 1, 2, 2]
-    bundled_one = read_sweep(table | {"workload": MODEL})
-    assert [run.name for run in plan.runs] == [run.name for run in bundled_one.runs]
+    own, bundled_one = read_sweep(table, tmp_path), read_sweep(table | {"workload": MODEL})
+    assert [run.columns["workload_seed"] for run in own.runs] == [1, 1, 2, 2]
+    assert [run.name for run in own.runs] == [run.name for run in bundled_one.runs]
     (tmp_path / "sweep.toml").write_text(
         'workload = "own.toml"\nworkload_seed = [1, 2]\njobs = "40"\nload = [1.0, 1.5]\n'
     )
@@ -178,18 +188,3 @@ def test_a_sweep_of_workloads(tmp_path):
     own = simulate(workload=MODEL, workload_seed=2, jobs=40, load=1.5)
     assert frame["mean_wait"].iloc[3] == own.summary["mean_wait"]
     assert not Sweep(read_sweep(tmp_path / "sweep.toml"), tmp_path / "done").pending
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ({"workload": MODEL}, "jobs: missing; expected the number of jobs"),
-        ({"workload": MODEL, "trace": "sample-256"}, "workload: beside a trace; expected one"),
-        ({"workload": MODEL, "jobs": "9", "workload_seed": -1}, "workload_seed: -1; expected a"),
-        ({}, "trace: missing; expected a trace file or the name of a trace, or a workload"),
-    ],
-)
-def test_a_workload_that_cannot_be_swept_is_refused(table, said):
-    with pytest.raises(InputError) as raised:
-        read_sweep(table)
-    assert raised.value.lines()[0].startswith(said)
