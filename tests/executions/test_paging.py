@@ -126,7 +126,6 @@ def test_jobs_that_page_are_those_of_the_draw(make_trace):
         return run.jobs["paged"].tolist()
 
     assert not any(paged_jobs())
-    drawn = [paged_jobs(variation=1.0, draw=draw) for draw in (1, 1, 2)]
-    assert any(drawn[0])
-    assert drawn[0] == drawn[1]
-    assert drawn[0] != drawn[2]
+    one, again, other = (paged_jobs(variation=1.0, draw=draw) for draw in (1, 1, 2))
+    assert any(one)
+    assert one == again != other

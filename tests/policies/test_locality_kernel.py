@@ -54,12 +54,6 @@ def test_what_ended_early_while_nobody_waited_is_planned_for_at_the_next_end(job
     assert run(trace, replan="events").start.tolist() == [0, 0, 20]
 
 
-@pytest.mark.parametrize("name", ["weight", "threshold", "throttle"])
-def test_settings_below_0_are_refused(name):
-    with pytest.raises(InputError, match=f"{name} -1; expected .* from 0"):
-        Locality(**{name: -1})
-
-
 @pytest.mark.parametrize("kept", ["users", "next"])
 def test_charged_decisions_delay_what_they_decide(kept):
     machine = f"cluster:8x20:kept={kept}"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policies.sharing_textbook import TextbookRUA, TextbookSJBF
-from policies.workloads import crowds, demanding, orders, units
+from policies.workloads import crowds, demanding, noting_promises, orders, units
 from policies.workloads import with_bandwidth as jobs_with
 
 from optsched import read_trace, simulate
@@ -29,20 +29,15 @@ def run(trace, policy, solver, machine="smp:2x4", **settings):
     return simulate(trace, machine, policy, solver=solver, settings=settings, check=True)
 
 
-SMALL, LARGE = "smp:1x4", "smp:2x4"
-RULE, SEARCH = "less-consume-threshold", "bottleneck-search"
-
-
 def test_rua_starts_a_job_when_its_slowdown_is_least():
     # the first has a factor of 2 for itself; next to it for 40 s the second loses 200/3 s
     trace = jobs_with((0, 20, 20, 3, 4000), (0, 100, 100, 1, 4000))
-    response = {"thresholds": "2.5", "choice": "response"}
     for solver, chosen, start in (
-        (RULE, {"thresholds": "1,2.5"}, 40),
-        (RULE, {"thresholds": "2.5"}, 0),
-        (SEARCH, response, 40),
+        ("less-consume-threshold", {"thresholds": "1,2.5"}, 40),
+        ("less-consume-threshold", {"thresholds": "2.5"}, 0),
+        ("bottleneck-search", {"thresholds": "2.5", "choice": "response"}, 40),
     ):
-        assert run(trace, "rua", solver, SMALL, **chosen).start.tolist() == [0, start]
+        assert run(trace, "rua", solver, "smp:1x4", **chosen).start.tolist() == [0, start]
 
 
 @pytest.mark.parametrize(
@@ -58,15 +53,7 @@ def test_rua_starts_a_job_when_its_slowdown_is_least():
 @given(crowds, st.sampled_from(["raised", "requested"]))
 @settings(max_examples=160, deadline=None)
 def test_no_job_starts_after_the_time_it_was_promised_first(policy, solver, more, workload, limits):
-    promised = {}
-
-    class Noting(policy):
-        def promised(self, system):
-            found = super().promised(system)
-            promised.update(found | promised)
-            return found
-
-    one = Noting(limits=limits, **more)
+    one, promised = noting_promises(policy, limits=limits, **more)
     found = simulate(demanding(workload), "smp:2x4", one, solver=solver, check=True)
     for job, start in promised.items():
         assert found.start[job] <= start + 1e-6
@@ -124,20 +111,7 @@ def test_a_rule_that_finds_no_place_is_an_error_in_one_line(policy, setting, che
     trace, chosen = jobs_with((0, 90, 100, 4, 2000)), {"solver": "first-fit", "check": check}
     expected = r"no place for job 1 within a factor of 1\.15; expected a solver that tries later"
     with pytest.raises(InputError, match=expected):
-        simulate(trace, LARGE, policy, settings={setting: "1.15"}, **chosen)
-
-
-@pytest.mark.parametrize(
-    ("policy", "setting", "values"),
-    [
-        (SJBF, "threshold", [0.5, -1, 1001, float("nan"), float("inf")]),
-        (RUA, "thresholds", ["", "a", "1.15,", "0.9,1.2", "1e18", "nan"]),
-    ],
-)
-def test_thresholds_are_factors(policy, setting, values):
-    for value in values:
-        with pytest.raises(InputError, match="expected (a factor|factors) from 1 to 1000"):
-            policy(**{setting: value})
+        simulate(trace, "smp:2x4", policy, settings={setting: "1.15"}, **chosen)
 
 
 KNOWN = (FirstFit, LessConsume, LessConsumeThreshold, BottleneckSearch)

@@ -14,7 +14,6 @@ from policies import workloads
 from policies.window_textbook import TextbookWindow
 
 from optsched import read_trace, simulate
-from optsched.errors import InputError
 from optsched.executions.contiguity import Contiguity
 from optsched.extend import Answers, Budget
 from optsched.models.window_mkp import WindowMKP
@@ -34,29 +33,6 @@ def test_the_papers_example_is_scheduled_as_the_paper_says(make_trace):
     assert run.resources[9] == "18-19"
     posed = run.decisions.set_index("time").loc[60]
     assert (posed["size"], posed.objective, posed.status) == ("5x3", 15, "optimal")
-
-
-@pytest.mark.parametrize("solver", ["greedy", "cp-sat", "highs"])
-def test_any_solver_can_stand_behind_it(solver, make_trace):
-    rows = [(30 * k, 100 + 7 * k, 100 + 7 * k, 1 + (5 * k) % 7) for k in range(20)]
-    run = simulate(make_trace(*rows), "nodes:10", "window", solver=solver, check=True)
-    assert run.summary["finished"] == 20
-    assert run.summary["fallbacks"] == 0
-    assert run.config["solver"] == solver
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"window": 0}, "expected a whole number from 1"),
-        ({"window": "five"}, "expected a whole number"),
-        ({"interval": -1}, "expected seconds from 0"),
-        ({"windw": 5}, "did you mean window"),
-    ],
-)
-def test_settings_are_checked(settings, message):
-    with pytest.raises(InputError, match=message):
-        simulate("unread.swf", "nodes:4", "window", settings=settings)
 
 
 jobs = workloads.jobs(9, slack=st.integers(-6, 8))  # the widest are rejected

@@ -1,4 +1,4 @@
-"""Random workloads, and traces of them."""
+"""Random workloads, traces of them, and what policies promise."""
 
 from __future__ import annotations
 
@@ -59,3 +59,16 @@ crowds = st.lists(
     max_size=24,
 )
 """Jobs for `demanding`."""
+
+
+def noting_promises(policy, **chosen):
+    """Return a policy with some settings, and the first promises to jobs that it will make."""
+    first = {}
+
+    class Noting(policy):
+        def promised(self, system):
+            found = super().promised(system)
+            first.update(found | first)
+            return found
+
+    return Noting(**chosen), first

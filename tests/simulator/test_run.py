@@ -54,7 +54,6 @@ def test_a_torus_tells_how_far_the_nodes_of_a_job_are_apart(make_trace):
     of_machine = (1 + 2 + 3 + 4 + 3 + 2 + 1) / 7
     assert dispersal[:3] == pytest.approx([value / of_machine for value in mean[:3]])
     assert mean[3] is dispersal[3] is None
-    assert run.summary["contiguous_share"] == pytest.approx(2 / 3)
     assert run.summary["mean_hops"] == pytest.approx(np.mean(mean[:3]))
     assert run.summary["mean_dispersal"] == pytest.approx(np.mean(dispersal[:3]))
 
