@@ -8,6 +8,7 @@ and feasibility is that of `ThresholdAllocation.violations`.
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -30,12 +31,8 @@ class Found(NamedTuple):
         return self.problem.walltime + math.ceil(lost / self.problem.unit)
 
 
-class Reservation(NamedTuple):
-    """Reservation of a queue head: its exact start in seconds, and its place."""
-
-    job: int
-    start: float
-    found: Found
+Reservation = namedtuple("Reservation", "job start found")
+"""Reservation of a queue head: its exact start in seconds, and its place."""
 
 
 class Textbook:

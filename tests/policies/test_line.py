@@ -183,11 +183,9 @@ def test_a_subclass_is_asked_for_its_own_rule():
             return sorted(jobs, key=lambda job: -system.requested_time[job])
 
     trace = read_trace("sample-256").jobs(1, 600)
-    own, easy = (
-        simulate(trace, "nodes:128", one, compiled_from=0).start.tolist()
-        for one in (LongestFirst(), Easy())
-    )
-    assert own != easy
+    policies = LongestFirst(), Easy()
+    own, easy = (simulate(trace, "nodes:128", one, compiled_from=0) for one in policies)
+    assert own.start.tolist() != easy.start.tolist()
 
 
 def test_kernels_are_for_machines_that_give_the_first_free_nodes():

@@ -177,7 +177,8 @@ def test_a_run_begins_with_the_history_of_the_cluster(workload, rule, data):
 
 @pytest.mark.long
 def test_the_kernel_runs_a_part_of_the_real_day_as_the_textbook(shared):
-    assert_same(read_trace(shared(DAY)).jobs(1, 4500), "cluster:486x20", {"stop": "short"}, solver="lem")
+    trace = read_trace(shared(DAY)).jobs(1, 4500)
+    assert_same(trace, "cluster:486x20", {"stop": "short"}, solver="lem")
 
 
 class LikeLea(LocalityAndEvictionAware):

@@ -21,6 +21,7 @@ from optsched.policies import _window
 from optsched.policies.window import Window
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
 
+
 def test_the_papers_example_is_scheduled_as_the_paper_says(make_trace):
     # twenty nodes of which 4, 5 and 12 to 14 (from 1) are busy: three jobs hold them all day, and
     # two more hold the nodes between until they free the slots 3, 6 and 6 at one instant
