@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policies.workloads import with_bandwidth as jobs_with
+from policies.workloads import jobs_with
 
 from optsched import simulate
 from optsched.column_sets import columns_on_file

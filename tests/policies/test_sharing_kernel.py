@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policies.sharing_textbook import TextbookRUA, TextbookSJBF
-from policies.workloads import crowds, demanding, noting_promises, orders, units
-from policies.workloads import with_bandwidth as jobs_with
+from policies.workloads import crowds, demanding, jobs_with, noting_promises, orders, units
 
 from optsched import read_trace, simulate
 from optsched.executions.resource_sharing import ResourceSharing
@@ -117,7 +116,6 @@ def test_a_rule_that_finds_no_place_is_an_error_in_one_line(policy, setting, che
 KNOWN = (FirstFit, LessConsume, LessConsumeThreshold, BottleneckSearch)
 OWN = {one.name: type(f"Own{one.__name__}", (one,), {}) for one in KNOWN}
 """Subclasses, which the kernel leaves to Python."""
-
 
 FEW = jobs_with(*((at, 5 + at % 3, 9 + at, 1 + at % 4, 4000) for at in range(20)))
 """Jobs that do not all fit at once."""

@@ -32,7 +32,7 @@ units = st.sampled_from([1, 1.3])
 """Sums of fractions are rounded."""
 
 
-def with_bandwidth(*jobs, **more):
+def jobs_with(*jobs, **more):
     """Return a trace of (submit, run time, requested time, processors, MB/s per process)."""
     *columns, bandwidth = np.array(jobs).T
     annotations = {"bandwidth": bandwidth} | {name: np.array(row) for name, row in more.items()}
