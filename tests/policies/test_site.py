@@ -377,11 +377,12 @@ def test_jobs_in_reservations_that_the_site_has_not_are_in_none(make_trace):
     assert note in run.notes
 
 
-WHERE_PROCESSORS_COUNT = ["fcfs", "easy", "easy-sjbf", "conservative", "sjf", "sjf, easy"]
-WHERE_PROCESSORS_COUNT += ["wfp3, easy"]
+KERNELS = ["fcfs", "easy", "easy-sjbf", "sjf", "sjf, easy", "conservative"]
+KERNELS += [pytest.param(order, marks=pytest.mark.long) for order in ("f1", "f1, easy")]
+WHERE_PROCESSORS_COUNT = [*KERNELS, "wfp3, easy"]
 WHERE_PROCESSORS_COUNT += [
     pytest.param(order, marks=pytest.mark.long)
-    for order in ("wfp3", "saf", "saf, easy", "unicef", "unicef, easy", "f1", "f1, easy")
+    for order in ("wfp3", "saf", "saf, easy", "unicef", "unicef, easy")
 ]
 """Fixed scores and scores that grow, with and without backfilling; the rest takes long."""
 
@@ -396,10 +397,6 @@ def test_where_only_processors_count_a_site_is_a_line(policy, rows, order):
     for nodes, cores in ((12, 1), (3, 4)):
         run = run_on(plain_site(nodes, cores), trace, policy, event_order=order)
         np.testing.assert_array_equal(run.start, line.start)
-
-
-KERNELS = ["fcfs", "easy", "easy-sjbf", "sjf", "sjf, easy", "conservative"]
-KERNELS += [pytest.param(order, marks=pytest.mark.long) for order in ("f1", "f1, easy")]
 
 
 @pytest.mark.parametrize("policy", KERNELS)
