@@ -15,7 +15,6 @@ from optsched.models.data_placement import DataPlacement
 from optsched.policies.locality import Locality
 from optsched.simulator.policy import Start, Wake
 
-
 Planned = namedtuple("Planned", "start job place")
 """A job with its planned start and place."""
 

@@ -23,6 +23,7 @@ from optsched.solvers.result import Budget
 from optsched.testing import gang_packings
 from optsched.workloads.spec_file import generate_workload
 
+
 def run(trace, columns=4, **settings):
     return simulate(trace, f"matrix:{columns}", "gang", settings=settings, check=True, journal=True)
 
