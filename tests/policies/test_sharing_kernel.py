@@ -28,6 +28,17 @@ def run(trace, policy, solver, machine="smp:2x4", **settings):
     return simulate(trace, machine, policy, solver=solver, settings=settings, check=True)
 
 
+def test_limits_are_raised_by_the_promised_factor():
+    # 100 s at 3/4 of the speed are 133.3 s, within the raised limit of 134 s, not within 100 s
+    trace = jobs_with((0, 100, 100, 4, 2000))
+    raised = run(trace, "sjbf", "first-fit", "smp:1x4")
+    assert raised.state.tolist() == ["COMPLETED_SUCCESSFULLY"]
+    assert raised.end.tolist() == pytest.approx([100 / 0.75])
+    kept = run(trace, "sjbf", "first-fit", "smp:1x4", limits="requested")
+    assert kept.state.tolist() == ["COMPLETED_WALLTIME_REACHED"]
+    assert kept.end.tolist() == [100]
+
+
 def test_rua_starts_a_job_when_its_slowdown_is_least():
     # the first has a factor of 2 for itself; next to it for 40 s the second loses 200/3 s
     trace = jobs_with((0, 20, 20, 3, 4000), (0, 100, 100, 1, 4000))
