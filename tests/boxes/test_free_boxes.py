@@ -1,6 +1,8 @@
-"""Free boxes against brute force on small tori."""
+"""Free boxes and shapes in layers, against brute force on small tori."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 import pytest
@@ -18,7 +20,13 @@ from optsched.boxes.free_boxes import (
     largest_free_box,
     maximal_free_boxes,
 )
-from optsched.boxes.layer_shapes import layered_bins
+from optsched.boxes.layer_shapes import (
+    find_layer_shape,
+    largest_layered_box,
+    layer_shape,
+    layered_bins,
+)
+from optsched.models.torus import LONGEST_SIDE
 
 
 def free_boxes_of(free, grid):
@@ -53,18 +61,20 @@ def test_the_largest_box_is_the_first_of_most_routers_and_holds_what_is_no_large
             assert held == any(len(anchors(free, grid, s)) for s in shapes(routers, grid))
 
 
+@pytest.mark.parametrize(
+    ("bins", "largest"), [(disjoint_bins, largest_free_box), (layered_bins, largest_layered_box)]
+)
 @given(occupied(), st.integers(1, 6))
-def test_bins_are_the_largest_boxes_one_after_the_other(case, at_least):
+def test_bins_are_the_largest_boxes_one_after_the_other(bins, largest, case, at_least):
     free, grid = case
-    left = free.copy()
-    for box in disjoint_bins(free, grid, at_least):
-        assert box == largest_of(left, grid)
+    before, left = free.copy(), free.copy()
+    for box in bins(free, grid, at_least):
+        assert box == largest(left, grid)
         assert box.volume >= at_least
         left[grid.routers_of(box)] = False
-    rest = largest_of(left, grid)
+    rest = largest(left, grid)
     assert rest is None or rest.volume < at_least
-    if at_least == 1:
-        assert not left.any()
+    assert (free == before).all()
 
 
 @given(occupied(), st.data())
@@ -115,3 +125,80 @@ def test_the_fullest_box_has_the_fewest_free_routers(made, data):
     boxes = [Box(*at, *shape) for at in anchors(np.ones_like(free), grid, shape).tolist()]
     fewest = min(boxes, key=lambda box: np.count_nonzero(free[grid.routers_of(box)]))
     assert fullest_box(free, grid, shape, np.ones_like(free)) == fewest
+
+
+@st.composite
+def boxes(draw, most):
+    """The extent of a box, and its grid of any or of convex boxes."""
+    extent = draw(st.tuples(*[st.integers(1, most)] * 3))
+    sides = tuple(min(most, n + draw(st.sampled_from([0, 1, n]))) for n in extent)
+    return extent, Grid(sides, draw(st.tuples(*[st.booleans()] * 3)), draw(st.booleans()))
+
+
+@given(st.integers(1, 200), boxes(9))
+def test_whole_layers_or_the_best_rectangle_inside_one(routers, box):
+    extent, grid = box
+    width, depth, height = extent
+    shape = layer_shape(routers, extent, grid)
+    if not grid.convex:
+        assert shape == layer_shape(routers, extent)
+    if routers > width * height:
+        fitting = [
+            n
+            for n in range(1, depth + 1)
+            if n * width * height >= routers and grid.admits((width, n, height))
+        ]
+        assert shape == ((width, fitting[0], height) if fitting else None)
+        return
+    rectangles = [
+        (wide, high)
+        for wide in range(1, width + 1)
+        for high in range(1, height + 1)
+        if wide * high >= routers and grid.admits((wide, 1, high))
+    ]
+    best = min(rectangles, key=lambda r: (r[0] * r[1], sum(r), r[1]), default=None)
+    assert shape == (None if best is None else (best[0], 1, best[1]))
+
+
+@given(st.integers(1, 5000), boxes(LONGEST_SIDE))
+def test_the_kernel_finds_the_same_shape(routers, box):
+    extent, grid = box
+    found = np.full(3, 7)
+    fits = find_layer_shape(routers, np.array(extent), grid.shape, grid.longest, found)
+    shape = layer_shape(routers, extent, grid)
+    assert (fits, tuple(found.tolist())) == (shape is not None, shape or (0, 0, 0))
+
+
+def halves(first, end):
+    """The layers of all nodes of a tree."""
+    middle = (first + end) // 2
+    below = halves(first, middle) | halves(middle, end) if end - first > 1 else set()
+    return {(first, end)} | below
+
+
+def largest_over_the_nodes(free, grid):
+    def slices(side):
+        return [slice(a, b) for a in range(side) for b in range(a + 1, side + 1)]
+
+    layers = [slice(*node) for node in halves(0, free.shape[1])]
+    parts = (free[part] for part in product(slices(free.shape[0]), layers, slices(free.shape[2])))
+    return max((p.size for p in parts if p.all() and grid.admits(p.shape)), default=0)
+
+
+@given(occupied())
+def test_the_best_over_all_nodes_is_found(case):
+    free, grid = case
+    box = largest_layered_box(free, grid)
+    assert (0 if box is None else box.volume) == largest_over_the_nodes(free, grid)
+    if box is not None:
+        assert not grid.mistake(box)
+        assert grid.admits(box.extent)
+        assert free[grid.routers_of(box)].all()
+        assert (box.y, box.y + box.ny) in halves(0, grid.shape[1])
+
+
+def test_layers_without_a_node_of_their_own_are_missed():
+    grid = Grid((2, 4, 4), (True, True, True))
+    free = grid.free_of([Box(0, 0, 0, 2, 1, 4), Box(0, 3, 0, 2, 1, 4)])
+    assert largest_free_box(free, grid) == Box(0, 1, 0, 2, 2, 4)
+    assert layered_bins(free, grid) == (Box(0, 1, 0, 2, 1, 4), Box(0, 2, 0, 2, 1, 4))

@@ -20,7 +20,7 @@ def run_of(trace, *, policy="fcfs", machine="nodes:6", **given):
     return simulate(trace, machine, policy, settings=settings, **options)
 
 
-def test_a_contiguous_allocation_saves_alpha_of_the_run_time(make_trace):
+def test_a_contiguous_allocation_saves_sensitive_jobs_alpha_of_the_run_time(make_trace):
     run = run_of(scattered_third(make_trace))
     assert run.resources[3] == "0-1 4-5"
     assert (run.end - run.start).tolist() == pytest.approx([37.5, 150, 37.5, 100, 75])
@@ -28,6 +28,9 @@ def test_a_contiguous_allocation_saves_alpha_of_the_run_time(make_trace):
     assert run.summary["sensitive_jobs"] == 5
     assert run.summary["sensitive_scattered"] == 1
     assert run.summary["lost_processor_hours"] == pytest.approx(25 * 4 / 3600)
+    run = run_of(scattered_third(make_trace), beta=0.0)
+    assert (run.end - run.start).tolist() == [50, 200, 50, 100, 100]
+    assert run.summary["sensitive_jobs"] == 0
 
 
 @pytest.mark.parametrize("stated", ["scattered", "contiguous"])
@@ -61,12 +64,6 @@ def test_both_readings_are_one_run_if_the_traces_state_the_same_times(alpha, pol
     assert runs[0].end == pytest.approx(runs[1].end)
     assert runs[0].jobs["lost_time"].tolist() == pytest.approx(runs[1].jobs["lost_time"].tolist())
     assert runs[0].summary["sensitive_scattered"] > 0
-
-
-def test_only_sensitive_jobs_gain(make_trace):
-    run = run_of(scattered_third(make_trace), beta=0.0)
-    assert (run.end - run.start).tolist() == [50, 200, 50, 100, 100]
-    assert run.summary["sensitive_jobs"] == 0
 
 
 def test_the_draw_is_exact_seeded_and_nested(make_trace):

@@ -88,10 +88,6 @@ def test_only_the_evaluated_jobs_count(jobs_with_files):
         ({"file": [1, 1], "file_size": [64, 65]}, "file_size: 65 in job 2; expected the size"),
         ({"category": [5, 0]}, "category: 5 in job 1; expected a whole number from -2 to 2"),
         ({"category": [-2, 0], "history_start": [0, -1]}, "history_node: trace 'trace': missing"),
-        (
-            {"category": [0, -2], "history_start": [0, 0], "history_node": [0, 0]},
-            "submit: 9 in job 2; expected a time before 0 for a job of category -2",
-        ),
     ],
 )
 def test_annotations_that_cannot_be_are_refused(jobs_with_files, annotations, said):
@@ -106,8 +102,6 @@ def test_what_files_need_is_told(jobs_with_files, make_trace):
         run(replace(trace, annotations={"file": trace.annotations["file"]}))
     with pytest.raises(InputError, match="'optsched trace annotate files TRACE' infers"):
         run(make_trace((0, 10, 20, 1)))
-    with pytest.raises(InputError, match="walltime: 1000000001 s in job 1; expected at most 1,0"):
-        run(jobs_with_files((0, 9, 10**9 + 1, 1, 1)))
     with pytest.raises(InputError, match="is for clusters, not nodes:4"):
         simulate(trace, "nodes:4", "easy", execution="file-loading")
 
@@ -124,8 +118,5 @@ def test_sessions_are_what_a_user_submits_within_five_minutes(jobs_with_files):
     trace = jobs_with_files(*jobs, category=np.ones(4, dtype=int))
     summary = run(trace, machine="cluster:4x2").summary
     assert (summary["sessions"], summary["mean_session_stretch"]) == (2, 2)
-    two = replace(trace, user=np.array([1, 2, 1, -1]))
-    summary = run(two, machine="cluster:4x2").summary
-    assert (summary["sessions"], summary["median_session_stretch"]) == (3, 1)
     nobody = replace(trace, user=np.full(4, -1))
     assert "sessions" not in run(nobody, machine="cluster:4x2").summary

@@ -88,7 +88,6 @@ def test_only_jobs_on_short_nodes_page(make_trace, jobs):
     [
         ({"node_memory": 0}, "node_memory 0.* expected MB above 0"),
         ({"job_memory": "-1"}, "job_memory -1.0; expected MB above 0"),
-        ({"job_memory": 1e30}, "job_memory .*; expected"),
         ({"slowdown": 0.5}, "slowdown 0.5; expected a number from 1"),
         ({"slowdown": 1001.0}, "slowdown .*; expected"),
         ({"variation": -0.5}, "variation -0.5; expected a number from 0"),
@@ -127,7 +126,6 @@ def test_jobs_that_page_are_those_of_the_draw(make_trace):
         return run.jobs["paged"].tolist()
 
     assert not any(paged_jobs())
-    drawn = [paged_jobs(variation=1.0, draw=draw) for draw in (1, 1, 2)]
-    assert any(drawn[0])
-    assert drawn[0] == drawn[1]
-    assert drawn[0] != drawn[2]
+    one, again, other = (paged_jobs(variation=1.0, draw=draw) for draw in (1, 1, 2))
+    assert any(one)
+    assert one == again != other

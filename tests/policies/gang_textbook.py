@@ -6,6 +6,7 @@ Its only purpose is to be compared with `optsched.policies.gang`.
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import accumulate
 
 from optsched.column_sets import loads
@@ -18,17 +19,12 @@ from optsched.simulator.policy import Move, Share, Start, Wake
 # use of each row, and the useful part of a time slice after a context switch.
 
 
-def by_rows(held, rows, useful):
-    """Give rows equal turns; a job runs in its own row, and is switched if there are others."""
-    turns = sum(1 for row in rows if row)
-    return dict.fromkeys(held, 1.0 if turns <= 1 else useful / turns)
+def by_turns(held, rows, useful, fill=False):
+    """Give rows equal turns; a job runs in its own row.
 
-
-def filled(held, rows, useful):
-    """Give rows equal turns; a job also runs in rows in which all its columns are idle.
-
-    Jobs fill rows in the order of submission. A job that runs in every row is never switched; any
-    other job is switched at each of its turns.
+    To fill, it also runs in rows in which all its columns are idle; jobs do so in the order of
+    submission. A job that runs in every row is never switched; any other job is switched at each of
+    its turns.
     """
     used = [row for row in rows if row]
     if len(used) <= 1:
@@ -37,7 +33,7 @@ def filled(held, rows, useful):
     for row, busy in enumerate(rows):
         for job in sorted(held) if busy else ():
             place = held[job]
-            if place.row == row or not busy & place.columns:
+            if place.row == row or (fill and not busy & place.columns):
                 busy |= place.columns
                 turns[job] += 1
     return {
@@ -63,34 +59,7 @@ def by_nodes(held, rows, useful):
     return shares
 
 
-SHARINGS = {"rows": by_rows, "fill": filled, "nodes": by_nodes}
-
-
-class Turns:
-    """The turns of the rows in use, one after the other, each for a time slice.
-
-    A row that is alone in use has one turn after the other. If the row on turn becomes empty, the
-    turn of the next one begins at once.
-    """
-
-    def __init__(self, time_slice: float) -> None:
-        self.time_slice = time_slice
-        self.row: int | None = None  # on turn
-        self.ends = math.inf
-
-    def advance(self, now, rows):
-        """Find the row on turn, by the columns in use of each row; time never goes back."""
-        used = [row for row, columns in enumerate(rows) if columns]
-        if self.row in used:
-            if now < self.ends:
-                return
-            over = (now - self.ends) % self.time_slice
-            if over:  # the row was alone until now
-                self.ends = now - over + self.time_slice
-                return
-        self.ends = now + self.time_slice
-        last = -1 if self.row is None else self.row
-        self.row = min(used, key=lambda row: (row <= last, row), default=None)
+SHARINGS = {"rows": by_turns, "fill": partial(by_turns, fill=True), "nodes": by_nodes}
 
 
 class TextbookGang(Gang):
@@ -98,7 +67,8 @@ class TextbookGang(Gang):
 
     def begin(self, system):
         """Forget the shares of an earlier run."""
-        self._shares, self._turns, self._wakes_at = {}, Turns(self.time_slice), 0.0
+        self._shares, self._wakes_at = {}, 0.0
+        self._row, self._turn_ends = None, math.inf
         self._useful = 1.0 - self.context_switch / self.time_slice
 
     def decide(self, system):
@@ -171,17 +141,25 @@ class TextbookGang(Gang):
         return sum(row != NOT_PLACED for row in packing.rows_of_waiting)
 
     def _take_turns(self, system):
-        """Let the jobs of the row on turn run, until its turn ends."""
-        turns, rows = self._turns, system.machine.rows
-        several = sum(map(bool, rows)) > 1
-        turns.advance(system.now, rows)
-        share = self._useful if several else 1.0
+        """Let the jobs of the row on turn run, until its turn ends.
+
+        A row that is alone in use has one turn after the other. If the row on turn becomes empty,
+        the turn of the next one begins at once.
+        """
+        used = [row for row, columns in enumerate(system.machine.rows) if columns]
+        if self._row not in used or system.now >= self._turn_ends:
+            late = self._row in used and (system.now - self._turn_ends) % self.time_slice
+            self._turn_ends = system.now - late + self.time_slice
+            if not late:  # else the row was alone until now
+                last = -1 if self._row is None else self._row
+                self._row = min(used, key=lambda row: (row <= last, row), default=None)
+        share = self._useful if len(used) > 1 else 1.0
         yield from self._share(
-            {job: share if place.row == turns.row else 0.0 for job, place in system.held.items()}
+            {job: share if place.row == self._row else 0.0 for job, place in system.held.items()}
         )
-        if several and turns.ends != self._wakes_at:
-            self._wakes_at = turns.ends
-            yield Wake(turns.ends)
+        if len(used) > 1 and self._turn_ends != self._wakes_at:
+            self._wakes_at = self._turn_ends
+            yield Wake(self._turn_ends)
 
     def _share(self, shares):
         """Yield the shares of time that have changed."""

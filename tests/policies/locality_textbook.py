@@ -6,7 +6,7 @@ Its only purpose is to be compared with `optsched.policies.locality`.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -15,13 +15,8 @@ from optsched.models.data_placement import DataPlacement
 from optsched.policies.locality import Locality
 from optsched.simulator.policy import Start, Wake
 
-
-class Planned(NamedTuple):
-    """A job with its planned start and place."""
-
-    start: float
-    job: int
-    place: Cores
+Planned = namedtuple("Planned", "start job place")
+"""A job with its planned start and place."""
 
 
 class TextbookLocality(Locality):

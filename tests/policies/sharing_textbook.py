@@ -8,6 +8,7 @@ and feasibility is that of `ThresholdAllocation.violations`.
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -30,12 +31,8 @@ class Found(NamedTuple):
         return self.problem.walltime + math.ceil(lost / self.problem.unit)
 
 
-class Reservation(NamedTuple):
-    """Reservation of a queue head: its exact start in seconds, and its place."""
-
-    job: int
-    start: float
-    found: Found
+Reservation = namedtuple("Reservation", "job start found")
+"""Reservation of a queue head: its exact start in seconds, and its place."""
 
 
 class Textbook:
@@ -45,11 +42,6 @@ class Textbook:
         """Begin with empty nodes, without a reservation."""
         self._running = {}  # limit, and processes on each node
         self._reservation, self._wakes_at = None, -math.inf
-
-    def promised(self, system):
-        """Return the reserved start of the queue head."""
-        reserved = self._reservation
-        return {} if reserved is None else {reserved.job: reserved.start}
 
     def decide(self, system):
         """Start queue heads, reserve for the first that has to wait, backfill later jobs."""

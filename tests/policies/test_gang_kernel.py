@@ -1,4 +1,4 @@
-"""The kernel of gang scheduling against the Python solvers, and who may decide in its place."""
+"""Gang scheduling by hand, and its kernel against textbook and solvers."""
 
 from __future__ import annotations
 
@@ -22,6 +22,43 @@ from optsched.solvers.gang_packing.fit_rules import FirstFit
 from optsched.solvers.result import Budget
 from optsched.testing import gang_packings
 from optsched.workloads.spec_file import generate_workload
+
+
+def run(trace, columns=4, **settings):
+    return simulate(trace, f"matrix:{columns}", "gang", settings=settings, check=True, journal=True)
+
+
+def test_rounding_of_times_in_the_far_future_loses_no_work(make_trace):
+    rows = [(86, 19, 38, 2), (107, 106, 212, 1), (113, 70, 140, 2), (153, 3, 6, 4)]
+    trace = make_trace(*((2**36 + at, *row) for at, *row in rows), (2**36 + 164, 124, 248, 1))
+    found = run(trace, mpl=5, context_switch=0.1)  # and checks it
+    assert found.summary["finished"] == 5
+
+
+def test_the_matrix_has_no_more_rows_than_the_multiprogramming_level(make_trace):
+    trace = make_trace((0, 100, 100, 3), (10, 20, 20, 3), (11, 20, 20, 3), (12, 5, 5, 1))
+    found = run(trace, mpl=2)
+    # job 3 waits for the end of job 2, and job 4 behind it though it would fit
+    assert found.start.tolist() == [0, 10, 50, 50]
+    assert run(trace, mpl=2, admission="skip").start.tolist() == [0, 10, 50, 12]
+    assert run(trace, mpl=3).start.tolist() == [0, 10, 11, 12]
+
+
+def test_a_context_switch_costs_its_part_of_every_turn(make_trace):
+    trace = make_trace((0, 90, 90, 4), (0, 90, 90, 4), (1000, 50, 50, 4))
+    found = run(trace, mpl=2, time_slice=60, context_switch=6)
+    assert found.end.tolist() == pytest.approx([200, 200, 1050])  # alone a job is never switched
+    assert found.summary["utilization"] == pytest.approx(230 / 1050)
+
+
+def test_jobs_wait_for_the_first_turn_of_their_row(make_trace):
+    # job 2 gets the second row at 10; when it ends, job 3 has that row, and the rest of the turn
+    trace = make_trace((0, 100, 100, 3), (10, 20, 20, 3), (70, 90, 90, 3))
+    found = run(trace, mpl=2, sharing="turns")
+    assert found.start.tolist() == [0, 60, 80]
+    assert found.end.tolist() == [160, 80, 210]
+    assert found.jobs["paused_time"].tolist() == [60, 0, 40]
+
 
 gang_settings = st.fixed_dictionaries(
     {

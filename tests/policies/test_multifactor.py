@@ -34,12 +34,10 @@ def starts(tmp_path, make_trace):
         (folder / "slurm.conf").write_text(CONFIGURATION + settings + "\n")
         trace = make_trace(*((at, runtime, runtime, size) for at, runtime, size in rows))
         fields = {name: np.array(columns.pop(name)) for name in {"user", "group"} & {*columns}}
-        of_kind = {"texts": {}, "annotations": {}}
-        for name, column in columns.items():
-            texts = isinstance(column[0], str)
-            kind = of_kind["texts" if texts else "annotations"]
-            kind[name] = np.array(column, dtype=object if texts else np.int64)
-        trace, chosen = trace.changed(**of_kind, **fields), {"qos": priorities}
+        columns = {name: np.array(column) for name, column in columns.items()}
+        texts = {name: of.astype(object) for name, of in columns.items() if of.dtype.kind == "U"}
+        asked = {name: of for name, of in columns.items() if name not in texts}
+        trace, chosen = trace.changed(texts=texts, annotations=asked, **fields), {"qos": priorities}
         found = simulate(trace, f"site:{folder}", "multifactor", settings=chosen, check=True)
         run.notes = found.notes
         return found.start.tolist()

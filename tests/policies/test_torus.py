@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from policies import workloads
 
 from optsched import load_snapshot, simulate
-from optsched.errors import InputError
 from optsched.policies._torus import Reason, Scan
 from optsched.policies.torus import TorusBoxes
 from optsched.solvers.migration.position_search import PositionSearch
@@ -48,20 +47,15 @@ def test_a_large_job_is_let_in_by_migration(apart):
         assert not len(waits.migrations)
 
 
-def test_jobs_behind_the_head_end_by_its_shadow_time(make_trace):
-    trace = make_trace(
-        (0, 100, 100, 3), (1, 50, 50, 4), (2, 90, 90, 1), (3, 200, 200, 1), (4, 8, 8, 1)
-    )
-    off = {"migrate": False, "large": 9}
-    assert run(trace, backfill="shadow", **off).start.tolist() == [0, 100, 2, 150, 92]
-    assert run(trace, backfill="none", **off).start.tolist() == [0, 100, 150, 150, 150]
-
-
-def test_easy_also_starts_those_that_keep_off_the_reserved_box(make_trace):
-    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 2), (2, 300, 300, 1))
-    off = {"migrate": False, "large": 9}
-    assert run(trace, backfill="shadow", **off).start.tolist() == [0, 100, 100]
-    assert run(trace, backfill="easy", **off).start.tolist() == [0, 100, 2]
+@pytest.mark.parametrize(
+    ("backfill", "starts"), [("none", [100, 100]), ("shadow", [100, 3]), ("easy", [2, 100])]
+)
+def test_jobs_behind_the_head_end_by_its_shadow_time_or_keep_off_the_reserved_box(
+    backfill, starts, make_trace
+):
+    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 2), (2, 300, 300, 1), (3, 90, 90, 1))
+    found = run(trace, backfill=backfill, migrate=False, large=9)
+    assert found.start.tolist() == [0, 100, *starts]
 
 
 def test_by_layers_the_whole_partition_is_reserved(make_trace):
@@ -194,10 +188,15 @@ def test_one_job_is_prepared_at_a_time_unless_more_may_be(coming):
     assert both.summary["prepared_mean_buffer"] == (30 + 60) / 2
 
 
-def test_what_keeps_a_detected_job_from_a_box_of_its_own_is_counted(coming, make_trace):
+def test_what_keeps_a_detected_job_from_a_box_such_as_too_many_moves_is_counted(coming, make_trace):
     free = ahead(make_trace((0, 10, 10, 7)))
     assert free.summary["not_prepared"] == {"started when detected": 1}
-    assert ahead(coming(), moves=0).summary["not_prepared"] == {"no plan": 1}
+    assert ahead(coming(), moves=1).summary["refused_plans"] == 0
+    found = ahead(coming(), moves=0)
+    assert found.summary["not_prepared"] == {"no plan": 1}
+    assert found.summary["refused_plans"] > 0
+    assert found.start[10] == 1000
+    assert not len(found.migrations)
 
 
 def test_with_a_worth_other_jobs_get_a_box_in_the_plan_that_prepares_a_large_one(
@@ -243,14 +242,6 @@ def test_no_job_beside_the_prepared_box_stands_in_the_way_of_the_queue_head(make
     assert (found.summary["prepared"], found.summary["prepared_starts"]) == (1, 0)
 
 
-def test_a_plan_with_too_many_moves_is_refused(coming):
-    assert ahead(coming(), moves=1).summary["refused_plans"] == 0
-    found = ahead(coming(), moves=0)
-    assert found.summary["refused_plans"] > 0
-    assert found.start[10] == 1000
-    assert not len(found.migrations)
-
-
 @pytest.mark.parametrize("place", ["bins", "boxes"])
 def test_a_job_without_a_box_is_rejected(make_trace, place):
     """Of five routers in a line or in a ring, in which layers see no wrap-around."""
@@ -263,31 +254,6 @@ def test_a_job_without_a_box_is_rejected(make_trace, place):
     assert boxes(ring)[0] == "4x1x1@4,0,0"
     layered = run(trace, f"torus:5x1x1:{hole}", detect="layered")
     assert layered.summary["rejected"] == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"depth": 0}, "depth 0; expected a whole number from 1"),
-        ({"large": 0}, "large 0; expected a whole number from 1"),
-        ({"interval": -1}, "interval -1; expected seconds from 0"),
-        ({"moves": -1}, "moves -1; expected a whole number from 0, or None"),
-        ({"preparations": 0}, "preparations 0; expected a whole number from 1, or None"),
-        ({"worth": -1}, "from 0 to 10,000,000, or None"),
-        ({"worth": 10**7 + 1}, "from 0 to 10,000,000, or None"),
-    ],
-)
-def test_settings_out_of_range_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        TorusBoxes(**options)
-
-
-def test_it_runs_on_a_torus_that_is_named(make_trace):
-    trace = make_trace((0, 10, 10, 4))
-    with pytest.raises(InputError, match="runs on torus, not on nodes:4"):
-        simulate(trace, "nodes:4", "torus")
-    with pytest.raises(InputError, match=r"'torus' runs on torus:XxYxZ.* name a machine"):
-        simulate(trace, policy="torus")
 
 
 def test_what_it_posed_is_captured_and_answered_again(apart, tmp_path):

@@ -1,4 +1,4 @@
-"""The kernel of `window` against a plain statement, and who may decide in its place."""
+"""The policy window by hand, its kernel against a plain statement, and who may decide instead."""
 
 from __future__ import annotations
 
@@ -20,6 +20,21 @@ from optsched.models.window_mkp import WindowMKP
 from optsched.policies import _window
 from optsched.policies.window import Window
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
+
+
+def test_the_papers_example_is_scheduled_as_the_paper_says(make_trace):
+    # twenty nodes of which 4, 5 and 12 to 14 (from 1) are busy: three jobs hold them all day, and
+    # two more hold the nodes between until they free the slots 3, 6 and 6 at one instant
+    day = 86_400
+    blockers = [(0, 50, 50, 3), (0, day, day, 2), (0, 50, 50, 6), (0, day, day, 3), (0, 50, 50, 6)]
+    waiting = [(1, 10, 10, size) for size in (6, 4, 3, 1, 2)]
+    run = simulate(make_trace(*blockers, *waiting), "nodes:20", "window", check=True)
+    assert run.start[5:].tolist() == [60, 60, 60, 90, 60]
+    assert run.resources[5:8] == ["5-10", "14-17", "0-2"]
+    assert run.resources[9] == "18-19"
+    posed = run.decisions.set_index("time").loc[60]
+    assert (posed["size"], posed.objective, posed.status) == ("5x3", 15, "optimal")
+
 
 jobs = workloads.jobs(9, slack=st.integers(-6, 8))  # the widest are rejected
 window_settings = st.fixed_dictionaries(

@@ -1,4 +1,4 @@
-"""Random workloads, and traces of them."""
+"""Random workloads, traces of them, and what policies promise."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ units = st.sampled_from([1, 1.3])
 """Sums of fractions are rounded."""
 
 
+def jobs_with(*jobs, **more):
+    """Return a trace of (submit, run time, requested time, processors, MB/s per process)."""
+    *columns, bandwidth = np.array(jobs).T
+    annotations = {"bandwidth": bandwidth} | {name: np.array(row) for name, row in more.items()}
+    return clean(Trace(np.arange(1, len(jobs) + 1), *columns, annotations=annotations))
+
+
 def demanding(workload, unit=1):
     """Return a trace of jobs that also demand bandwidth and disk."""
     *plain, bandwidth, disk = zip(*workload)
@@ -52,3 +59,16 @@ crowds = st.lists(
     max_size=24,
 )
 """Jobs for `demanding`."""
+
+
+def noting_promises(policy, **chosen):
+    """Return a policy with some settings, and the first promises to jobs that it will make."""
+    first = {}
+
+    class Noting(policy):
+        def promised(self, system):
+            found = super().promised(system)
+            first.update(found | first)
+            return found
+
+    return Noting(**chosen), first

@@ -18,16 +18,6 @@ from optsched.policies.fcfs import FCFS
 from optsched.simulator import compiled_decisions
 
 
-def test_easy_backfills_what_ends_by_the_shadow_time_or_fits_beside_the_head(make_trace):
-    # shadow time of job 2 is 100, one node is extra then
-    trace = make_trace(
-        (0, 100, 100, 3), (1, 50, 50, 4), (2, 90, 90, 2), (3, 500, 500, 1), (4, 500, 500, 1)
-    )
-    found = simulate(trace, "nodes:5", "easy", check=True)
-    # job 3 ends at 92; job 4 takes the extra node when job 3 has gone; job 5 would delay job 2
-    assert found.start.tolist() == [0, 100, 2, 92, 150]
-
-
 def run(trace, policy, execution=None, **more):
     return simulate(trace, "nodes:40", policy, execution=execution, check=True, **more)
 
@@ -113,19 +103,7 @@ def test_what_a_periodic_policy_starts_is_a_change_by_the_next_tick(make_trace):
     assert found.schedule.decisions == 6
 
 
-def test_a_policy_can_ask_to_be_woken(make_trace):
-    class WakesItself(Policy):
-        """Starts a job ten seconds after it was submitted."""
-
-        def decide(self, system):
-            for job in system.queue[:]:
-                at = system.submit[job] + 10
-                yield Start(job) if system.now >= at else Wake(at)
-
-    assert run(make_trace((0, 5, 5, 1), (3, 5, 5, 1)), WakesItself()).start.tolist() == [10, 13]
-
-
-def test_an_event_in_between_does_not_cancel_a_wake(make_trace):
+def test_a_policy_is_woken_when_it_asked_to_be_whatever_happens_in_between(make_trace):
     class AsksOnce(Policy):
         """Asks at the first decision to be woken at 100, and starts everything then."""
 
@@ -181,27 +159,16 @@ class CountsDecisions(StartAtOnce):
         return super().decide(system)
 
 
-def test_batched_order_takes_all_ends_then_all_submissions_then_decides_once(make_trace):
-    trace = make_trace((0, 10, 10, 1), (0, 10, 20, 1), (10, 5, 5, 1), (10, 5, 5, 1))
-    policy = CountsDecisions()
-    simulate(trace, "nodes:4", policy)
-    assert policy.seen == [(0, (), (0, 1)), (10, (0, 1), (2, 3)), (15, (2, 3), ())]
-
-
-def test_one_by_one_order_decides_after_each_event_submissions_first(make_trace):
+def test_ends_and_submissions_of_an_instant_are_batched_or_decided_on_one_by_one(make_trace):
     trace = make_trace((0, 10, 10, 1), (0, 10, 20, 1), (10, 5, 5, 1))
-    policy = CountsDecisions()
-    simulate(trace, "nodes:4", policy, event_order="one-by-one")
     # job row 0 ends on its estimate, so it is free before the submission of row 2 is handled;
     # row 1 ends early, so its end is an event of its own
-    assert policy.seen == [
-        (0, (), (0,)),
-        (0, (), (1,)),
-        (10, (0,), (2,)),
-        (10, (), ()),
-        (10, (1,), ()),
-        (15, (2,), ()),
-    ]
+    one_by_one = [(0, (), (0,)), (0, (), (1,)), (10, (0,), (2,)), (10, (), ()), (10, (1,), ())]
+    batched = [(0, (), (0, 1)), (10, (0, 1), (2,))]
+    for order, seen in (("batched", batched), ("one-by-one", one_by_one)):
+        policy = CountsDecisions()
+        simulate(trace, "nodes:4", policy, event_order=order)
+        assert policy.seen == [*seen, (15, (2,), ())]
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,6 @@ from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 from optsched.traces.transformations import drawn
 
-SAMPLES = {"locality": "sample-8x20"}
-"""Of policies whose jobs need more than the log says."""
-
 SITE = bundled("sites") / "sample-site.toml"
 
 PLAIN = read_site_file(SITE)
@@ -109,7 +106,7 @@ def with_requests(trace: Trace) -> Trace:
 def journal(case: str, order: str) -> str:
     """Return the hash of the journal of the sample."""
     policy, machine = policy_of(case), CASES[case]
-    trace = read_trace(SAMPLES.get(policy, "sample-256"))
+    trace = read_trace("sample-8x20" if policy == "locality" else "sample-256")
     if policy in ("rua", "sjbf"):
         trace = drawn(trace, "HIGH", seed=1)
     if policy == "as-logged":  # waits that some jobs on so small a machine cannot keep
@@ -118,13 +115,6 @@ def journal(case: str, order: str) -> str:
         trace = with_requests(trace)
     if policy == "priority":
         trace = trace.annotated(priority=trace.job_id % 7)
-    run = simulate(
-        trace,
-        machine,
-        policy,
-        settings=SETTINGS.get(case, {}),
-        event_order=order,
-        jobs=None if policy in SAMPLES else (1, 1500),
-        journal=True,
-    )
-    return run.journal.digest()[:16]
+    given = {"jobs": None if policy == "locality" else (1, 1500), "journal": True}
+    given |= {"settings": SETTINGS.get(case, {}), "event_order": order}
+    return simulate(trace, machine, policy, **given).journal.digest()[:16]

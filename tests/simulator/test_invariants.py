@@ -30,14 +30,6 @@ class Promising(FCFS):
         return {job: at for job, at in self.promises.items() if job in list(system.queue)}
 
 
-class Unlimited(Promising):
-    enforces_limits = False
-
-
-class Ticking(Promising):
-    interval = 30.0
-
-
 # the first job runs until 100; the others wait for it
 WAITING = (0, 100, 100, 3), (1, 50, 50, 4), (2, 20, 20, 1)
 
@@ -86,14 +78,22 @@ def test_a_sound_state_passes_and_a_damaged_one_is_told(engine, damage, message)
         checker.check(engine)
 
 
-def promising(trace, policy, promises):
+def promising(trace, promises, **changes):
     """Return an engine, checked, under a policy that makes promises."""
-    policy.promises = promises
+    policy = Promising()
+    vars(policy).update(promises=promises, **changes)
     return Engine(trace, Nodes(4), policy, NoProblems(), observe=InvariantChecker().check)
 
 
-def test_a_promise_holds_until_the_job_starts(make_trace):
-    promising(make_trace(*WAITING), Promising(), {1: 100, 2: 150}).run()
+def test_a_promise_holds_until_the_job_starts_or_it_is_withdrawn_or_a_decision_charged(make_trace):
+    promising(make_trace(*WAITING), {1: 100, 2: 150}).run()
+    engine = promising(make_trace(*WAITING), {2: 100})
+    checked = engine.observe
+    engine.observe = lambda engine: (checked(engine), engine.policy.promises.clear())
+    engine.run()
+    engine = promising(make_trace(*WAITING), {1: 2})
+    engine.problem_solver.charged = 1.0
+    engine.run()
 
 
 @pytest.mark.parametrize(
@@ -107,34 +107,21 @@ def test_a_promise_holds_until_the_job_starts(make_trace):
 )
 def test_a_broken_promise_is_told(promises, message, make_trace):
     with pytest.raises(InvariantError, match=message):
-        promising(make_trace(*WAITING), Promising(), promises).run()
-
-
-def test_a_promise_can_be_withdrawn(make_trace):
-    engine = promising(make_trace(*WAITING), Promising(), {2: 100})
-    checked = engine.observe
-    engine.observe = lambda engine: (checked(engine), engine.policy.promises.clear())
-    engine.run()
+        promising(make_trace(*WAITING), promises).run()
 
 
 def test_a_job_that_runs_beyond_its_estimated_end_voids_the_promises_of_the_moment(make_trace):
     trace = make_trace(*WAITING, (300, 50, 50, 4), (301, 1, 1, 1))
     trace = replace(trace, requested_time=np.array([60, 50, 20, 50, 1]))
-    promising(trace, Unlimited(), {1: 60, 2: 110}).run()
+    promising(trace, {1: 60, 2: 110}, enforces_limits=False).run()
     with pytest.raises(InvariantError, match=r"row 4 .* promised 340"):
-        promising(trace, Unlimited(), {1: 60, 4: 340}).run()
+        promising(trace, {1: 60, 4: 340}, enforces_limits=False).run()
 
 
 def test_a_promise_is_kept_at_the_first_tick_from_then_on(make_trace):
-    promising(make_trace(*WAITING), Ticking(), {1: 100}).run()
+    promising(make_trace(*WAITING), {1: 100}, interval=30.0).run()
     with pytest.raises(InvariantError, match=r"row 1 .* promised 80"):
-        promising(make_trace(*WAITING), Ticking(), {1: 80}).run()
-
-
-def test_a_decision_that_is_charged_for_voids_promises(make_trace):
-    engine = promising(make_trace(*WAITING), Promising(), {1: 2})
-    engine.problem_solver.charged = 1.0
-    engine.run()
+        promising(make_trace(*WAITING), {1: 80}, interval=30.0).run()
 
 
 WIDE_HEAD = (0, 10, 10, 3), (1, 20, 20, 4), (2, 50, 50, 1)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from optsched import compare, simulate, solve
+from optsched import compare, generate_workload, simulate, solve, sweep
 from optsched.cli.simulate_command import command
+from optsched.content import bundled
 from optsched.documentation import parameters
 from optsched.extend import Budget, InputError, Policy, Start
 from optsched.models import WindowMKP
 from optsched.simulator.scenario import OPTIONS, Scenario, workload_sha256
 from optsched.simulator.simulate import LIMITS
-from optsched.sweeps.sweep_file import KEYS
+from optsched.sweeps.sweep_file import KEYS, read_sweep
+from optsched.sweeps.sweeping import Sweep
 
 SAMPLE = "sample-256"
+MODEL = "lublin-feitelson"
 WINDOW = WindowMKP([3, 2], [4])
 NAMES = [field.name for field in fields(Scenario)]
 
@@ -96,18 +100,10 @@ def test_a_run_records_the_jobs_and_the_machine_in_full():
     assert len(run.trace) == 100
 
 
-def test_a_number_is_a_budget_of_seconds():
-    assert Scenario(SAMPLE, budget=5).budget == Budget(seconds=5)
-    assert solve(WINDOW, "depth-first", budget=5).objective == 3
-    [solver] = compare([WINDOW], ["greedy"], budget=5).config["solvers"]
-    assert solver["budget"]["seconds"] == 5
-    for wrong in ("5", True, -1):
-        with pytest.raises(InputError):
-            solve(WINDOW, budget=wrong)
-
-
-@pytest.mark.parametrize(("option", "limit"), [("time_limit", "seconds"), ("work_limit", "work")])
-def test_limits_of_the_command_line_take_the_place_of_a_budget(option, limit):
+@pytest.mark.parametrize(
+    ("option", "limit"), [("budget", "seconds"), ("time_limit", "seconds"), ("work_limit", "work")]
+)
+def test_a_number_of_seconds_and_limits_of_the_command_line_are_budgets(option, limit):
     given, budget = {option: 5}, Budget(**{limit: 5})
     assert solve(WINDOW, "depth-first", **given).objective == 3
     [solver] = compare([WINDOW], ["greedy"], **given).config["solvers"]
@@ -115,12 +111,15 @@ def test_limits_of_the_command_line_take_the_place_of_a_budget(option, limit):
     run = simulate(SAMPLE, policy="window", jobs=50, **given)
     same = simulate(SAMPLE, policy="window", jobs=50, budget=budget)
     assert run.config["repeat"] == same.config["repeat"]
-    assert f"--{option.replace('_', '-')} 5" in run.config["repeat"]
+    assert f"--{'work' if limit == 'work' else 'time'}-limit 5" in run.config["repeat"]
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"time_limit": -1}, {"time_limit": "5"}, {"work_limit": 0}, {"time_limit": 5, "budget": 5}],
+    [
+        *({"time_limit": -1}, {"time_limit": "5"}, {"work_limit": 0}),
+        *({"time_limit": 5, "budget": 5}, {"budget": "5"}, {"budget": True}, {"budget": -1}),
+    ],
 )
 @pytest.mark.parametrize(
     ("function", "given"), [(solve, WINDOW), (compare, [WINDOW]), (simulate, SAMPLE)]
@@ -128,3 +127,64 @@ def test_limits_of_the_command_line_take_the_place_of_a_budget(option, limit):
 def test_wrong_limits_are_refused(function, given, wrong):
     with pytest.raises(InputError, match="expected"):
         function(given, **wrong)
+
+
+def test_a_workload_is_the_trace_that_is_generated_from_it():
+    run = simulate(workload=MODEL, workload_seed=3, jobs="11:60", policy="fcfs")
+    trace = generate_workload(MODEL, jobs=60, seed=3)
+    same = simulate(trace, jobs="11:60", policy="fcfs")
+    assert run.jobs.equals(same.jobs)
+    stated = {"workload": MODEL, "workload_seed": 3, "trace": MODEL}
+    assert {name: run.config[name] for name in stated} == stated
+    assert same.config["repeat"] is None
+    words = shlex.split(run.config["repeat"])
+    assert words[:3] == ["optsched", "simulate", "--machine"]
+    assert words[words.index("--workload") + 1] == MODEL
+    assert simulate(workload=MODEL, jobs=9).config["workload_seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"workload": MODEL, "jobs": 0}, "jobs: 0; expected a whole number from 1"),
+        ({"workload": 3, "jobs": 9}, "workload: 3; expected a file or a name"),
+        ({"workload": "lublin", "jobs": 9}, "unknown workload 'lublin'; did you mean lublin-feit"),
+        ({"trace": SAMPLE, "workload_seed": 1}, "workload seed: no workload to seed"),
+    ],
+)
+def test_a_workload_that_cannot_be_is_refused(options, said):
+    with pytest.raises(InputError) as raised:
+        simulate(**options)
+    assert str(raised.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "trace: missing; expected a trace"),
+        ({"workload": MODEL}, "jobs: missing; expected the number of jobs"),
+        ({"workload": MODEL, "jobs": "9", "workload_seed": -1}, "workload.seed: -1; expected a"),
+        ({"workload": MODEL, "trace": SAMPLE}, "workload: beside a trace; expected one"),
+    ],
+)
+def test_a_workload_that_cannot_be_is_refused_in_a_sweep_too(options, said):
+    for function in (lambda: simulate(**options), lambda: read_sweep(options)):
+        with pytest.raises(InputError, match=said):
+            function()
+
+
+def test_a_sweep_of_workloads(tmp_path):
+    spec = bundled("workloads") / f"{MODEL}.toml"
+    (tmp_path / "own.toml").write_bytes(spec.read_bytes())
+    table = {"workload": "own.toml", "workload_seed": [1, 2], "jobs": "40", "load": [1.0, 1.5]}
+    own, bundled_one = read_sweep(table, tmp_path), read_sweep(table | {"workload": MODEL})
+    assert [run.columns["workload_seed"] for run in own.runs] == [1, 1, 2, 2]
+    assert [run.name for run in own.runs] == [run.name for run in bundled_one.runs]
+    (tmp_path / "sweep.toml").write_text(
+        'workload = "own.toml"\nworkload_seed = [1, 2]\njobs = "40"\nload = [1.0, 1.5]\n'
+    )
+    frame = sweep(tmp_path / "sweep.toml", tmp_path / "done", workers=1)
+    assert frame["error"].isna().all()
+    own = simulate(workload=MODEL, workload_seed=2, jobs=40, load=1.5)
+    assert frame["mean_wait"].iloc[3] == own.summary["mean_wait"]
+    assert not Sweep(read_sweep(tmp_path / "sweep.toml"), tmp_path / "done").pending
