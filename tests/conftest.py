@@ -98,10 +98,12 @@ def forget(own_names: dict[registry.Registry, set[str]]) -> Iterator[Callable[[]
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let SIGINT raise KeyboardInterrupt; a shell ignores it in what it runs in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let signals raise KeyboardInterrupt; a shell ignores SIGINT in what runs in the background."""
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in zip(numbers, before):
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -141,6 +143,20 @@ def jobs_with_files() -> Callable[..., Trace]:
         return clean(Trace(numbers, submit, runtime, walltime, cores, **options))
 
     return build
+
+
+@pytest.fixture
+def contents() -> Callable[[Path], dict[str, bytes]]:
+    """Return the function that gives all files below a folder but those that hold times."""
+
+    def read(folder: Path) -> dict[str, bytes]:
+        return {
+            str(file.relative_to(folder)): file.read_bytes()
+            for file in sorted(folder.rglob("*"))
+            if file.is_file() and file.name != "timing.json"
+        }
+
+    return read
 
 
 @pytest.fixture(scope="module")

@@ -281,19 +281,9 @@ class Broken(Policy):
     def divided(self, number):
         return number / 0
 
-class Greedy(Policy):
-    def decide(self, system):
-        for job in list(system.queue):
-            yield Start(job)
-
 class Nothing(Policy):
     def decide(self, system):
         pass
-
-class Twice(Policy):
-    def decide(self, system):
-        for job in system.queue[:1] * 2:
-            yield Start(job)
 
 class Unknown(Policy):
     def decide(self, system):
@@ -319,11 +309,9 @@ class Late(Policy):
     ("policy", "reason"),
     [
         ("Broken", "division by zero (bad.py, line 7 in decide, line 10 in divided)"),
-        ("Greedy", "at 40 s: cannot start job 3: it wants 6 processors, 0 of 9 are free (bad.py"),
-        ("Twice", "cannot start job 1: it runs (bad.py, line 24)"),
         ("Unknown", "Start('1') names no job; expected a row of the trace, 0 to 29 (bad.py"),
-        ("Early", "at 0 s: ZeroDivisionError: division by zero (bad.py, line 32 in begin)"),
-        ("Late", "KeyError: 'none' (bad.py, line 42 in figures)"),
+        ("Early", "at 0 s: ZeroDivisionError: division by zero (bad.py, line 22 in begin)"),
+        ("Late", "KeyError: 'none' (bad.py, line 32 in figures)"),
         ("Nothing", "TypeError: 'NoneType' object is not iterable"),
     ],
 )
@@ -342,9 +330,3 @@ def test_an_error_in_an_execution_model_is_one_line(folder, optsched):
     told = optsched(SIMULATE, "--policy mine.py --execution model.py -o run", code=1).err
     reason = "ZeroDivisionError: division by zero (model.py, line 6 in started)"
     assert told == f"optsched: execution model model.py:Half failed at 0 s: {reason}\n"
-
-
-def test_a_solver_that_is_not_registered_has_the_name_of_its_class():
-    found = {}
-    exec(SOLVER, found)
-    assert package.solve(PROBLEM, found["Nothing"]()).solver == "Nothing"

@@ -38,11 +38,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-def contents(folder):
-    files = [file for file in sorted(folder.rglob("*")) if file.name != "timing.json"]
-    return {str(file.relative_to(folder)): file.is_file() and file.read_bytes() for file in files}
-
-
 def start(folder, output, **streams):
     """Start a sweep in a process group of its own."""
     words = ["-m", "optsched", "sweep", "sweep.toml", "-o", output, "--workers", "2"]
@@ -69,7 +64,7 @@ def await_end_of_group(group):
 
 
 @pytest.mark.long
-def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsched):
+def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsched, contents):
     assert start(folder, "smooth").wait(timeout=200) == 0
     moment = random.Random(3).randrange(1, RUNS - 20)
     process = start(folder, "out")

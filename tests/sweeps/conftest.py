@@ -1,4 +1,4 @@
-"""A trace of a few jobs, sweep files of it, and what a folder holds to the byte."""
+"""A trace of a few jobs, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -24,17 +24,3 @@ def tiny(write_tiny, tmp_path, monkeypatch) -> Path:
     write_tiny(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def contents() -> Callable[[Path], dict[str, bytes]]:
-    """Return the function that gives all files below a folder but those that hold times."""
-
-    def read(folder: Path) -> dict[str, bytes]:
-        return {
-            str(file.relative_to(folder)): file.read_bytes()
-            for file in sorted(folder.rglob("*"))
-            if file.is_file() and file.name != "timing.json"
-        }
-
-    return read

@@ -475,18 +475,9 @@ def test_results_are_written_both_or_not_at_all(tiny, monkeypatch):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_put_off_while_the_pool_is_locked(number, interruptible):
     done = []
-
-    def interrupted():
-        with engines._without_interrupts():
-            os.kill(os.getpid(), number)
-            done.append(number)
-
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            interrupted()
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with pytest.raises(KeyboardInterrupt), engines._without_interrupts():
+        os.kill(os.getpid(), number)
+        done.append(number)
     assert done == [number]
 
 
