@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from optsched import registry
 from optsched.traces.cleaning import clean
+from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 
 # first calls compile kernels, and the machine may be busy
@@ -143,6 +144,21 @@ def jobs_with_files() -> Callable[..., Trace]:
         return clean(Trace(numbers, submit, runtime, walltime, cores, **options))
 
     return build
+
+
+@pytest.fixture(scope="session")
+def write_tiny(make_trace) -> Callable[[Path], None]:
+    """Return the function that writes ``tiny.swf``, a trace of 30 jobs, into a folder."""
+    trace = make_trace(*[(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(30)])
+    return lambda folder: write_trace(trace, folder / "tiny.swf")
+
+
+@pytest.fixture
+def tiny(write_tiny, tmp_path, monkeypatch) -> Path:
+    """Return the folder of ``tiny.swf``, which is the current one."""
+    write_tiny(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

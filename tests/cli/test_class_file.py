@@ -16,7 +16,6 @@ import optsched as package
 from optsched import registry
 from optsched.registry import find_class
 from optsched.sweeps.sweep_file import read_sweep
-from optsched.traces.reading import write_trace
 
 POLICY = """
 from __future__ import annotations
@@ -60,15 +59,11 @@ SIMULATE = "simulate tiny.swf --machine nodes:10 --no-plots"
 
 
 @pytest.fixture
-def folder(make_trace, tmp_path, monkeypatch):
+def folder(tiny):
     """Return a folder with a trace and one class of each kind, as the current one."""
-    rows = [(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(30)]
-    write_trace(make_trace(*rows), tmp_path / "tiny.swf")
-    (tmp_path / "mine.py").write_text(POLICY)
-    (tmp_path / "theirs.py").write_text(SOLVER)
-    (tmp_path / "model.py").write_text(MODEL)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    for name, text in (("mine", POLICY), ("theirs", SOLVER), ("model", MODEL)):
+        (tiny / f"{name}.py").write_text(text)
+    return tiny
 
 
 def sha256(path):

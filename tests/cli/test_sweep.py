@@ -17,16 +17,13 @@ RUNS = 80
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tiny):
     """Return a folder with a sweep of 80 runs of some milliseconds each."""
-    rows = [
-        f"{k} {20 * k} 0 {60 + 11 * k % 90} {1 + (7 * k) % 9} -1 -1 -1 200 -1 1 1 1 1 1 1 -1 -1"
-        for k in range(1, 13)
-    ]
-    (tmp_path / "tiny.swf").write_text("; MaxProcs: 10\n" + "\n".join(rows) + "\n")
-    (tmp_path / "sweep.toml").write_text(
+    (tiny / "sweep.toml").write_text(
         f"""
         trace = "tiny.swf"
+        machine = "nodes:10"
+        jobs = "1:12"
         policy = "window"
         solver = ["branch-and-bound", "greedy"]
         seed = {list(range(2))}
@@ -35,7 +32,7 @@ def folder(tmp_path):
         interval = [0, 30]
         """
     )
-    return tmp_path
+    return tiny
 
 
 def start(folder, output, **streams):
@@ -110,7 +107,7 @@ def test_an_interrupted_sweep_says_that_it_can_go_on(number, finished, folder):
 
 def small(folder, **keys):
     """Write a sweep file of a few runs."""
-    lines = {"trace": "tiny.swf", "policy": ["fcfs", "easy", "sjf"]} | keys
+    lines = {"trace": "tiny.swf", "machine": "nodes:10", "policy": ["fcfs", "easy", "sjf"]} | keys
     text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
     (folder / "sweep.toml").write_text(text)
 
