@@ -99,7 +99,7 @@ def forget(own_names: dict[registry.Registry, set[str]]) -> Iterator[Callable[[]
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let signals raise KeyboardInterrupt; a shell ignores SIGINT in what runs in the background."""
+    """Let signals raise KeyboardInterrupt; a shell may have let SIGINT be ignored."""
     numbers = signal.SIGINT, signal.SIGTERM
     before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     yield

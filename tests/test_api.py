@@ -91,32 +91,22 @@ def test_a_file_or_a_snapshot_is_solved_like_its_problem(tmp_path):
         ({"policy": 5}, "policy: 5; expected a policy or the name"),
         ({"settings": ["window=5"]}, "settings: .'window=5'.; expected a mapping"),
         ({"policy": "window", "solver": 5}, "solver: 5; expected a solver or the name"),
+        ({"problem": 5}, "problem: 5; expected a problem, a snapshot"),
+        ({"problem": PROBLEM, "solver": CpSat}, r"the class CpSat, not CpSat\(\); expected a so"),
+        ({"problem": PROBLEM, "budget": "5"}, r"budget: '5'; expected optsched\.Budget"),
+        ({"problem": PROBLEM, "seed": "a"}, "seed: 'a'; expected an integer"),
+        ({"problems": 5}, "problems: 5; expected a problem, a snapshot"),
+        ({"problems": [PROBLEM, None]}, "problems: None; expected a problem"),
+        ({"problems": PROBLEM, "solvers": 5}, "solver: 5; expected a solver or"),
+        ({"problems": PROBLEM, "budget": "5"}, r"budget: '5'; expected optsched\.Budget"),
+        ({"problems": PROBLEM, "seed": "a"}, "seed: 'a'; expected an integer"),
     ],
 )
-def test_simulate_says_what_it_expected(options, words, make_trace):
-    usual = {"trace": make_trace((0, 10, 10, 1)), "machine": "nodes:4", "policy": "easy"}
+def test_simulate_solve_and_compare_say_what_they_expected(options, words, make_trace):
+    functions = {"problem": optsched.solve, "problems": optsched.compare}
+    function = functions.get(next(iter(options)), optsched.simulate)
+    if function is optsched.simulate:
+        usual = {"trace": make_trace((0, 10, 10, 1)), "machine": "nodes:4", "policy": "easy"}
+        options = usual | options
     with pytest.raises(optsched.InputError, match=words):
-        optsched.simulate(**usual | options)
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "words"),
-    [
-        ("solve", (5,), "problem: 5; expected a problem, a snapshot"),
-        ("solve", (PROBLEM, CpSat), r"solver: the class CpSat, not CpSat\(\); expected a solver"),
-        ("compare", (5,), "problems: 5; expected a problem, a snapshot"),
-        ("compare", ([PROBLEM, None],), "problems: None; expected a problem"),
-        ("compare", (PROBLEM, 5), "solver: 5; expected a solver or"),
-    ],
-)
-def test_solve_and_compare_say_what_they_expected(function, arguments, words):
-    with pytest.raises(optsched.InputError, match=words):
-        getattr(optsched, function)(*arguments)
-
-
-@pytest.mark.parametrize("function", [optsched.solve, optsched.compare])
-def test_a_budget_and_a_seed_are_not_texts(function):
-    with pytest.raises(optsched.InputError, match=r"budget: '5'; expected optsched\.Budget"):
-        function(PROBLEM, budget="5")
-    with pytest.raises(optsched.InputError, match="seed: 'a'; expected an integer"):
-        function(PROBLEM, seed="a")
+        function(**options)

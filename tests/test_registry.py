@@ -34,7 +34,7 @@ PATH = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 
 
 def run_with(folder, module, entry_points, *command):
-    """Run Python with a distribution in the path that is one module and its entry points."""
+    """Run Python beside a distribution of one module and its entry points."""
     (folder / "their_module.py").write_text(module)
     info = folder / "theirs-1.0.dist-info"
     info.mkdir()
@@ -45,15 +45,6 @@ def run_with(folder, module, entry_points, *command):
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *PATH])},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-
-
-def test_a_plug_in_takes_no_name_of_ours_even_if_ours_was_not_imported_yet(tmp_path):
-    code = (
-        "from optsched import registry\n"
-        "try: registry.policies.register('easy')(type('Mine', (), {}))\n"
-        "except ValueError as error: print(error)\n"
-    )
-    assert run_with(tmp_path, "", "", "-c", code).stdout == "policy 'easy' is already Easy\n"
 
 
 @pytest.mark.parametrize(

@@ -83,17 +83,14 @@ def test_nothing_else_is_a_number_or_a_span():
 
 @pytest.mark.parametrize("kind", ["nodes", "matrix"])
 def test_a_machine_is_of_a_size_in_digits_that_means_something(kind, tmp_path):
-    assert read_machine(f"{kind}:1024").size == 1024
     for text in NOT_DIGITS:
         with pytest.raises(InputError, match=f"expected {kind}:NUMBER"):
             read_machine(f"{kind}:{text}")
-    for size in (MOST_PROCESSORS + 1, 99999999999999999999):
-        with pytest.raises(InputError, match="expected a whole number from 1 to 1,0"):
-            read_machine(f"{kind}:{size}")
     file = tmp_path / "machine.toml"
     file.write_text(f'kind = "{kind}"\nsize = 99999999999999999999\n')
-    with pytest.raises(InputError, match=r"machine.toml: .*expected a whole number from 1 to 1,0"):
-        read_machine(file)
+    for machine in (f"{kind}:{MOST_PROCESSORS + 1}", file):
+        with pytest.raises(InputError, match="expected a whole number from 1 to 1,0"):
+            read_machine(machine)
 
 
 def test_numbers_on_file_have_no_digits_of_rounding_errors():

@@ -231,25 +231,18 @@ LOCALITY = "simulate jobs.rackham --policy locality --no-plots -o run --machine"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "machine", "said"),
+    ("old", "new", "said"),
     [
-        ("subtime: 40", "subtime: 500", "2x20", "line 2, subtime: 500; expected a time"),
-        ("walltime: 200", f"walltime: {'9' * 15}", "2x20", "line 2, walltime: 9999999999"),
-        ("", "", "8x20:memory=1", "memory: 1 MB; expected"),
-        ("", "", "2x20:kept=ever", "kept: 'ever'; expected users or next"),
-        ("cores: 2", "cores: 21", "2x20", "line 2, cores: 21 in job 2; expected"),
-        (
-            "data: 1 data_size: 12.8",
-            "data: 2 data_size: 10000000",
-            "2x20:bandwidth=1",
-            "line 2, data_size: 10000000000 s in job 2; expected at most 1,000,000 s of load",
-        ),
+        ("walltime: 200", f"walltime: {'9' * 15}", "walltime: 9999999999"),
+        ("cores: 2", "cores: 21", "cores: 21 in job 2; expected"),
+        ("1 data_size: 12.8", "2 data_size: 10000000", "data_size: 10000000000 s in job 2"),
     ],
 )
-def test_input_files_that_cannot_be_are_one_line(old, new, machine, said, optsched, tmp_path):
+def test_input_files_that_cannot_be_are_one_line(old, new, said, optsched, tmp_path):
     (tmp_path / "jobs.rackham").write_text(f"{FIRST}\n{RUNNING.replace(old, new, 1)}\n")
-    [told] = optsched(LOCALITY, f"cluster:{machine}", cwd=tmp_path, code=1).err.splitlines()
-    assert said in told
+    done = optsched(LOCALITY, "cluster:2x20:bandwidth=1", cwd=tmp_path, code=1)
+    [told] = done.err.splitlines()
+    assert f"line 2, {said}" in told
     assert not (tmp_path / "run").exists()
 
 

@@ -17,8 +17,6 @@ from pathlib import Path
 import pytest
 
 from optsched.sites.slurm_notation import hosts_of
-from optsched.slurm.explain import pending_job
-from optsched.slurm.queue import read_queue
 
 from .fake_slurm import changing
 
@@ -153,20 +151,6 @@ def test_what_three_commands_do_not_say_is_said(optsched, shared, tmp_path, comm
     assert "not one of the site" not in done.out
 
 
-def test_gpus_are_counted(optsched, shared):
-    folder = shared("slurm/fixtures/24.11.5")
-    words = "slurm plan --weigh gpus --time-limit 1 --json --from"
-    found = json.loads(optsched(words, folder).out)
-    queue = read_queue(folder)
-    gpus = 0
-    for job in found["jobs"]:
-        if job["nodes"]:
-            asked = pending_job(queue, job["job"])
-            gpus += len(job["nodes"]) * asked.per_node.get("gpu", 0)
-            gpus += asked.tasks * asked.per_task.get("gpu", 0) + asked.per_job.get("gpu", 0)
-    assert found["totals"]["plan"]["weight"] == gpus > 0
-
-
 @pytest.mark.parametrize(
     ("version", "asked", "nodes"),
     [
@@ -236,6 +220,7 @@ def test_totals_stand_beside_those_of_slurm(slurm):
     assert "jobs           2; by Slurm 1 now" in shown
     assert "weight         197; by Slurm 99 now" in shown
     assert "leaf switches  2; by Slurm 2 now" in shown
+    assert "weight         6; by Slurm 2 now" in slurm.run("plan --weigh nodes").out
     rows = [line.split() for line in shown.splitlines()[1:3]]
     assert [row[-2:] for row in rows] == [["n[4-5]", "now"], ["2", "h"]]
     one, two = json.loads(slurm.run("plan --json").out)["jobs"]

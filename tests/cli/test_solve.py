@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -107,7 +106,6 @@ def knowing(example, tmp_path):
         ("snapshot show", {"solution": {"slot_of_job": [0]}}, 1, "expected slot numbers from 1"),
         ("snapshot show", {"solution": {"slot_of_job": [1] * 5}}, 0, "is wrong: capacity: slot 1"),
         ("snapshot show", {"solution": [1]}, 1, "known solution: expected an object"),
-        ("snapshot check", {"solution": [1]}, 1, "known solution: expected an object"),
     ],
 )
 def test_known_values_are_shown_and_wrong_ones_told(command, known, code, said, optsched, knowing):
@@ -208,13 +206,6 @@ except KeyboardInterrupt:
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = process("solve", "yang-2014-example", env=os.environ | {"PYTHONPATH": path})
     assert (done.returncode, done.stderr) == (130, "optsched: interrupted; nothing was written\n")
-
-
-def test_a_snapshot_may_come_through_a_pipe(example):
-    packed = gzip.compress(example.read_bytes())
-    command = [sys.executable, "-m", "optsched", "solve", "/dev/stdin", "--json"]
-    done = subprocess.run(command, input=packed, capture_output=True, check=False)
-    assert json.loads(done.stdout)["objective"] == 15
 
 
 STOPPED = """
