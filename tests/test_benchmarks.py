@@ -82,25 +82,14 @@ MTM = Path(__file__).parents[1] / ".venv-mtm" / "bin" / "python"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--every 60",
-        pytest.param(
-            f"--every 10 --mtm {MTM}",
-            marks=pytest.mark.skipif(not MTM.exists(), reason="make .venv-mtm/ready installs it"),
-        ),
-    ],
-    ids=["alone", "beside Martello and Toth"],
-)
-def test_instances_are_checked_against_known_values(options, tmp_path, shared):
-    words = f"instances {shared('instances/mkp')} --sets SMALL {options} -o {tmp_path}"
-    run("window_mkp.py", *words.split())
-    rows = rows_of(tmp_path / "instances.csv")
+def test_instances_are_checked_against_known_values(measure):
+    """Beside Martello and Toth, too, if ``make .venv-mtm/ready`` has installed them."""
+    options = f"--every 10 --mtm {MTM}" if MTM.exists() else "--every 60"
+    rows = measure(f"window_mkp instances shared/instances/mkp --sets SMALL {options}")
     assert len(rows) >= 3
     assert all(int(row["objective"]) <= float(row["known_upper"]) for row in rows)
     by_mtm = [row for row in rows if row["mtm_value"]]
-    assert bool(by_mtm) == ("--mtm" in options)
+    assert bool(by_mtm) == MTM.exists()
     assert all(row["mtm_value"] == row["known_lower"] for row in by_mtm)
 
 

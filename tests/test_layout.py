@@ -70,12 +70,6 @@ def test_adding_a_policy_is_one_file():
     assert mentions == ["easy_sjbf.py"]
 
 
-@pytest.mark.parametrize("room", ["policies", "simulator"])
-def test_no_module_is_longer_than_one_can_read_at_once(room):
-    modules = (ROOT / "optsched" / room).rglob("*.py")
-    assert max(len(module.read_text().splitlines()) for module in modules) <= 700
-
-
 def test_the_citation_and_the_changelog_are_those_of_this_version():
     citing = (ROOT / "docs/citing.md").read_text()
     assert re.findall(r"version = \{(.*)\}", citing) == [__version__]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 import pytest
 
@@ -29,9 +28,6 @@ def test_a_sample_is_simulated_by_name(folder, optsched):
     config = json.loads((folder / "named" / "run.json").read_text())
     assert config["trace"] == "sample-256"
     assert str(bundled("traces")) not in json.dumps(config)
-    optsched(*shlex.split(config["repeat"])[1:-1], "again --no-plots")
-    for file in ("run.json", "jobs.csv"):
-        assert (folder / "named" / file).read_bytes() == (folder / "again" / file).read_bytes()
 
 
 def test_a_file_of_the_name_takes_precedence(folder):

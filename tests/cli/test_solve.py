@@ -102,7 +102,6 @@ def knowing(example, tmp_path):
     [
         ("solve", {"objective": 14, "bound": 16}, 0, " 14, bound 16\n"),
         ("solve", {"objective": 15}, 0, "best known      15\n"),
-        ("solve", {"objective": "15"}, 1, "known objective: '15'; expected an integer"),
         ("snapshot show", {"solution": {"slot_of_job": [0]}}, 1, "expected slot numbers from 1"),
         ("snapshot show", {"solution": {"slot_of_job": [1] * 5}}, 0, "is wrong: capacity: slot 1"),
         ("snapshot show", {"solution": [1]}, 1, "known solution: expected an object"),
@@ -190,18 +189,18 @@ def test_no_output_at_all_is_no_error():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "os.kill(os.getpid(), signal.SIGINT)"])
-def test_an_interrupt_while_packages_load_is_no_traceback(raised, tmp_path):
-    """A compiled module turns the interrupt into an error of its own."""
-    program = "raise KeyboardInterrupt"
-    if raised != "KeyboardInterrupt":
-        program = f"""
+COMPILED = """
 import os, signal
 try:
-    {raised}
+    os.kill(os.getpid(), signal.SIGINT)
 except KeyboardInterrupt:
     raise ImportError("initialization failed")
 """
+"""A compiled module turns the interrupt into an error of its own."""
+
+
+@pytest.mark.parametrize("program", ["raise KeyboardInterrupt", COMPILED], ids=["own", "compiled"])
+def test_an_interrupt_while_packages_load_is_no_traceback(program, tmp_path):
     (tmp_path / "cyclopts.py").write_text(program)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = process("solve", "yang-2014-example", env=os.environ | {"PYTHONPATH": path})

@@ -117,14 +117,11 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('trace = "tiny.swf"\nmachin = "nodes:10"', ["machin: unknown key", "mean machine?"]),
-        ('machine = "nodes:10"', ["trace: missing; expected a trace file"]),
         ('trace = "tinny.swf"', ["trace: ", "no such file", "did you mean tiny.swf?"]),
         ('trace = "pipe.swf"', ["trace: ", "pipe.swf: is a pipe or a device"]),
         (HEAD + 'policy = ["easy", "esay"]', ["policy: unknown policy 'esay'; did you mean easy"]),
         (HEAD + "policy = []", ["policy: an empty list; expected at least one value"]),
         (HEAD + 'solver = "absent.toml"', ["solver: ", "absent.toml: No such file"]),
-        (HEAD + "seed = 1.5", ["seed: 1.5; expected an integer"]),
         (HEAD + "work_limit = 0", ["work_limit: 0 is not a work limit", "above 0"]),
         (HEAD + "time_limit = nan", ["time_limit: nan; expected seconds above 0"]),
         (HEAD + 'jobs = "1:1_0"', ["jobs: '1:1_0'; expected FROM:TO"]),

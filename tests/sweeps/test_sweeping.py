@@ -179,17 +179,6 @@ def test_a_worker_sets_its_number_of_threads_before_libraries_ask_for_it():
     assert out.stdout.strip() == "set()"
 
 
-def test_what_is_finished_is_not_done_again(tiny, finished, contents):
-    smaller = EIGHT_RUNS | {"jobs": "1:20"}
-    work(smaller, tiny / "out")
-    before = {path: path.stat().st_mtime_ns for path in (tiny / "out" / "runs").rglob("*")}
-    for sweep_file, due in ((smaller, 0), (EIGHT_RUNS, 4)):
-        _, outcomes, _ = work(sweep_file, tiny / "out")
-        assert len(outcomes) == due
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert contents(tiny / "out") == contents(finished)
-
-
 def test_runs_under_their_former_names_are_not_done_again(out, finished, contents):
     for run in read_sweep(EIGHT_RUNS).runs:
         (out / "runs" / run.name).rename(out / "runs" / run.former_name)
@@ -488,19 +477,6 @@ def test_a_script_without_a_guard_gets_advice_and_no_traceback_of_a_worker(tmp_p
     advice = 'in a script, call optsched.sweep below if __name__ == "__main__":'
     assert done.stdout == f"the worker processes cannot start; {advice}\n"
     assert done.stderr == ""
-
-
-def test_runs_are_named_by_the_values_that_vary(tiny):
-    greedy = {"policy": "window", "solver": "greedy", "settings": {"window": [3, 5]}}
-    table = {"trace": "tiny.swf", "machine": "nodes:16", "runs": [{"policy": "fcfs"}, greedy]}
-    sweep, _, _ = work(table, tiny / "out")
-    found, missing = finished_runs(tiny / "out")
-    names = ["fcfs", "window, solver=greedy, window=3", "window, solver=greedy, window=5"]
-    assert (list(found), missing) == (names, 0)
-    assert [folder.name for folder in found.values()] == [run.name for run in sweep.plan.runs]
-    shutil.rmtree(found["fcfs"])
-    found, missing = finished_runs(tiny / "out")
-    assert (list(found), missing) == (names[1:], 1)  # those that are finished
 
 
 def test_runs_that_no_value_tells_apart_have_the_names_of_their_folders(tmp_path):
