@@ -156,7 +156,6 @@ def test_a_site_says_why_it_rejects_jobs(optsched, site, tmp_path):
     assert reasons == ["", *["it does not fit on the nodes that it may use"] * 2]
 
 
-JOB = "{number} 0 0 100 2 -1 -1 2 {seconds} -1 1 1 1 1 1 1 -1 -1\n"
 TWO = "bandwidth\n1,2000\n2,500\n"
 
 
@@ -164,8 +163,8 @@ TWO = "bandwidth\n1,2000\n2,500\n"
 def shared_run(optsched, tmp_path):
     """Return the function that runs two jobs with demands on a machine, and returns stderr."""
 
-    def run(machine, demands=TWO, options="", seconds=200, policy="sjbf", code=0):
-        jobs = [JOB.format(number=number, seconds=seconds) for number in (1, 2)]
+    def run(machine, demands=TWO, options="", policy="sjbf", code=0):
+        jobs = [f"{job} 0 0 100 2 -1 -1 2 200 -1 1 1 1 1 1 1 -1 -1\n" for job in (1, 2)]
         (tmp_path / "jobs.swf").write_text("; MaxProcs: 8\n" + "".join(jobs))
         (tmp_path / "jobs.swf.demands.csv").write_text(f"job_id,{demands}")
         words = f"simulate jobs.swf --machine {machine} --policy {policy} {options} --no-plots"
@@ -175,21 +174,18 @@ def shared_run(optsched, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("machine", "demands", "seconds", "said"),
+    ("capacity", "demand", "said"),
     [
-        ("smp:2x4:bandwith=6", TWO, 200, "of bandwith, which smp:2x4:bandwith=6 has; 'optsched"),
-        ("smp:2x4:bandwidth=9999999999", TWO, 200, "bandwidth: 9999999999; expected at most 1,000"),
-        ("smp:2x4", TWO, 2 * 10**9, "jobs.swf, line 2, requested time: 2000000000 s in"),
-        (
-            *("smp:2x4:bandwidth=1", "bandwidth\n1,5\n2,1000000000\n", 200),
-            "demands of up to bandwidth 1000000000 and walltimes of up to 200 s make penalties",
-        ),
+        ("bandwith=6", 500, "of bandwith, which smp:2x4:bandwith=6 has; 'optsched"),
+        ("bandwidth=9999999999", 500, "bandwidth: 9999999999; expected at most 1,000"),
+        ("bandwidth=1", 10**9, "bandwidth 1000000000 and walltimes of up to 200 s make penalties"),
     ],
 )
 def test_demands_that_a_machine_cannot_share_are_one_line(
-    machine, demands, seconds, said, shared_run, tmp_path
+    capacity, demand, said, shared_run, tmp_path
 ):
-    [told] = shared_run(machine, demands, seconds=seconds, code=1).splitlines()
+    demands = f"bandwidth\n1,2000\n2,{demand}\n"
+    [told] = shared_run(f"smp:2x4:{capacity}", demands, code=1).splitlines()
     assert said in told
     assert not (tmp_path / "run").exists()
 

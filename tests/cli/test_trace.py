@@ -192,7 +192,8 @@ def test_python_does_the_same(baseline):
     trace = package.generate_workload("franke-1999", jobs=3000, seed=1)
     assert trace.submit.tolist() == read_trace(path).submit.tolist()
     fitted = package.fit_workload(path)
-    one, other = (package.generate_workload(each, jobs=9, seed=4) for each in (fitted, fitted.model))
+    specs = (fitted, fitted.model)
+    one, other = (package.generate_workload(spec, jobs=9, seed=4) for spec in specs)
     assert one.frame.equals(other.frame)
     with pytest.raises(package.InputError, match="workload: 5; expected a workload model"):
         package.generate_workload(5, jobs=9)

@@ -365,33 +365,30 @@ def test_values_of_several_types_make_a_column_of_text(tiny):
     assert table["jobs"] == [20, 20, 30, 30]
 
 
-def cut(size):
-    return lambda data: data[:size]
-
-
-def say(**fields):
-    return lambda data: json.dumps(json.loads(data) | fields).encode()
-
-
-def put(data):
-    return lambda _: data
-
-
-NESTED = put(b"[" * 100_000)
+NESTED = b"[" * 100_000
 DAMAGES = {
-    "run.json": (cut(0), put(b"{}"), say(versions=None), say(jobs=[1]), NESTED),
+    "run.json": (0, b"{}", {"versions": None}, {"jobs": [1]}, NESTED),
     "summary.json": (
-        *(cut(0), cut(100), put(b"{}"), put(b"[]"), NESTED, lambda data: bytes(len(data))),
-        *(say(jobs="x"), say(jobs=None), say(cleaning={}), say(makespan=10**30)),
-        *(say(**{'mean "wait"': 1}), say(mean_slots=[1])),
+        *(0, 100, b"{}", b"[]", NESTED, lambda data: bytes(len(data))),
+        *({"jobs": "x"}, {"jobs": None}, {"cleaning": {}}, {"makespan": 10**30}),
+        *({'mean "wait"': 1}, {"mean_slots": [1]}),
     ),
     "timing.json": (NESTED,),
-    "load.svg": (cut(0),),
-    "report.html": (cut(0),),
-    "jobs.parquet": (cut(100), cut(0), lambda data: bytes(len(data)), lambda data: data + b"more"),
-    "decisions.parquet": (cut(3),),
-    "jobs.csv": (cut(500), lambda data: data[:-1].rpartition(b"\n")[0] + b"\n"),
+    "load.svg": (0,),
+    "report.html": (0,),
+    "jobs.parquet": (100, 0, lambda data: bytes(len(data)), lambda data: data + b"more"),
+    "decisions.parquet": (3,),
+    "jobs.csv": (500, lambda data: data[:-1].rpartition(b"\n")[0] + b"\n"),
 }
+"""What is done to files: they are cut at a size, replaced, say something else, or are changed."""
+
+
+def damaged(data, damage):
+    if isinstance(damage, dict):
+        return json.dumps(json.loads(data) | damage).encode()
+    if callable(damage):
+        return damage(data)
+    return data[:damage] if isinstance(damage, int) else damage
 
 
 def test_a_run_that_is_not_whole_is_noticed(tiny):
@@ -401,7 +398,7 @@ def test_a_run_that_is_not_whole_is_noticed(tiny):
     for name, damages in DAMAGES.items():
         whole = (run / name).read_bytes() if name in KEPT["all"] else None
         for damage in damages:
-            (run / name).write_bytes(damage(whole or b""))
+            (run / name).write_bytes(damaged(whole or b"", damage))
             assert fault(run, "all") == f"{run / name} is damaged"
         (run / name).unlink()
         assert fault(run, "all") == (None if whole is None else f"{run / name} is missing")
