@@ -14,6 +14,7 @@ import resource
 import socket
 import stat
 import subprocess
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -436,23 +437,20 @@ def test_a_table_that_becomes_too_large_leaves_the_old_run_alone(size, make_trac
 def test_what_has_its_name_is_on_the_disk(make_trace, tmp_path, monkeypatch):
     """Files and folders are synced before they are renamed, and after it where they lie."""
     happened = []
-    fsync, rename, replace = os.fsync, Path.rename, Path.replace
+    fsync = os.fsync
 
     def sync(descriptor):
         fsync(descriptor)
         happened.append(os.fstat(descriptor).st_ino)
 
-    def renaming(rename):
-        def do(path, target):
-            parts = [path, *path.rglob("*")]
-            happened.append((target, {part.stat().st_ino for part in parts}))
-            return rename(path, target)
-
-        return do
+    def renaming(path, target, rename):
+        parts = [path, *path.rglob("*")]
+        happened.append((target, {part.stat().st_ino for part in parts}))
+        return rename(path, target)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(Path, "rename", renaming(rename))
-    monkeypatch.setattr(Path, "replace", renaming(replace))
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(Path, name, partialmethod(renaming, rename=getattr(Path, name)))
     trace = make_trace(*TWO_JOBS)
     write_trace(trace.changed(annotations={"bandwidth": trace.processors}), tmp_path / "a.swf")
     for _ in range(2):
