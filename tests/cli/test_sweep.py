@@ -112,25 +112,17 @@ def small(folder, **keys):
     (folder / "sweep.toml").write_text(text)
 
 
-def test_shards_are_merged_by_the_last_one(folder, optsched):
-    small(folder)
-    told = [
-        json.loads(optsched(f"sweep sweep.toml --shard {part}/2 -o out --json", cwd=folder).out)
-        for part in (1, 2)
-    ]
-    assert [(one["own"], one["done"], one["results"]) for one in told] == [
-        (2, 2, None),
-        (1, 1, "out/results.parquet"),
-    ]
-
-
-def test_a_failed_run_is_named_and_the_others_are_there(folder, optsched):
+def test_the_last_shard_merges_all_and_a_failed_run_is_named(folder, optsched):
     small(folder, jobs=["1:10", "1:99"], policy="easy")
-    done = optsched("sweep sweep.toml -o out", cwd=folder, code=1)
+    first, last = (
+        optsched(f"sweep sweep.toml --shard {part}/2 -o out --json", cwd=folder, code=part - 1)
+        for part in (1, 2)
+    )
+    told = [json.loads(done.out) for done in (first, last)]
+    assert [(one["own"], one["results"]) for one in told] == [(1, None), (1, "out/results.parquet")]
     [note] = (folder / "out" / "failed").iterdir()
-    plan, told, count = done.err.splitlines()
-    assert plan == "2 runs; 0 done before, 2 to do"
-    assert told.startswith(f"optsched: run {note.stem} failed: ")
+    _, failed, count = last.err.splitlines()
+    assert failed.startswith(f"optsched: run {note.stem} failed: ")
     assert count == "optsched: 1 run failed; the reasons are in out/failed"
     assert json.loads(note.read_text())["config"]["jobs"] == "1:99"
     assert len(list((folder / "out" / "runs").iterdir())) == 1

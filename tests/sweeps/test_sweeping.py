@@ -13,6 +13,7 @@ import subprocess
 import sys
 from contextlib import chdir, closing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -44,15 +45,8 @@ SLURM_CONF = "NodeName=n[1-5] CPUs=2\nPartitionName=all Nodes=ALL Default=YES\n"
 """A cluster as large as the machine of ``tiny.swf``."""
 
 
-class InThisProcess:
-    """An engine without processes, for what does not depend on them."""
-
-    slots = 1
-
-    def execute_all(self, tasks):
-        for task in tasks:
-            yield execute(task)
-
+IN_THIS_PROCESS = SimpleNamespace(execute_all=lambda tasks: (execute(task) for task in tasks))
+"""An engine without processes, for what does not depend on them."""
 
 EIGHT_RUNS = {
     "trace": "tiny.swf",
@@ -65,7 +59,7 @@ EIGHT_RUNS = {
 def work(sweep_file, folder, shard=(1, 1)):
     """Do a part of a sweep; return the sweep, its outcomes, and whether all is merged."""
     sweep = Sweep(read_sweep(sweep_file), folder, shard)
-    outcomes = list(sweep.work(InThisProcess()))
+    outcomes = list(sweep.work(IN_THIS_PROCESS))
     return sweep, outcomes, sweep.finish()
 
 
