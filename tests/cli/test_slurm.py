@@ -384,20 +384,14 @@ def test_jobs_are_planned_on_nodes_of_low_weight(slurm):
     assert job["nodes"] == ["n7", "n8"]
 
 
-def test_cycles_of_watch_end_with_all_pins_taken_back(slurm):
+def test_pins_that_slurm_does_not_meet_are_cleared_for_a_cycle_and_all_at_the_end(slurm):
     slurm.add(1, 2, comment="mine")
-    done = slurm.run("watch --every 0.2 --cycles 2 --yes")
-    assert done.out.count("of 1 job start now") == 2
-    assert [len(words) for words in slurm.updates] == [5, 5]  # pinned once, cleared once
-    assert slurm.marks() == [("", "mine")]
-
-
-def test_pins_that_slurm_does_not_meet_are_cleared_for_a_cycle(slurm):
-    slurm.add(1, 2)
     done = slurm.run("watch --every 0.1 --cycles 4 --yes")
+    assert done.out.count("of 1 job start now") == 4
     assert done.err.count("job 1 did not start in 2 cycles: its pin is cleared") == 1
     pinned = [not words[3].endswith("=") for words in slurm.updates]
     assert pinned == [True, False, True, False]  # first cycle, third, fourth, and the end
+    assert slurm.marks() == [("", "mine")]
 
 
 def test_a_slurm_that_stops_to_answer_is_said_and_asked_again(slurm):

@@ -333,9 +333,7 @@ def test_solver_threads_and_workers_do_not_exceed_the_cores(tiny, monkeypatch, c
     for available, workers in ((1, 1), (6, 2), (8, 2), (64, 4)):
         monkeypatch.setattr("optsched.compilation.cores", lambda available=available: available)
         assert start_engine(runs, None).slots == workers
-    assert [record.getMessage() for record in caplog.records] == [
-        "more threads than cores: 1 x 3 solver threads on 1"
-    ]
+    assert caplog.messages == ["more threads than cores: 1 x 3 solver threads on 1"]
     monkeypatch.setattr("optsched.compilation.cores", lambda: 4)
     assert start_engine(runs, 2).slots == 2
     assert "more threads than cores: 2 x 3 solver threads on 4" in caplog.text
@@ -406,7 +404,7 @@ def test_a_damaged_run_is_told_and_done_again(out, finished, contents, caplog):
     os.truncate(runs[1] / "jobs.parquet", 100)
     _, outcomes, merged = work(EIGHT_RUNS, out)
     expected = f"1 run is damaged and is repeated: {runs[1] / 'jobs.parquet'} is damaged"
-    assert [record.getMessage() for record in caplog.records] == [expected]
+    assert caplog.messages == [expected]
     assert [(outcome.name, outcome.error) for outcome in outcomes] == [(runs[1].name, None)]
     assert merged
     assert runs[0].stat().st_ino == whole
@@ -419,16 +417,14 @@ def test_damaged_runs_are_told_in_one_line(out, caplog):
         os.truncate(out / "runs" / plan.runs[number].name / "run.json", 0)
     Sweep(plan, out)
     file = out / "runs" / plan.runs[0].name / "run.json"
-    assert [record.getMessage() for record in caplog.records] == [
+    assert caplog.messages == [
         f"4 runs are damaged and are repeated: {file} is damaged, for instance"
     ]
     caplog.clear()
     other = Sweep(plan, out, (6, 8))
     assert other.pending == ()
     assert not other.finish()
-    assert [record.getMessage() for record in caplog.records] == [
-        f"4 runs of other shards are damaged: {file} is damaged"
-    ]
+    assert caplog.messages == [f"4 runs of other shards are damaged: {file} is damaged"]
 
 
 def test_results_are_written_both_or_not_at_all(tiny, monkeypatch):
