@@ -26,7 +26,6 @@ SOURCES = {
 from optsched.compiled import kernel
 from plug.limits import LIMIT
 
-
 @kernel
 def added(x):
     return min(x + 1, LIMIT)
@@ -34,7 +33,6 @@ def added(x):
     "outer.py": """\
 from optsched.compiled import kernel
 from plug.inner import added
-
 
 @kernel
 def twice(x):
@@ -46,11 +44,9 @@ import numpy as np
 
 from optsched.compiled import kernel
 
-
 @kernel
 def behind(values, index):
     return values[index]
-
 
 @kernel
 def twice(x):

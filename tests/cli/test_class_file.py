@@ -269,43 +269,32 @@ from optsched.extend import Policy, Start
 print("hello")
 
 class Broken(Policy):
-    def decide(self, system):
-        return self.divided(1)
-
-    def divided(self, number):
-        return number / 0
+    def decide(self, system): return self.divided(1)
+    def divided(self, number): return number / 0
 
 class Nothing(Policy):
-    def decide(self, system):
-        pass
+    def decide(self, system): pass
 
 class Unknown(Policy):
-    def decide(self, system):
-        yield Start("1")
+    def decide(self, system): yield Start("1")
 
 class Early(Policy):
-    def begin(self, system):
-        return 1 / 0
-
-    def decide(self, system):
-        return ()
+    def begin(self, system): return 1 / 0
+    def decide(self, system): return ()
 
 class Late(Policy):
-    def decide(self, system):
-        return ()
-
-    def figures(self, system):
-        return {}["none"]
+    def decide(self, system): return ()
+    def figures(self, system): return {}["none"]
 """
 
 
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        ("Broken", "division by zero (bad.py, line 7 in decide, line 10 in divided)"),
+        ("Broken", "division by zero (bad.py, line 6 in decide, line 7 in divided)"),
         ("Unknown", "Start('1') names no job; expected a row of the trace, 0 to 29 (bad.py"),
-        ("Early", "at 0 s: ZeroDivisionError: division by zero (bad.py, line 22 in begin)"),
-        ("Late", "KeyError: 'none' (bad.py, line 32 in figures)"),
+        ("Early", "at 0 s: ZeroDivisionError: division by zero (bad.py, line 16 in begin)"),
+        ("Late", "KeyError: 'none' (bad.py, line 21 in figures)"),
         ("Nothing", "TypeError: 'NoneType' object is not iterable"),
     ],
 )

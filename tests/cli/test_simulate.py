@@ -88,18 +88,15 @@ import signal
 
 from optsched.policies.fcfs import FCFS
 
-
 class Last:
     def __del__(self):
         signal.raise_signal(signal.SIGTERM)
         sum(range(10))  # the handler runs here
 
-
 class Dropping(FCFS):
     def decide(self, system):
         Last()
         return super().decide(system)
-
 
 class Broken(FCFS):
     def decide(self, system):
