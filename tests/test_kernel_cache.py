@@ -175,12 +175,8 @@ def test_the_seal_covers_each_file_with_kernels_and_what_they_take_from_others()
 def used_by_kernels(path: Path) -> set[str]:
     """Return the modules of optsched from which a file takes names that its kernels use."""
     nodes = [*ast.walk(ast.parse(path.read_text()))]
-    kernels = [
-        node
-        for node in nodes
-        if isinstance(node, ast.FunctionDef)
-        and any("kernel" in ast.unparse(each) for each in node.decorator_list)
-    ]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    kernels = [f for f in functions if "kernel" in " ".join(map(ast.unparse, f.decorator_list))]
     parts = [each for kernel in kernels for part in kernel.body for each in ast.walk(part)]
     names = {part.id for part in parts if isinstance(part, ast.Name)}
     return {

@@ -132,7 +132,6 @@ def test_settings_are_read_as_the_type_of_their_field():
     ("given", "message"),
     [
         (["count=2.5"], "count of thing: '2.5'; expected a whole number"),
-        (["count=1_0"], "count of thing: '1_0'; expected a "),
         (["loud=perhaps"], "expected yes or no"),
         (["kind=c"], "expected one of a, b"),
         (["coutn=2"], "did you mean count"),
@@ -140,7 +139,6 @@ def test_settings_are_read_as_the_type_of_their_field():
         (["count=1", "count=2"], "given twice"),
         ({"count": 2.5}, "expected a whole number"),
         ({"count": float("nan")}, "expected a whole number"),
-        ({"count": 2**53 + 1}, "count of thing: .*; expected a number of at most"),
         ({"count": "99999999999999999999"}, "count of thing: .*; expected a number of at most"),
     ],
 )

@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from waiting import await_that
 
 SUMMARY = {
     "jobs", "finished", "killed", "rejected", "dropped", "utilization", "makespan", "mean_wait",
@@ -52,11 +53,7 @@ def started(folder, *words):
 def interrupted(folder, number):
     """Start a long run, send it a signal once it works, and return its exit code and stderr."""
     process = started(folder, "--policy", "window", "--solver", "cbc", "--no-plots")
-    deadline = time.monotonic() + 60
-    while not any(entry.name.startswith(".run.") for entry in folder.iterdir()):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.05)
+    await_that(process, lambda: any(folder.glob(".run.*")))
     time.sleep(1.0)
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)

@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from waiting import await_runs
 
 RUNS = 80
 
@@ -40,15 +41,6 @@ def start(folder, output, **streams):
     words = ["-m", "optsched", "sweep", "sweep.toml", "-o", output, "--workers", "2"]
     command = [sys.executable, *words]
     return subprocess.Popen(command, cwd=folder, start_new_session=True, text=True, **streams)
-
-
-def await_runs(process, runs, number):
-    """Wait until so many runs are finished."""
-    deadline = time.monotonic() + 120
-    while not runs.exists() or len([p for p in runs.iterdir() if p.name[0] != "."]) < number:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def await_end_of_group(group):
