@@ -80,7 +80,6 @@ def test_a_file_or_a_snapshot_is_solved_like_its_problem(tmp_path):
     [
         ({"budget": "5"}, r"budget: '5'; expected optsched.Budget\(seconds="),
         ({"seed": "a"}, "seed: 'a'; expected an integer"),
-        ({"jobs": 5.5}, "jobs: 5.5; expected the first and the last job"),
         ({"jobs": (1, 2.5)}, r"jobs: \(1, 2.5\); expected the first and the last job"),
         ({"trace": 5}, "trace: 5; expected a trace, a file, a name"),
         ({"policy": 5}, "policy: 5; expected a policy or the name"),

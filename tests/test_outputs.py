@@ -60,10 +60,6 @@ def make_socket(path):
         one.bind(path.name)
 
 
-def make_loop(path):
-    path.symlink_to(path.name)
-
-
 def make_link_to_pipe(path):
     os.mkfifo(path.with_name("pipe"))
     path.symlink_to("pipe")
@@ -73,7 +69,7 @@ MADE = {
     "a device": make_device,
     "a pipe": os.mkfifo,
     "a socket": make_socket,
-    "a loop": make_loop,
+    "a loop": lambda path: path.symlink_to(path.name),
     "a link to a pipe": make_link_to_pipe,
     "a folder": Path.mkdir,
     "a file": Path.touch,
@@ -132,10 +128,10 @@ def test_a_page_is_not_written_over_a_pipe(small_run_folder, capsys):
     assert stat.S_ISFIFO(page.lstat().st_mode)
 
 
-@pytest.mark.parametrize("hidden", [os.mkfifo, Path.mkdir, make_device, make_loop])
+@pytest.mark.parametrize("hidden", ["a pipe", "a folder", "a device", "a loop"])
 def test_a_folder_with_something_else_in_it_is_not_replaced(hidden, small_run_folder):
     (small_run_folder / "jobs.csv").unlink()
-    hidden(small_run_folder / "jobs.csv")
+    MADE[hidden](small_run_folder / "jobs.csv")
     before = entries_of(small_run_folder)
     expected = r"run: holds 'jobs\.csv', which is not a regular file; give another name"
     with pytest.raises(InputError, match=expected), written_folder(small_run_folder, RUN):

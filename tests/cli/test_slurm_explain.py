@@ -373,11 +373,8 @@ def test_jobs_that_are_not_placed_are_named_with_reasons(slurm, write, optsched)
     waits = "               Slurm may let them wait: it reserves nodes for jobs of higher priority"
     assert lines[lines.index("jobs           2; by Slurm 0 now") + 1] == waits
     found = slurm("plan --json")
-    first, *_ = not_placed = found["not_placed"]
-    assert [(each["job"], each["priority"]) for each in not_placed] == [
-        *(("5", 500), ("3", 97), ("4", 96)),
-    ]  # fmt: skip
-    assert first["reason"] == "room on 0 of 1 node, short of cores"
+    assert [each["job"] for each in found["not_placed"]] == ["5", "3", "4"]
+    assert found["not_placed"][0]["reason"] == "room on 0 of 1 node, short of cores"
     assert found["unseen"] == {"limits of QOS and associations, without assoc_mgr.txt": 5}
     told = optsched("slurm apply --from .").err
     assert "not known of 5 jobs: limits of QOS and associations" in told
