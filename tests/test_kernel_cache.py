@@ -304,7 +304,7 @@ def test_a_full_disk_is_told_and_nothing_else(run, package, monkeypatch, caplog)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("file", ["metrics/test_fragmentation.py", "policies/test_line.py"])
+@pytest.mark.parametrize("file", ["policies/test_line.py", "traces/test_swf.py"])
 def test_kernels_stay_within_their_arrays(file):
     """A small part of what ``make bounds`` does."""
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", file]

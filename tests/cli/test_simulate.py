@@ -157,8 +157,8 @@ TWO = "bandwidth\n1,2000\n2,500\n"
 def shared_run(optsched, tmp_path):
     """Return the function that runs two jobs with demands on a machine, and returns stderr."""
 
-    def run(machine, demands=TWO, options="", policy="sjbf", code=0):
-        jobs = [f"{job} 0 0 100 2 -1 -1 2 200 -1 1 1 1 1 1 1 -1 -1\n" for job in (1, 2)]
+    def run(machine, demands=TWO, options="", seconds=200, policy="sjbf", code=0):
+        jobs = [f"{job} 0 0 100 2 -1 -1 2 {seconds} -1 1 1 1 1 1 1 -1 -1\n" for job in (1, 2)]
         (tmp_path / "jobs.swf").write_text("; MaxProcs: 8\n" + "".join(jobs))
         (tmp_path / "jobs.swf.demands.csv").write_text(f"job_id,{demands}")
         words = f"simulate jobs.swf --machine {machine} --policy {policy} {options} --no-plots"
@@ -168,18 +168,19 @@ def shared_run(optsched, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("capacity", "demand", "said"),
+    ("capacity", "demand", "seconds", "said"),
     [
-        ("bandwith=6", 500, "of bandwith, which smp:2x4:bandwith=6 has; 'optsched"),
-        ("bandwidth=9999999999", 500, "bandwidth: 9999999999; expected at most 1,000"),
-        ("bandwidth=1", 10**9, "bandwidth 1000000000 and walltimes of up to 200 s make penalties"),
+        ("bandwith=6", 5, 200, "of bandwith, which smp:2x4:bandwith=6 has; 'optsched"),
+        ("bandwidth=9999999999", 5, 200, "bandwidth: 9999999999; expected at most 1,000"),
+        ("bandwidth=6", 5, 2 * 10**9, "jobs.swf, line 2, requested time: 2000000000 s in"),
+        ("bandwidth=1", 10**9, 200, "1000000000 and walltimes of up to 200 s make penalties"),
     ],
 )
 def test_demands_that_a_machine_cannot_share_are_one_line(
-    capacity, demand, said, shared_run, tmp_path
+    capacity, demand, seconds, said, shared_run, tmp_path
 ):
-    demands = f"bandwidth\n1,2000\n2,{demand}\n"
-    [told] = shared_run(f"smp:2x4:{capacity}", demands, code=1).splitlines()
+    demands = f"bandwidth\n1,5\n2,{demand}\n"
+    [told] = shared_run(f"smp:2x4:{capacity}", demands, seconds=seconds, code=1).splitlines()
     assert said in told
     assert not (tmp_path / "run").exists()
 
@@ -220,11 +221,17 @@ RUNNING = (
 LOCALITY = "simulate jobs.rackham --policy locality --no-plots -o run --machine"
 
 
-def test_a_file_that_takes_too_long_to_load_is_one_line(optsched, tmp_path):
-    large = RUNNING.replace("data: 1 data_size: 12.8", "data: 2 data_size: 10000000")
-    (tmp_path / "jobs.rackham").write_text(f"{FIRST}\n{large}\n")
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("cores: 2", "cores: 21", "cores: 21 in job 2; expected at most 20"),
+        ("1 data_size: 12.8", "2 data_size: 10000000", "data_size: 10000000000 s in job 2"),
+    ],
+)
+def test_jobs_that_a_cluster_cannot_run_are_one_line(old, new, said, optsched, tmp_path):
+    (tmp_path / "jobs.rackham").write_text(f"{FIRST}\n{RUNNING.replace(old, new, 1)}\n")
     [told] = optsched(LOCALITY, "cluster:2x20:bandwidth=1", cwd=tmp_path, code=1).err.splitlines()
-    assert "line 2, data_size: 10000000000 s in job 2; expected at most 1,000,000 s of" in told
+    assert f"line 2, {said}" in told
     assert not (tmp_path / "run").exists()
 
 
