@@ -77,15 +77,10 @@ def _short(reason: str) -> str:
     return re.split("[,:(]", reason.removeprefix("Skipped: "))[0].strip()
 
 
-@pytest.fixture(scope="session")
-def own_names() -> dict[registry.Registry, set[str]]:
-    """Return the names of each registry."""
-    return {kind: {*kind} for kind in registry.all_kinds()}
-
-
 @pytest.fixture
-def forget(own_names: dict[registry.Registry, set[str]]) -> Iterator[Callable[[], None]]:
+def forget() -> Iterator[Callable[[], None]]:
     """Return a function that forgets the code of users; it is called after the test, too."""
+    own_names = {kind: {*kind} for kind in registry.all_kinds()}
 
     def forget() -> None:
         registry._modules.clear()

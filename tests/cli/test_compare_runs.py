@@ -34,8 +34,9 @@ def names(done):
     return [row["run"] for row in json.loads(done.out)["table"]]
 
 
-def test_runs_are_put_side_by_side(optsched, runs):
-    done = optsched("compare fcfs easy -o out", cwd=runs)
+def test_runs_are_put_side_by_side_with_charts_of_a_stated_period(optsched, runs):
+    words = "compare fcfs easy --days 0.1:0.25 -o"
+    done = optsched(words, "out", cwd=runs)
     assert done.err == ""
     lines = done.out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["run", "fcfs", "easy"]
@@ -43,22 +44,15 @@ def test_runs_are_put_side_by_side(optsched, runs):
     page = (runs / "out" / "report.html").read_text()
     assert "2 runs of 60 jobs of sample-256" in page
     assert "easy beside fcfs" in page
-    done = optsched("compare fcfs easy -o out --json", cwd=runs)
+    assert f"optsched {words} DIR" in page
+    chart = (runs / "out" / "gantt.svg").read_text()
+    assert "from 2.4 hours to 6 hours after the first submission" in chart
+    done = optsched(words, "out --json", cwd=runs)
     first, second = json.loads(done.out)["table"]
     assert (first["run"], first["paired_equal"], second["run"]) == ("fcfs", 1.0, "easy")
     assert (runs / "out" / "report.html").read_text() == page
     (runs / "out" / "report.html").unlink()
     assert optsched("report out", cwd=runs).out == "out/report.html\n"
-    assert (runs / "out" / "report.html").read_text() == page
-
-
-def test_the_period_of_the_charts_is_stated_and_repeated(optsched, runs):
-    optsched("compare fcfs easy --days 0.1:0.25 -o out", cwd=runs)
-    chart = (runs / "out" / "gantt.svg").read_text()
-    assert "from 2.4 hours to 6 hours after the first submission" in chart
-    page = (runs / "out" / "report.html").read_text()
-    assert "optsched compare fcfs easy --days 0.1:0.25 -o DIR" in page
-    optsched("report out", cwd=runs)
     assert (runs / "out" / "report.html").read_text() == page
 
 
