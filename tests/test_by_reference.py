@@ -109,18 +109,8 @@ def test_other_classes_of_the_same_fields_are_other_types():
 
 
 def test_classes_of_one_name_with_like_fields_are_told_apart():
-    @by_reference
-    class Pair(NamedTuple):
-        first: Times
-        second: Times
-
-    pair = Pair
-
-    @by_reference
-    class Pair(NamedTuple):  # type: ignore[no-redef]
-        third: Times
-        fourth: Times
-
-    one, other = (numba.typeof(cls(np.zeros(1), np.zeros(1))) for cls in (pair, Pair))
+    pairs = [[("first", Times), ("second", Times)], [("third", Times), ("fourth", Times)]]
+    classes = [by_reference(NamedTuple("Pair", fields)) for fields in pairs]
+    one, other = (numba.typeof(cls(np.zeros(1), np.zeros(1))) for cls in classes)
     assert one.name == other.name
     assert one != other

@@ -77,6 +77,9 @@ simulate log.swf --policy easy,fcfs -o fcfs | fcfs: is a folder with other thing
 sweep absent.toml -o out | absent.toml: No such file or directory
 sweep sweep.toml --shard 3/2 -o out | --shard: '3/2'; expected I/N, from 1/N to N/N
 sweep sweep.toml --engine dask -o out | address: missing; expected that of a Dask scheduler
+sweep sweep.toml --engine dask --address x --workers 2 -o out | workers: is of the engine local
+sweep sweep.toml --address tcp://127.0.0.1:1 -o out | address: is of the engine dask
+sweep sweep.toml -o easy | easy: is a folder with other things in it (no sweep.json)
 sweep sweep.toml --workers 0 -o out | workers: 0; expected a whole number from 1
 trace convert log.swf -o a.rackham | `optsched trace annotate files TRACE` infers them
 trace fit log.swf --boundaries 8,x | boundaries: '8,x'; expected whole numbers with commas
