@@ -35,6 +35,7 @@ compare fcfs -o out | one run to compare; expected 2 to 35
 compare fcfs easy fcfs -o out | fcfs: is given twice; expected different runs
 compare fcfs b.json -o out | runs and snapshots (fcfs, b.json); expected runs, one sweep, or
 compare s fcfs -o out | runs and a sweep (fcfs, s); expected runs, one sweep, or snapshots
+compare s t -o out | 2 sweeps; expected one sweep, or runs
 compare fcfs easy -o s | s: is a folder with other things in it (no runs.json)
 compare fcfs easy --days 2:1 -o out | --days: '2:1'; expected FROM:TO in days, 10:12 for
 compare fcfs easy --over jobs -o out | --over: is for a sweep, not for runs
@@ -57,6 +58,7 @@ simulate log.swf -o run\udcff | name is not UTF-8
 simulate log.swf -o a.json/run | cannot be written
 simulate log.swf --machine torus -o out | is not a machine; expected cluster: ... nodes:NUMBER
 simulate log.swf --machine ./s -o out | did you mean site:
+simulate log.swf --machine site:campsu -o out | did you mean campus?
 simulate log.swf --machine campus -o out | did you mean site:campus?
 simulate log.swf --policy esay -o out | did you mean easy
 simulate log.swf --policy window --solver branch -o out | branch-and-bound
@@ -64,6 +66,7 @@ simulate log.swf --policy easy --solver greedy -o out | poses no problems
 simulate log.swf --set window=3 -o out | unknown setting ... there is none
 simulate log.swf --execution contiguity --set adjacency=torus -o out | kind torus, not
 simulate log.swf --policy window --capture-every 2 -o out | no folder to capture to
+simulate log.swf --jobs x:5 -o out | --jobs ... FROM:TO
 simulate log.swf --policy window --capture out/inside -o out | --capture
 simulate log.swf --jobs 10:5 -o out | FROM <= TO
 simulate log.swf --jobs 1:999999 -o out | 3000
@@ -73,6 +76,7 @@ simulate log.swf --policy easy, -o out | --policy: 'easy,'; expected names with 
 simulate log.swf --policy easy,window --set windw=3 -o out | 'windw' of easy and window; did you
 simulate log.swf --policy easy,fcfs --seed 2 -o out | poses problems, so they have no use for
 simulate log.swf --policy easy,window --capture c -o out | --capture: is for one policy, not for
+simulate log.swf --policy easy,fcfs --check -o out | --check: is for one policy, not for
 simulate log.swf --policy easy,fcfs -o fcfs | fcfs: is a folder with other things in it (no
 sweep absent.toml -o out | absent.toml: No such file or directory
 sweep sweep.toml --shard 3/2 -o out | --shard: '3/2'; expected I/N, from 1/N to N/N
@@ -90,6 +94,7 @@ trace generate franke-1999 --jobs 5 --service-factor 0 -o a.swf | service factor
 trace annotate files log.swf -o a.swf | a.swf: unknown suffix; expected .rackham or .rackham.gz
 trace annotate files log.swf --evaluate 3:2 -o a.rackham | --evaluate: '3:2'; expected the days
 trace annotate files log.swf --evaluate 90:90 -o a.rackham | --evaluate: no job is submitted
+trace annotate files log.swf --evaluate 1:99999999999999999999 -o a.rackham | expected days
 trace annotate bandwidth log.swf --mix 80:10:11 -o a.swf | --mix: '80:10:11'; expected HIGH, MED,
 trace annotate bandwidth log.swf --mix LOW --levels 5 -o a.swf | --levels: '5'; expected
 slurm plan --from absent | absent: is not there; expected a folder with the output of Slurm's
@@ -97,15 +102,19 @@ slurm plan --from a.json | is a file; expected a folder
 slurm plan --from sample-slurm --weigh bogus | --weigh: 'bogus'; expected one of priority, rank
 slurm plan --from sample-slurm --reserve -1 | --reserve: -1; expected a number from 0 to 100
 slurm apply --from sample-slurm --yes | --yes: cannot be combined with --from
+slurm reset --from sample-slurm --yes | --yes: cannot be combined with --from
 slurm snapshot --from sample-slurm -o s.txt | s.txt: unknown suffix; expected .json or .json.gz
 slurm snapshot --from sample-slurm --keep k -o s.json | --keep
+slurm forecast --from sample-slurm --draws -1 | --draws: -1; expected a number from 0 to 10,000
 slurm watch --every 0 | --every: 0; expected
+slurm watch --cycles 0 | --cycles: 0; expected
 slurm report --from sample-slurm -o state.pdf | state.pdf: unknown suffix; expected .html
 slurm site --from sample-slurm -o site.json | site.json: unknown suffix; expected .toml
 slurm explain abc --from sample-slurm | job: 'abc' is not the number of a job; expected
 slurm explain 777777 --from sample-slurm | job: '777777' is not in the queue; expected the
 slurm explain 290 --from sample-slurm --by noon | --by: 'noon'; expected a time such as
 slurm explain 290 --from sample-slurm --by 17 | expected a time from 20
+slurm explain 290 --from sample-slurm --by 999999999999 | --by: '999999999999'; expected a time
 slurm explain 290 --from sample-slurm --by 17 --within 3 | --within: expected without --by
 slurm explain 290 --from sample-slurm --within 9e9 | --within: 9e+09; expected a number of
 slurm explain 290 --from sample-slurm --actions hold,hold | --actions: hold,hold; expected every
@@ -156,8 +165,9 @@ def place(tmp_path_factory):
     shutil.copy(SOURCES[".json"], place / "a.json")
     (place / "sweep.toml").write_text('trace = "log.swf"\npolicy = "easy"\njobs = "1:9"\n')
     (place / "other").mkdir()
-    (place / "s").mkdir()
-    (place / "s" / "sweep.json").write_text('{"runs": []}')
+    for sweep in ("s", "t"):
+        (place / sweep).mkdir()
+        (place / sweep / "sweep.json").write_text('{"runs": []}')
     (place / "parts.toml").write_text(
         'trace = "log.swf"\njobs = ["1:20", "21:40"]\npolicy = ["easy", "fcfs"]\nkeep = "summary"\n'
     )
