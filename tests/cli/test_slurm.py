@@ -142,11 +142,10 @@ def test_a_plan_is_printed_beside_that_of_slurm_and_its_lines_pin_its_jobs(
     assert not placed.keys() & (found["blocked"].keys() | found["left"].keys())
 
 
-@pytest.mark.parametrize("command", ["plan --time-limit 1", "explain 61"])
-def test_what_three_commands_do_not_say_is_said(optsched, shared, tmp_path, command):
+def test_what_three_commands_do_not_say_is_said(optsched, shared, tmp_path):
     for name in ("squeue.json.gz", "nodes.json.gz", "partitions.txt"):
         shutil.copy(shared("slurm/fixtures/26.05.5") / name, tmp_path)
-    done = optsched("slurm", command, "--from", tmp_path)
+    done = optsched("slurm plan --time-limit 1 --from", tmp_path)
     for file in ("topology.txt", "config.txt", "licenses.json", "reservations.json"):
         assert f"optsched: no {file}: " in done.err
     assert "not one of the site" not in done.out

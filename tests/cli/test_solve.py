@@ -242,25 +242,20 @@ def test_an_interrupted_comparison_is_written_with_what_it_has(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"stopped.py", "kept"}
 
 
-def test_an_interrupt_while_python_shuts_down_spoils_nothing():
-    """All is written by then; this was a traceback, or death by the signal."""
-    late = "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))"
-    program = (
-        f"import atexit, os, signal; from optsched.cli import main; {late}; main(['--version'])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+LATE = "import atexit, os, signal; atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))"
+THREAD = "import threading; threading.Thread(target=threading.Event().wait).start()"
 
 
-def test_threads_that_a_solver_left_do_not_keep_the_command_from_ending():
-    program = (
-        "import threading; from optsched.cli import main; "
-        "threading.Thread(target=threading.Event().wait).start(); main(['--version'])"
-    )
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(LATE, ""), (THREAD, "optsched: threads of a solver are still running\n")],
+    ids=["an interrupt while Python shuts down", "threads that a solver left"],
+)
+def test_nothing_spoils_the_end_of_a_command(code, told):
+    program = f"from optsched.cli import main; {code}; main(['--version'])"
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, capture_output=True, check=False, text=True, timeout=60)
-    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
-    assert done.stderr == "optsched: threads of a solver are still running\n"
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, told)
 
 
 @pytest.mark.parametrize(("reader", "code"), [("reads", 1), ("is gone", 0)])
