@@ -12,9 +12,6 @@ import pytest
 
 from optsched.cli import run
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     """Return a folder with the runs of 60 jobs under two policies."""
@@ -106,7 +103,7 @@ def test_a_sweep_is_compared_over_its_parts(optsched, tmp_path):
 
 @pytest.mark.long
 def test_the_how_to_has_what_three_logs_say(optsched, shared, tmp_path):
-    page = ROOT / "docs" / "how-to" / "compare-on-parts.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "compare-on-parts.md"
     [text] = re.findall(r"```toml\n(policy.*?)```", page.read_text(), re.DOTALL)
     (tmp_path / "logs.toml").write_text(text)
     env = {"OPTSCHED_TRACES": str(shared("traces"))}
