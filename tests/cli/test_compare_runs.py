@@ -12,6 +12,7 @@ import pytest
 
 from optsched.cli import run
 
+
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     """Return a folder with the runs of 60 jobs under two policies."""
