@@ -39,6 +39,15 @@ def run_with(folder, module, entry_points, *command):
     )  # fmt: skip
 
 
+def test_a_plug_in_takes_no_name_of_ours_even_if_ours_was_not_imported_yet(tmp_path):
+    code = (
+        "from optsched import registry\n"
+        "try: registry.policies.register('easy')(type('Mine', (), {}))\n"
+        "except ValueError as error: print(error)\n"
+    )
+    assert run_with(tmp_path, "", "", "-c", code).stdout == "policy 'easy' is already Easy\n"
+
+
 def test_a_lookup_imports_the_modules_of_the_name_alone(tmp_path):
     code = (
         "import sys; from pathlib import Path; from optsched import registry\n"

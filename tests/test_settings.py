@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import LONGEST, InputError, one_line
+from optsched.fields import Integer, Table
 from optsched.machines.machine import read_machine
 from optsched.numbers import (
     MOST_PROCESSORS,
@@ -153,6 +154,14 @@ def test_a_setting_that_no_text_states_is_refused_by_name():
     assert (has_plain_settings(Limited), has_plain_settings(Listed)) == (True, False)
     with pytest.raises(InputError, match=r"names of thing has the type .*; expected int, float,"):
         configure(Listed, {}, "thing")
+
+
+def test_a_key_that_is_left_out_has_its_default_and_no_mistake():
+    table = Table({"a": None})
+    assert table.read("b", Integer(0), 7) == 7
+    assert table.parts("c") == []
+    table.done()
+    assert Table(["no", "object"]).table == {}
 
 
 @pytest.mark.parametrize("key", ["a", "'='", '"="', r'"\"]"', "'a' "])
