@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from optsched import registry
 from optsched.traces.cleaning import clean
+from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 
 # first calls compile kernels, and the machine may be busy
@@ -76,15 +77,10 @@ def _short(reason: str) -> str:
     return re.split("[,:(]", reason.removeprefix("Skipped: "))[0].strip()
 
 
-@pytest.fixture(scope="session")
-def own_names() -> dict[registry.Registry, set[str]]:
-    """Return the names of each registry."""
-    return {kind: {*kind} for kind in registry.all_kinds()}
-
-
 @pytest.fixture
-def forget(own_names: dict[registry.Registry, set[str]]) -> Iterator[Callable[[], None]]:
+def forget() -> Iterator[Callable[[], None]]:
     """Return a function that forgets the code of users; it is called after the test, too."""
+    own_names = {kind: {*kind} for kind in registry.all_kinds()}
 
     def forget() -> None:
         registry._modules.clear()
@@ -98,10 +94,12 @@ def forget(own_names: dict[registry.Registry, set[str]]) -> Iterator[Callable[[]
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let SIGINT raise KeyboardInterrupt; a shell ignores it in what it runs in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let signals raise KeyboardInterrupt; a shell may have let SIGINT be ignored."""
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in zip(numbers, before):
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -141,6 +139,35 @@ def jobs_with_files() -> Callable[..., Trace]:
         return clean(Trace(numbers, submit, runtime, walltime, cores, **options))
 
     return build
+
+
+@pytest.fixture(scope="session")
+def write_tiny(make_trace) -> Callable[[Path], None]:
+    """Return the function that writes ``tiny.swf``, a trace of 30 jobs, into a folder."""
+    trace = make_trace(*[(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(30)])
+    return lambda folder: write_trace(trace, folder / "tiny.swf")
+
+
+@pytest.fixture
+def tiny(write_tiny, tmp_path, monkeypatch) -> Path:
+    """Return the folder of ``tiny.swf``, which is the current one."""
+    write_tiny(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def contents() -> Callable[[Path], dict[str, bytes]]:
+    """Return the function that gives all files below a folder but those that hold times."""
+
+    def read(folder: Path) -> dict[str, bytes]:
+        return {
+            str(file.relative_to(folder)): file.read_bytes()
+            for file in sorted(folder.rglob("*"))
+            if file.is_file() and file.name != "timing.json"
+        }
+
+    return read
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from optsched import registry
 from optsched.simulator.policy import by_kernel
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+CAPTURE = "shared/slurm/fixtures/24.11.5"
 
 
 def run(script, *arguments, code=0):
@@ -36,13 +37,13 @@ def rows_of(path):
 def measure(tmp_path, shared):
     """Return a function: run a benchmark that prints what it keeps, and return its rows."""
 
-    def measure(words, name=None):
+    def measure(words):
         words = re.sub(r"shared/(\S+)", lambda found: str(shared(found[1])), words)
         script, *options = shlex.split(words)
         told = run(f"{script}.py", *options, "-o", tmp_path)
-        name = name or script.replace("_", "-")
-        assert told == (tmp_path / f"{name}.txt").read_text()
-        return rows_of(tmp_path / f"{name}.csv")
+        [table] = tmp_path.glob("*.txt")
+        assert told == table.read_text()
+        return rows_of(table.with_suffix(".csv"))
 
     return measure
 
@@ -69,52 +70,26 @@ def test_policies_of_the_engines_benchmark_can_decide_as_it_says(monkeypatch):
         ("locality --jobs 300 --week-rules fcfs,lea --week-backfills none --traces .", "rule", 2),
         ("site --jobs 300 --loads 0.5,1 --policies 'easy,easy (compiled)'", "workload", 4),
         ("sharing_decisions --jobs 100 --problems 2", "goal", 4),
+        ("window_mkp windows --snapshots 2 --largest 5 --solvers highs,greedy", "solver", 2),
+        (f"slurm_size --nodes 128 --pending 20 --repeats 1 --capture {CAPTURE}", "command", 6),
     ],
 )
 def test_a_benchmark_keeps_what_it_prints_of_all_that_it_measures(words, column, count, measure):
     assert len({row[column] for row in measure(words)}) == count
 
 
-@pytest.mark.long
-def test_solvers_are_measured_by_size(measure):
-    words = "window_mkp windows --snapshots 2 --largest 5 --solvers branch-and-bound,greedy"
-    rows = measure(words, name="windows")
-    assert {row["solver"] for row in rows} == {"branch-and-bound", "greedy"}
-    assert all(row["status"] == "optimal" for row in rows if row["solver"] != "greedy")
-
-
-@pytest.mark.long
-def test_slurm_commands_are_measured_on_a_larger_cluster(measure, tmp_path):
-    words = "slurm_size --nodes 128 --pending 20 --repeats 1"
-    rows = measure(f"{words} --capture shared/slurm/fixtures/24.11.5")
-    assert "128 nodes, 68 running and 20 pending jobs" in (tmp_path / "slurm-size.txt").read_text()
-    commands = {row["command"].partition(" ")[0] for row in rows}
-    assert commands == {"plan", "explain", "forecast", "report"}
-
-
 MTM = Path(__file__).parents[1] / ".venv-mtm" / "bin" / "python"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--every 60",
-        pytest.param(
-            f"--every 10 --mtm {MTM}",
-            marks=pytest.mark.skipif(not MTM.exists(), reason="make .venv-mtm/ready installs it"),
-        ),
-    ],
-    ids=["alone", "beside Martello and Toth"],
-)
-def test_instances_are_checked_against_known_values(options, tmp_path, shared):
-    words = f"instances {shared('instances/mkp')} --sets SMALL {options} -o {tmp_path}"
-    run("window_mkp.py", *words.split())
-    rows = rows_of(tmp_path / "instances.csv")
+def test_instances_are_checked_against_known_values(measure):
+    """Beside Martello and Toth, too, if ``make .venv-mtm/ready`` has installed them."""
+    options = f"--every 10 --mtm {MTM}" if MTM.exists() else "--every 60"
+    rows = measure(f"window_mkp instances shared/instances/mkp --sets SMALL {options}")
     assert len(rows) >= 3
     assert all(int(row["objective"]) <= float(row["known_upper"]) for row in rows)
     by_mtm = [row for row in rows if row["mtm_value"]]
-    assert bool(by_mtm) == ("--mtm" in options)
+    assert bool(by_mtm) == MTM.exists()
     assert all(row["mtm_value"] == row["known_lower"] for row in by_mtm)
 
 
@@ -175,17 +150,10 @@ def real_slurm(monkeypatch):
 
 def test_waits_of_a_simulation_are_compared_with_real_ones(real_slurm):
     real, other = np.array([0.0, 10, 4, 0, 7]), np.array([0.0, 11, 9, 31, np.nan])
-    assert real_slurm.compared(real, other) == {
-        "jobs": 5,
-        "never": 1,
-        "within_1s": 0.4,
-        "within_5s": 0.6,
-        "within_30s": 0.6,
-        "mean_s": (0 + 1 + 5 + 31) / 4,
-        "median_s": 3,
-        "real_wait_s": 4.2,
-        "wait_s": (0 + 11 + 9 + 31) / 4,
-    }
+    expected = {"jobs": 5, "never": 1, "within_1s": 0.4, "within_5s": 0.6, "within_30s": 0.6}
+    expected |= {"mean_s": (0 + 1 + 5 + 31) / 4, "median_s": 3}
+    expected |= {"real_wait_s": 4.2, "wait_s": (0 + 11 + 9 + 31) / 4}
+    assert real_slurm.compared(real, other) == expected
 
 
 def test_the_time_of_completing_is_in_the_log_of_the_controller(real_slurm):

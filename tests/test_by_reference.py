@@ -62,17 +62,19 @@ def test_kernels_read_fields_write_into_arrays_and_keep_none():
     assert counts(given) == before
 
 
-def test_a_bound_kernel_keeps_its_tables():
+def test_a_bound_kernel_keeps_its_tables_and_returns_arrays():
     given = outer()
-    bound = add.bound(given, numbers=(0,))
-    bound(1)
-    bound(np.int64(1))
+    before = counts(given)
+    one, every = add.bound(given, numbers=(0,)), add_all.bound(given)
+    one(1)
+    one(np.int64(1))
     assert given.sums.tolist() == [0, 48]
-    references = sys.getrefcount(given.sums)
-    for _ in range(100):
-        bound(0)
-    after = sys.getrefcount(given.sums)
-    assert after == references
+    for _ in range(3):
+        copied, returned = every()
+    assert copied.tolist() == [36, 120]
+    assert returned is given.inner.added
+    del copied, returned, one, every
+    assert counts(given) == before
 
 
 @by_reference
@@ -99,18 +101,6 @@ def test_a_bound_kernel_reads_what_calls_read():
         assert one.outer.sums.tolist() == other.outer.sums.tolist() == [0, 24]
 
 
-def test_a_bound_kernel_returns_arrays():
-    given = outer()
-    before = counts(given)
-    bound = add_all.bound(given)
-    for _ in range(3):
-        copied, returned = bound()
-    assert copied.tolist() == [36, 72]
-    assert returned is given.inner.added
-    del copied, returned, bound
-    assert counts(given) == before
-
-
 def test_other_classes_of_the_same_fields_are_other_types():
     values = outer()
     assert add_all(values)[0].tolist() == [12, 24]
@@ -119,18 +109,8 @@ def test_other_classes_of_the_same_fields_are_other_types():
 
 
 def test_classes_of_one_name_with_like_fields_are_told_apart():
-    @by_reference
-    class Pair(NamedTuple):
-        first: Times
-        second: Times
-
-    pair = Pair
-
-    @by_reference
-    class Pair(NamedTuple):  # type: ignore[no-redef]
-        third: Times
-        fourth: Times
-
-    one, other = (numba.typeof(cls(np.zeros(1), np.zeros(1))) for cls in (pair, Pair))
+    pairs = [[("first", Times), ("second", Times)], [("third", Times), ("fourth", Times)]]
+    classes = [by_reference(NamedTuple("Pair", fields)) for fields in pairs]
+    one, other = (numba.typeof(cls(np.zeros(1), np.zeros(1))) for cls in classes)
     assert one.name == other.name
     assert one != other

@@ -7,6 +7,7 @@ import random
 import signal
 import sys
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,14 +56,11 @@ def is_killed(do, step, folder):
     return code != 0
 
 
-def contents(folder):
-    """Return what lies below a folder by name, without what is hidden or tells times."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-        and path.name != "timing.json"
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+@pytest.fixture
+def contents(contents):
+    """Return the function that gives all files below a folder, without what is hidden."""
+    return lambda folder: {
+        name: data for name, data in contents(folder).items() if "/." not in f"/{name}"
     }
 
 
@@ -88,7 +86,7 @@ def writers(make_trace):
 
 
 @pytest.mark.parametrize("kind", ["runs", "traces"])
-def test_a_writer_that_is_killed_leaves_the_old_or_the_new(kind, writers, tmp_path):
+def test_a_writer_that_is_killed_leaves_the_old_or_the_new(kind, writers, contents, tmp_path):
     """At any step; and the next one to the same place leaves nothing but the new."""
     write_old, write_new = writers[kind]
     whole = []
@@ -121,22 +119,13 @@ def test_a_writer_that_is_killed_leaves_the_old_or_the_new(kind, writers, tmp_pa
     assert not killed
 
 
-def test_a_sweep_that_is_killed_goes_on(make_trace, tmp_path):
-    rows = [(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(5)]
-    write_trace(make_trace(*rows), tmp_path / "tiny.swf")
-    study = read_sweep(
-        {"trace": tmp_path / "tiny.swf", "policy": ["fcfs", "easy"], "machine": "nodes:10"}
-    )
-
-    class InThisProcess:
-        slots = 1
-
-        def execute_all(self, tasks):
-            yield from map(execute, tasks)
+def test_a_sweep_that_is_killed_goes_on(tiny, tmp_path, contents):
+    study = read_sweep({"trace": "tiny.swf", "policy": ["fcfs", "easy"], "machine": "nodes:10"})
+    engine = SimpleNamespace(execute_all=lambda tasks: (execute(task) for task in tasks))
 
     def sweep(folder):
         one = Sweep(study, folder / "out")
-        assert all(outcome.error is None for outcome in one.work(InThisProcess()))
+        assert all(outcome.error is None for outcome in one.work(engine))
         assert one.finish()
 
     (tmp_path / "smooth").mkdir()

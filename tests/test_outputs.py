@@ -14,6 +14,7 @@ import resource
 import socket
 import stat
 import subprocess
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -59,10 +60,6 @@ def make_socket(path):
         one.bind(path.name)
 
 
-def make_loop(path):
-    path.symlink_to(path.name)
-
-
 def make_link_to_pipe(path):
     os.mkfifo(path.with_name("pipe"))
     path.symlink_to("pipe")
@@ -72,7 +69,7 @@ MADE = {
     "a device": make_device,
     "a pipe": os.mkfifo,
     "a socket": make_socket,
-    "a loop": make_loop,
+    "a loop": lambda path: path.symlink_to(path.name),
     "a link to a pipe": make_link_to_pipe,
     "a folder": Path.mkdir,
     "a file": Path.touch,
@@ -131,10 +128,10 @@ def test_a_page_is_not_written_over_a_pipe(small_run_folder, capsys):
     assert stat.S_ISFIFO(page.lstat().st_mode)
 
 
-@pytest.mark.parametrize("hidden", [os.mkfifo, Path.mkdir, make_device, make_loop])
+@pytest.mark.parametrize("hidden", ["a pipe", "a folder", "a device", "a loop"])
 def test_a_folder_with_something_else_in_it_is_not_replaced(hidden, small_run_folder):
     (small_run_folder / "jobs.csv").unlink()
-    hidden(small_run_folder / "jobs.csv")
+    MADE[hidden](small_run_folder / "jobs.csv")
     before = entries_of(small_run_folder)
     expected = r"run: holds 'jobs\.csv', which is not a regular file; give another name"
     with pytest.raises(InputError, match=expected), written_folder(small_run_folder, RUN):
@@ -214,14 +211,11 @@ def test_demands_are_looked_at_too_and_go_with_the_trace_that_a_link_names(make_
     assert [path.name for path in there.iterdir()] == ["a.swf"]
 
 
-@pytest.mark.parametrize("exists", [True, False])
-def test_a_folder_is_written_through_a_link(exists, make_trace, tmp_path):
-    if exists:
-        (tmp_path / "there").mkdir()
+def test_a_folder_is_written_through_a_link(make_trace, tmp_path):
     link = tmp_path / "link"
     link.symlink_to("there")
     done = optsched.simulate(make_trace(*TWO_JOBS), "nodes:2", "easy")
-    for _ in range(2):
+    for _ in range(2):  # the folder is not there at first
         optsched.save(done, link, plots=False)
         assert (tmp_path / "there" / "run.json").is_file()
         assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "there"]
@@ -439,23 +433,20 @@ def test_a_table_that_becomes_too_large_leaves_the_old_run_alone(size, make_trac
 def test_what_has_its_name_is_on_the_disk(make_trace, tmp_path, monkeypatch):
     """Files and folders are synced before they are renamed, and after it where they lie."""
     happened = []
-    fsync, rename, replace = os.fsync, Path.rename, Path.replace
+    fsync = os.fsync
 
     def sync(descriptor):
         fsync(descriptor)
         happened.append(os.fstat(descriptor).st_ino)
 
-    def renaming(rename):
-        def do(path, target):
-            parts = [path, *path.rglob("*")]
-            happened.append((target, {part.stat().st_ino for part in parts}))
-            return rename(path, target)
-
-        return do
+    def renaming(path, target, rename):
+        parts = [path, *path.rglob("*")]
+        happened.append((target, {part.stat().st_ino for part in parts}))
+        return rename(path, target)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(Path, "rename", renaming(rename))
-    monkeypatch.setattr(Path, "replace", renaming(replace))
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(Path, name, partialmethod(renaming, rename=getattr(Path, name)))
     trace = make_trace(*TWO_JOBS)
     write_trace(trace.changed(annotations={"bandwidth": trace.processors}), tmp_path / "a.swf")
     for _ in range(2):

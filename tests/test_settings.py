@@ -1,4 +1,4 @@
-"""Settings, tables of TOML and JSON, lines, and numbers as people write them."""
+"""Settings, TOML, lines, and numbers as people write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import LONGEST, InputError, one_line
-from optsched.fields import Choice, Integer, Number, Parsed, Table, flag
+from optsched.fields import Integer, Table
 from optsched.machines.machine import read_machine
 from optsched.numbers import (
     MOST_PROCESSORS,
@@ -83,17 +83,14 @@ def test_nothing_else_is_a_number_or_a_span():
 
 @pytest.mark.parametrize("kind", ["nodes", "matrix"])
 def test_a_machine_is_of_a_size_in_digits_that_means_something(kind, tmp_path):
-    assert read_machine(f"{kind}:1024").size == 1024
     for text in NOT_DIGITS:
         with pytest.raises(InputError, match=f"expected {kind}:NUMBER"):
             read_machine(f"{kind}:{text}")
-    for size in (MOST_PROCESSORS + 1, 99999999999999999999):
-        with pytest.raises(InputError, match="expected a whole number from 1 to 1,0"):
-            read_machine(f"{kind}:{size}")
     file = tmp_path / "machine.toml"
     file.write_text(f'kind = "{kind}"\nsize = 99999999999999999999\n')
-    with pytest.raises(InputError, match=r"machine.toml: .*expected a whole number from 1 to 1,0"):
-        read_machine(file)
+    for machine in (f"{kind}:{MOST_PROCESSORS + 1}", file):
+        with pytest.raises(InputError, match="expected a whole number from 1 to 1,0"):
+            read_machine(machine)
 
 
 def test_numbers_on_file_have_no_digits_of_rounding_errors():
@@ -136,9 +133,6 @@ def test_settings_are_read_as_the_type_of_their_field():
     ("given", "message"),
     [
         (["count=2.5"], "count of thing: '2.5'; expected a whole number"),
-        (["count=1_0"], "count of thing: '1_0'; expected a "),
-        (["share=٣"], "share of thing: '٣'; expected a "),
-        (["share=1e999"], "expected a number"),
         (["loud=perhaps"], "expected yes or no"),
         (["kind=c"], "expected one of a, b"),
         (["coutn=2"], "did you mean count"),
@@ -146,9 +140,7 @@ def test_settings_are_read_as_the_type_of_their_field():
         (["count=1", "count=2"], "given twice"),
         ({"count": 2.5}, "expected a whole number"),
         ({"count": float("nan")}, "expected a whole number"),
-        ({"count": 2**53 + 1}, "count of thing: .*; expected a number of at most"),
         ({"count": "99999999999999999999"}, "count of thing: .*; expected a number of at most"),
-        ({"share": -1e30}, "share of thing: .*; expected a number of at most"),
     ],
 )
 def test_wrong_settings_are_named(given, message):
@@ -162,38 +154,6 @@ def test_a_setting_that_no_text_states_is_refused_by_name():
     assert (has_plain_settings(Limited), has_plain_settings(Listed)) == (True, False)
     with pytest.raises(InputError, match=r"names of thing has the type .*; expected int, float,"):
         configure(Listed, {}, "thing")
-
-
-def test_a_table_reports_all_mistakes_with_their_places():
-    def parse(text):
-        if text != "1G":
-            raise InputError(f"{text!r}; expected 1G")
-        return 1024
-
-    table = Table(
-        {"size": -1, "kind": "round", "parts": [{"on": 1}, {"on": True}], "colour": 3}
-        | {"good": "1G", "bad": "2G", "number": 5}
-    )
-    table.known(["size", "kind", "parts", "share", "good", "bad", "number"])
-    assert table.read("size", Integer(0, 9), instead=0) == 0
-    table.read("kind", Choice("tree", "flat"))
-    table.read("share", Number(0, 1, "a share"))
-    assert [part.read("on", flag()) for part in table.parts("parts")] == [None, True]
-    assert table.read("good", Parsed(parse, "a memory")) == 1024
-    table.read("bad", Parsed(parse, "a memory"))
-    table.read("number", Parsed(str.strip, "a text"))
-    with pytest.raises(InputError) as raised:
-        table.done("room")
-    assert raised.value.field == "room"
-    assert list(raised.value.mistakes) == [
-        "colour: unknown key 'colour'; known: bad, good, kind, number, parts, share, size",
-        "size: -1; expected an integer from 0 to 9",
-        "kind: 'round'; expected tree or flat",
-        "share: missing; expected a share",
-        "parts[1].on: 1; expected true or false",
-        "bad: '2G'; expected 1G",
-        "number: 5; expected a text",
-    ]
 
 
 def test_a_key_that_is_left_out_has_its_default_and_no_mistake():

@@ -79,25 +79,14 @@ def run(python: Path, code: str, folder: Path) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "optsched slurm explain 290 --from sample-slurm",
-        pytest.param(  # compiles
-            "optsched simulate sample-256 --policy fcfs,easy,conservative -o policies",
-            marks=pytest.mark.long,
-        ),
-    ],
-)
-def test_commands_of_the_readme_work_with_the_wheel_alone(command, python, tmp_path):
-    # tests/test_docs.py runs all of them in an empty folder
+def test_a_command_of_the_readme_works_with_the_wheel_alone(python, tmp_path):
+    """Another test runs all of them in an empty folder."""
+    command = "optsched slurm explain 290 --from sample-slurm"
     assert command in (ROOT / "README.md").read_text().splitlines()
     words = [shlex.split(one)[1:] for one in (command, "optsched list snapshots")]
     told = run(python, RUN_ALL.format(words=words), tmp_path)
     assert "window-mkp/yang-2014-example" in told
     assert str(ROOT) not in told[-1]
-    made = [folder.name for folder in tmp_path.iterdir() if (folder / "report.html").is_file()]
-    assert made == ["policies"] * ("simulate" in command)
 
 
 @pytest.mark.long

@@ -63,10 +63,5 @@ def optsched(capsys: pytest.CaptureFixture, forget: Callable[[], None]) -> Calla
 
 
 @pytest.fixture
-def sample() -> Path:
-    return bundled("traces") / "samples" / "sample-256.swf"
-
-
-@pytest.fixture
 def example() -> Path:
     return bundled("models") / "window-mkp" / "yang-2014-example.json"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,6 +56,8 @@ def answer(state: dict, words: list[str]) -> int:
         return 1
     if words[:1] == ["update"]:
         return update(state, words[1:])
+    assert not {"SQUEUE_USERS", "SLURM_TIME_FORMAT"} & {*os.environ}
+    assert os.environ["SLURM_BITSTR_LEN"] == "0"
     version = state["version"]
     wanted = next((word for word in words if word.startswith("--json")), None)
     shown = words[-1] if wanted is None else words[-2]

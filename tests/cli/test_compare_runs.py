@@ -11,10 +11,6 @@ from pathlib import Path
 import pytest
 
 from optsched.cli import run
-from optsched.content import bundled
-
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +18,8 @@ def simulated(tmp_path_factory):
     """Return a folder with the runs of 60 jobs under two policies."""
     folder = tmp_path_factory.mktemp("simulated")
     for policy in ("easy", "fcfs"):
-        words = ("--policy", policy, "--jobs", "1:60", "--no-plots", "-o", folder / policy)
-        assert run(["simulate", *map(str, (SAMPLE, *words))]) == 0
+        words = f"simulate sample-256 --policy {policy} --jobs 1:60 --no-plots -o {folder / policy}"
+        assert run(words.split()) == 0
     return folder
 
 
@@ -36,31 +32,25 @@ def names(done):
     return [row["run"] for row in json.loads(done.out)["table"]]
 
 
-def test_runs_are_put_side_by_side(optsched, runs):
-    done = optsched("compare fcfs easy -o out", cwd=runs)
+def test_runs_are_put_side_by_side_with_charts_of_a_stated_period(optsched, runs):
+    words = "compare fcfs easy --days 0.1:0.25 -o"
+    done = optsched(words, "out", cwd=runs)
     assert done.err == ""
     lines = done.out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["run", "fcfs", "easy"]
     assert lines[-1] == "comparison folder  out"
     page = (runs / "out" / "report.html").read_text()
-    assert "2 runs of 60 jobs of sample-256.swf" in page
+    assert "2 runs of 60 jobs of sample-256" in page
     assert "easy beside fcfs" in page
-    done = optsched("compare fcfs easy -o out --json", cwd=runs)
+    assert f"optsched {words} DIR" in page
+    chart = (runs / "out" / "gantt.svg").read_text()
+    assert "from 2.4 hours to 6 hours after the first submission" in chart
+    done = optsched(words, "out --json", cwd=runs)
     first, second = json.loads(done.out)["table"]
     assert (first["run"], first["paired_equal"], second["run"]) == ("fcfs", 1.0, "easy")
     assert (runs / "out" / "report.html").read_text() == page
     (runs / "out" / "report.html").unlink()
     assert optsched("report out", cwd=runs).out == "out/report.html\n"
-    assert (runs / "out" / "report.html").read_text() == page
-
-
-def test_the_period_of_the_charts_is_stated_and_repeated(optsched, runs):
-    optsched("compare fcfs easy --days 0.1:0.25 -o out", cwd=runs)
-    chart = (runs / "out" / "gantt.svg").read_text()
-    assert "from 2.4 hours to 6 hours after the first submission" in chart
-    page = (runs / "out" / "report.html").read_text()
-    assert "optsched compare fcfs easy --days 0.1:0.25 -o DIR" in page
-    optsched("report out", cwd=runs)
     assert (runs / "out" / "report.html").read_text() == page
 
 
@@ -114,7 +104,7 @@ def test_a_sweep_is_compared_over_its_parts(optsched, tmp_path):
 
 @pytest.mark.long
 def test_the_how_to_has_what_three_logs_say(optsched, shared, tmp_path):
-    page = ROOT / "docs" / "how-to" / "compare-on-parts.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "compare-on-parts.md"
     [text] = re.findall(r"```toml\n(policy.*?)```", page.read_text(), re.DOTALL)
     (tmp_path / "logs.toml").write_text(text)
     env = {"OPTSCHED_TRACES": str(shared("traces"))}
@@ -132,16 +122,9 @@ def test_a_snapshot_with_the_name_of_a_marker_is_a_snapshot(optsched, example, t
     assert (tmp_path / "out" / "comparison.json").exists()
 
 
-def contents(folder):
-    """Return all files below a folder but those that hold times."""
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in folder.rglob("*")
-        if file.is_file() and file.name != "timing.json"
-    }
-
-
-def test_policies_run_side_by_side_and_what_is_finished_is_not_repeated(optsched, tmp_path):
+def test_policies_run_side_by_side_and_what_is_finished_is_not_repeated(
+    optsched, tmp_path, contents
+):
     words = "simulate sample-256 --jobs 1:60 --policy 'fcfs, easy,window' --set window=3"
     words += " --set alpha=0.2 --execution contiguity --solver greedy -o out"
     done = optsched(words, cwd=tmp_path)
@@ -179,7 +162,7 @@ def repeated(folder):
 
 
 def test_the_command_of_a_page_repeats_its_policies_and_the_page_can_be_made_later(
-    optsched, tmp_path
+    optsched, tmp_path, contents
 ):
     words = "simulate sample-256 --policy easy,window --solver greedy --set window=3 --jobs 1:30"
     out, again = tmp_path / "out", tmp_path / "again"
@@ -217,36 +200,24 @@ def test_a_run_that_fails_is_left_out_of_the_page(optsched, tmp_path):
     assert [line.split()[0] for line in done.out.splitlines()[1:3]] == ["fcfs", "easy"]
 
 
-@pytest.fixture
-def run_folder(optsched, tmp_path):
-    folder = tmp_path / "run"
-    optsched("simulate sample-256 --jobs 1:50 --no-plots -o", folder)
-    assert not (folder / "report.html").exists()
-    return folder
-
-
-def test_pages_of_several_folders_are_written_and_named(optsched, example, run_folder, tmp_path):
-    comparison = tmp_path / "comparison"
-    optsched("compare", example, "--solvers greedy -o", comparison)
-    (comparison / "report.html").unlink()
-    done = optsched("report", run_folder, comparison)
-    pages = [run_folder / "report.html", comparison / "report.html"]
-    assert (done.out.splitlines(), done.err) == (list(map(str, pages)), "")
-    assert "50 of 50 jobs finished" in pages[0].read_text()
+def test_pages_of_several_folders_are_written_and_named(optsched, example, runs):
+    optsched("compare", example, "--solvers greedy -o compared", cwd=runs)
+    pages = [runs / "easy" / "report.html", runs / "compared" / "report.html"]
+    assert [page.exists() for page in pages] == [False, True]
+    pages[1].unlink()
+    done = optsched("report easy compared", cwd=runs)
+    assert (done.out, done.err) == ("easy/report.html\ncompared/report.html\n", "")
+    assert "60 of 60 jobs finished" in pages[0].read_text()
     assert "1 snapshot" in pages[1].read_text()
-    before = [page.read_bytes() for page in pages]
-    optsched("report", run_folder, comparison)
-    assert [page.read_bytes() for page in pages] == before
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda table: b"PAR1", lambda table: table.replace(b"\x15", b"\1")]
-)
-def test_a_damaged_folder_gets_one_line(damage, optsched, run_folder):
-    table, summary = run_folder / "jobs.parquet", run_folder / "summary.json"
-    table.write_bytes(damage(table.read_bytes()))
-    told = f"optsched: {table}: damaged; expected a Parquet file\n"
-    assert optsched("report", run_folder, code=1).err == told
+def test_a_damaged_folder_gets_one_line(optsched, runs):
+    table, summary = runs / "easy" / "jobs.parquet", runs / "easy" / "summary.json"
+    whole = table.read_bytes()
+    for damaged in (b"PAR1", whole.replace(b"\x15", b"\1")):
+        table.write_bytes(damaged)
+        told = "optsched: easy/jobs.parquet: damaged; expected a Parquet file\n"
+        assert optsched("report easy", cwd=runs, code=1).err == told
     summary.write_text("{")
-    [told] = optsched("report", run_folder, code=1).err.splitlines()
-    assert told.startswith(f"optsched: {summary}, line 1: not JSON")
+    [told] = optsched("report easy", cwd=runs, code=1).err.splitlines()
+    assert told.startswith("optsched: easy/summary.json, line 1: not JSON")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 import pytest
 
@@ -23,15 +22,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_sample_is_simulated_by_name(folder, optsched):
-    done = optsched("simulate sample-256 --policy easy --jobs 1:50 --no-plots -o named")
-    assert str(SAMPLE) not in done.err
+def test_a_sample_is_simulated_on_a_site_by_name(folder, optsched):
+    words = "simulate sample-256 --machine site:campus --policy easy --jobs 1:50 --no-plots -o"
+    assert str(SAMPLE) not in optsched(words, "named").err
     config = json.loads((folder / "named" / "run.json").read_text())
-    assert config["trace"] == "sample-256"
-    assert str(bundled("traces")) not in json.dumps(config)
-    optsched(*shlex.split(config["repeat"])[1:-1], "again --no-plots")
-    for file in ("run.json", "jobs.csv"):
-        assert (folder / "named" / file).read_bytes() == (folder / "again" / file).read_bytes()
+    assert (config["trace"], config["machine"]) == ("sample-256", "site:campus")
+    assert not [kind for kind in ("traces", "sites") if str(bundled(kind)) in json.dumps(config)]
+    (folder / "campus").write_bytes((bundled("sites") / "campus.toml").read_bytes())
+    told = optsched(words, "another", code=1).err  # a file of the name takes precedence
+    assert "campus: expected a site as TOML" in told
 
 
 def test_a_file_of_the_name_takes_precedence(folder):
@@ -55,17 +54,6 @@ def test_a_sweep_takes_names_and_paths(folder):
     named, own = one.arguments["machine"], other.arguments["machine"]
     assert (named.spec, named.path) == ("site:campus", bundled("sites") / "campus.toml")
     assert (own.spec, own.path) == ("site:own.toml", folder / "own.toml")
-
-
-def test_a_site_is_a_machine_by_name(folder, optsched):
-    words = "simulate sample-256 --machine site:campus --policy easy --jobs 1:50 --no-plots -o"
-    optsched(words, "out")
-    config = json.loads((folder / "out" / "run.json").read_text())
-    assert config["machine"] == "site:campus"
-    assert str(bundled("sites")) not in json.dumps(config)
-    (folder / "campus").write_bytes((bundled("sites") / "campus.toml").read_bytes())
-    told = optsched(words, "another", code=1).err  # a file of the name takes precedence
-    assert "campus: expected a site as TOML" in told
 
 
 def test_every_site_sample_and_snapshot_is_listed_and_has_a_name(optsched):

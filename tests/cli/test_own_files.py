@@ -52,7 +52,6 @@ def test_captured_snapshots_of_a_model_in_a_file_are_read_back(optsched, folder)
         ("model = power_cap", 'model = "power-gap"', "unknown model 'power-gap' of policy"),
         ("    model = power_cap", "", "missing; expected a model or its name"),
         ("watts @ start", "start * start", "a product of the decisions start and start"),
-        ("(nodes)", "(nodes) / 0", "ZeroDivisionError"),
         ("Integers(1)", "Intejers(1)", "NameError: name 'Intejers' is not defined"),
         ('"watts": ', '"wats": ', "missing a required argument: 'watts'"),
         ('"start", len(nodes))', '"start", len(nodes), 2)[:, 0]', "first decisions 'start': "),

@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from waiting import await_that
 
 SUMMARY = {
     "jobs", "finished", "killed", "rejected", "dropped", "utilization", "makespan", "mean_wait",
@@ -52,11 +53,7 @@ def started(folder, *words):
 def interrupted(folder, number):
     """Start a long run, send it a signal once it works, and return its exit code and stderr."""
     process = started(folder, "--policy", "window", "--solver", "cbc", "--no-plots")
-    deadline = time.monotonic() + 60
-    while not any(entry.name.startswith(".run.") for entry in folder.iterdir()):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.05)
+    await_that(process, lambda: any(folder.glob(".run.*")))
     time.sleep(1.0)
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
@@ -88,18 +85,15 @@ import signal
 
 from optsched.policies.fcfs import FCFS
 
-
 class Last:
     def __del__(self):
         signal.raise_signal(signal.SIGTERM)
         sum(range(10))  # the handler runs here
 
-
 class Dropping(FCFS):
     def decide(self, system):
         Last()
         return super().decide(system)
-
 
 class Broken(FCFS):
     def decide(self, system):
@@ -156,7 +150,6 @@ def test_a_site_says_why_it_rejects_jobs(optsched, site, tmp_path):
     assert reasons == ["", *["it does not fit on the nodes that it may use"] * 2]
 
 
-JOB = "{number} 0 0 100 2 -1 -1 2 {seconds} -1 1 1 1 1 1 1 -1 -1\n"
 TWO = "bandwidth\n1,2000\n2,500\n"
 
 
@@ -165,7 +158,7 @@ def shared_run(optsched, tmp_path):
     """Return the function that runs two jobs with demands on a machine, and returns stderr."""
 
     def run(machine, demands=TWO, options="", seconds=200, policy="sjbf", code=0):
-        jobs = [JOB.format(number=number, seconds=seconds) for number in (1, 2)]
+        jobs = [f"{job} 0 0 100 2 -1 -1 2 {seconds} -1 1 1 1 1 1 1 -1 -1\n" for job in (1, 2)]
         (tmp_path / "jobs.swf").write_text("; MaxProcs: 8\n" + "".join(jobs))
         (tmp_path / "jobs.swf.demands.csv").write_text(f"job_id,{demands}")
         words = f"simulate jobs.swf --machine {machine} --policy {policy} {options} --no-plots"
@@ -175,21 +168,19 @@ def shared_run(optsched, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("machine", "demands", "seconds", "said"),
+    ("capacity", "demand", "seconds", "said"),
     [
-        ("smp:2x4:bandwith=6", TWO, 200, "of bandwith, which smp:2x4:bandwith=6 has; 'optsched"),
-        ("smp:2x4:bandwidth=9999999999", TWO, 200, "bandwidth: 9999999999; expected at most 1,000"),
-        ("smp:2x4", TWO, 2 * 10**9, "jobs.swf, line 2, requested time: 2000000000 s in"),
-        (
-            *("smp:2x4:bandwidth=1", "bandwidth\n1,5\n2,1000000000\n", 200),
-            "demands of up to bandwidth 1000000000 and walltimes of up to 200 s make penalties",
-        ),
+        ("bandwith=6", 5, 200, "of bandwith, which smp:2x4:bandwith=6 has; 'optsched"),
+        ("bandwidth=9999999999", 5, 200, "bandwidth: 9999999999; expected at most 1,000"),
+        ("bandwidth=6", 5, 2 * 10**9, "jobs.swf, line 2, requested time: 2000000000 s in"),
+        ("bandwidth=1", 10**9, 200, "1000000000 and walltimes of up to 200 s make penalties"),
     ],
 )
 def test_demands_that_a_machine_cannot_share_are_one_line(
-    machine, demands, seconds, said, shared_run, tmp_path
+    capacity, demand, seconds, said, shared_run, tmp_path
 ):
-    [told] = shared_run(machine, demands, seconds=seconds, code=1).splitlines()
+    demands = f"bandwidth\n1,5\n2,{demand}\n"
+    [told] = shared_run(f"smp:2x4:{capacity}", demands, seconds=seconds, code=1).splitlines()
     assert said in told
     assert not (tmp_path / "run").exists()
 
@@ -231,25 +222,16 @@ LOCALITY = "simulate jobs.rackham --policy locality --no-plots -o run --machine"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "machine", "said"),
+    ("old", "new", "said"),
     [
-        ("subtime: 40", "subtime: 500", "2x20", "line 2, subtime: 500; expected a time"),
-        ("walltime: 200", f"walltime: {'9' * 15}", "2x20", "line 2, walltime: 9999999999"),
-        ("", "", "8x20:memory=1", "memory: 1 MB; expected"),
-        ("", "", "2x20:kept=ever", "kept: 'ever'; expected users or next"),
-        ("cores: 2", "cores: 21", "2x20", "line 2, cores: 21 in job 2; expected"),
-        (
-            "data: 1 data_size: 12.8",
-            "data: 2 data_size: 10000000",
-            "2x20:bandwidth=1",
-            "line 2, data_size: 10000000000 s in job 2; expected at most 1,000,000 s of load",
-        ),
+        ("cores: 2", "cores: 21", "cores: 21 in job 2; expected at most 20"),
+        ("1 data_size: 12.8", "2 data_size: 10000000", "data_size: 10000000000 s in job 2"),
     ],
 )
-def test_input_files_that_cannot_be_are_one_line(old, new, machine, said, optsched, tmp_path):
+def test_jobs_that_a_cluster_cannot_run_are_one_line(old, new, said, optsched, tmp_path):
     (tmp_path / "jobs.rackham").write_text(f"{FIRST}\n{RUNNING.replace(old, new, 1)}\n")
-    [told] = optsched(LOCALITY, f"cluster:{machine}", cwd=tmp_path, code=1).err.splitlines()
-    assert said in told
+    [told] = optsched(LOCALITY, "cluster:2x20:bandwidth=1", cwd=tmp_path, code=1).err.splitlines()
+    assert f"line 2, {said}" in told
     assert not (tmp_path / "run").exists()
 
 

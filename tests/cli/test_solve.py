@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -103,11 +102,9 @@ def knowing(example, tmp_path):
     [
         ("solve", {"objective": 14, "bound": 16}, 0, " 14, bound 16\n"),
         ("solve", {"objective": 15}, 0, "best known      15\n"),
-        ("solve", {"objective": "15"}, 1, "known objective: '15'; expected an integer"),
         ("snapshot show", {"solution": {"slot_of_job": [0]}}, 1, "expected slot numbers from 1"),
         ("snapshot show", {"solution": {"slot_of_job": [1] * 5}}, 0, "is wrong: capacity: slot 1"),
         ("snapshot show", {"solution": [1]}, 1, "known solution: expected an object"),
-        ("snapshot check", {"solution": [1]}, 1, "known solution: expected an object"),
     ],
 )
 def test_known_values_are_shown_and_wrong_ones_told(command, known, code, said, optsched, knowing):
@@ -192,29 +189,22 @@ def test_no_output_at_all_is_no_error():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "os.kill(os.getpid(), signal.SIGINT)"])
-def test_an_interrupt_while_packages_load_is_no_traceback(raised, tmp_path):
-    """A compiled module turns the interrupt into an error of its own."""
-    program = "raise KeyboardInterrupt"
-    if raised != "KeyboardInterrupt":
-        program = f"""
+COMPILED = """
 import os, signal
 try:
-    {raised}
+    os.kill(os.getpid(), signal.SIGINT)
 except KeyboardInterrupt:
     raise ImportError("initialization failed")
 """
+"""A compiled module turns the interrupt into an error of its own."""
+
+
+@pytest.mark.parametrize("program", ["raise KeyboardInterrupt", COMPILED], ids=["own", "compiled"])
+def test_an_interrupt_while_packages_load_is_no_traceback(program, tmp_path):
     (tmp_path / "cyclopts.py").write_text(program)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = process("solve", "yang-2014-example", env=os.environ | {"PYTHONPATH": path})
     assert (done.returncode, done.stderr) == (130, "optsched: interrupted; nothing was written\n")
-
-
-def test_a_snapshot_may_come_through_a_pipe(example):
-    packed = gzip.compress(example.read_bytes())
-    command = [sys.executable, "-m", "optsched", "solve", "/dev/stdin", "--json"]
-    done = subprocess.run(command, input=packed, capture_output=True, check=False)
-    assert json.loads(done.stdout)["objective"] == 15
 
 
 STOPPED = """
@@ -252,25 +242,20 @@ def test_an_interrupted_comparison_is_written_with_what_it_has(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"stopped.py", "kept"}
 
 
-def test_an_interrupt_while_python_shuts_down_spoils_nothing():
-    """All is written by then; this was a traceback, or death by the signal."""
-    late = "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))"
-    program = (
-        f"import atexit, os, signal; from optsched.cli import main; {late}; main(['--version'])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+LATE = "import atexit, os, signal; atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))"
+THREAD = "import threading; threading.Thread(target=threading.Event().wait).start()"
 
 
-def test_threads_that_a_solver_left_do_not_keep_the_command_from_ending():
-    program = (
-        "import threading; from optsched.cli import main; "
-        "threading.Thread(target=threading.Event().wait).start(); main(['--version'])"
-    )
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(LATE, ""), (THREAD, "optsched: threads of a solver are still running\n")],
+    ids=["an interrupt while Python shuts down", "threads that a solver left"],
+)
+def test_nothing_spoils_the_end_of_a_command(code, told):
+    program = f"from optsched.cli import main; {code}; main(['--version'])"
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, capture_output=True, check=False, text=True, timeout=60)
-    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
-    assert done.stderr == "optsched: threads of a solver are still running\n"
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, told)
 
 
 @pytest.mark.parametrize(("reader", "code"), [("reads", 1), ("is gone", 0)])

@@ -12,21 +12,19 @@ import sys
 import time
 
 import pytest
+from waiting import await_runs
 
 RUNS = 80
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tiny):
     """Return a folder with a sweep of 80 runs of some milliseconds each."""
-    rows = [
-        f"{k} {20 * k} 0 {60 + 11 * k % 90} {1 + (7 * k) % 9} -1 -1 -1 200 -1 1 1 1 1 1 1 -1 -1"
-        for k in range(1, 13)
-    ]
-    (tmp_path / "tiny.swf").write_text("; MaxProcs: 10\n" + "\n".join(rows) + "\n")
-    (tmp_path / "sweep.toml").write_text(
+    (tiny / "sweep.toml").write_text(
         f"""
         trace = "tiny.swf"
+        machine = "nodes:10"
+        jobs = "1:12"
         policy = "window"
         solver = ["branch-and-bound", "greedy"]
         seed = {list(range(2))}
@@ -35,12 +33,7 @@ def folder(tmp_path):
         interval = [0, 30]
         """
     )
-    return tmp_path
-
-
-def contents(folder):
-    files = [file for file in sorted(folder.rglob("*")) if file.name != "timing.json"]
-    return {str(file.relative_to(folder)): file.is_file() and file.read_bytes() for file in files}
+    return tiny
 
 
 def start(folder, output, **streams):
@@ -48,15 +41,6 @@ def start(folder, output, **streams):
     words = ["-m", "optsched", "sweep", "sweep.toml", "-o", output, "--workers", "2"]
     command = [sys.executable, *words]
     return subprocess.Popen(command, cwd=folder, start_new_session=True, text=True, **streams)
-
-
-def await_runs(process, runs, number):
-    """Wait until so many runs are finished."""
-    deadline = time.monotonic() + 120
-    while not runs.exists() or len([p for p in runs.iterdir() if p.name[0] != "."]) < number:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def await_end_of_group(group):
@@ -69,7 +53,7 @@ def await_end_of_group(group):
 
 
 @pytest.mark.long
-def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsched):
+def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsched, contents):
     assert start(folder, "smooth").wait(timeout=200) == 0
     moment = random.Random(3).randrange(1, RUNS - 20)
     process = start(folder, "out")
@@ -115,30 +99,22 @@ def test_an_interrupted_sweep_says_that_it_can_go_on(number, finished, folder):
 
 def small(folder, **keys):
     """Write a sweep file of a few runs."""
-    lines = {"trace": "tiny.swf", "policy": ["fcfs", "easy", "sjf"]} | keys
+    lines = {"trace": "tiny.swf", "machine": "nodes:10", "policy": ["fcfs", "easy", "sjf"]} | keys
     text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
     (folder / "sweep.toml").write_text(text)
 
 
-def test_shards_are_merged_by_the_last_one(folder, optsched):
-    small(folder)
-    told = [
-        json.loads(optsched(f"sweep sweep.toml --shard {part}/2 -o out --json", cwd=folder).out)
-        for part in (1, 2)
-    ]
-    assert [(one["own"], one["done"], one["results"]) for one in told] == [
-        (2, 2, None),
-        (1, 1, "out/results.parquet"),
-    ]
-
-
-def test_a_failed_run_is_named_and_the_others_are_there(folder, optsched):
+def test_the_last_shard_merges_all_and_a_failed_run_is_named(folder, optsched):
     small(folder, jobs=["1:10", "1:99"], policy="easy")
-    done = optsched("sweep sweep.toml -o out", cwd=folder, code=1)
+    first, last = (
+        optsched(f"sweep sweep.toml --shard {part}/2 -o out --json", cwd=folder, code=part - 1)
+        for part in (1, 2)
+    )
+    told = [json.loads(done.out) for done in (first, last)]
+    assert [(one["own"], one["results"]) for one in told] == [(1, None), (1, "out/results.parquet")]
     [note] = (folder / "out" / "failed").iterdir()
-    plan, told, count = done.err.splitlines()
-    assert plan == "2 runs; 0 done before, 2 to do"
-    assert told.startswith(f"optsched: run {note.stem} failed: ")
+    _, failed, count = last.err.splitlines()
+    assert failed.startswith(f"optsched: run {note.stem} failed: ")
     assert count == "optsched: 1 run failed; the reasons are in out/failed"
     assert json.loads(note.read_text())["config"]["jobs"] == "1:99"
     assert len(list((folder / "out" / "runs").iterdir())) == 1

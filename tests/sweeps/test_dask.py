@@ -7,9 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from waiting import await_runs, await_that
 
 from optsched.content import bundled
 from optsched.errors import InputError
@@ -94,20 +94,8 @@ def sweep(tmp_path):
     return run
 
 
-def await_that(process, condition):
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def await_text(process, file, text):
     await_that(process, lambda: file.exists() and text in file.read_text())
-
-
-def await_runs(process, runs, number):
-    await_that(process, lambda: len([*runs.glob("[!.]*")]) >= number)
 
 
 AWAIT_IDLE = """

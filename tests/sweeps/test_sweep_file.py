@@ -108,8 +108,7 @@ def test_what_is_the_same_run_has_the_same_name(read, tiny):
 
 
 def test_the_threads_of_a_run_are_those_of_its_solver(read):
-    threads = [("cp-sat-2-workers", 2), ("cp-sat", 1), ("highs", 1)]
-    for solver, number in threads:
+    for solver, number in (("cp-sat-2-workers", 2), ("cp-sat", 1), ("highs", 1)):
         [run] = read(WINDOW + f'solver = "{solver}"').runs
         assert run.threads == number
 
@@ -117,17 +116,12 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('trace = "tiny.swf"\nmachin = "nodes:10"', ["machin: unknown key", "mean machine?"]),
-        ('machine = "nodes:10"', ["trace: missing; expected a trace file"]),
         ('trace = "tinny.swf"', ["trace: ", "no such file", "did you mean tiny.swf?"]),
         ('trace = "pipe.swf"', ["trace: ", "pipe.swf: is a pipe or a device"]),
         (HEAD + 'policy = ["easy", "esay"]', ["policy: unknown policy 'esay'; did you mean easy"]),
         (HEAD + "policy = []", ["policy: an empty list; expected at least one value"]),
         (HEAD + 'solver = "absent.toml"', ["solver: ", "absent.toml: No such file"]),
-        (HEAD + "seed = 1.5", ["seed: 1.5; expected an integer"]),
-        (HEAD + "work_limit = 0", ["work_limit: 0 is not a work limit", "above 0"]),
         (HEAD + "time_limit = nan", ["time_limit: nan; expected seconds above 0"]),
-        (HEAD + 'jobs = "1:1_0"', ["jobs: '1:1_0'; expected FROM:TO"]),
         (HEAD + 'event_order = "singly"', ["event_order: 'singly'; expected batched or one"]),
         (HEAD + 'combine = "sum"', ["combine: 'sum'; expected one of product, zip"]),
         (HEAD + "settings = 5", ["settings: 5; expected a table"]),
@@ -135,27 +129,15 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
         (WINDOW + "settings.window = 0", ["settings.window: window 0; expected"]),
         (WINDOW + "settings.window = inf", ["inf; expected a number, a text"]),
         (WINDOW + "settings.window = [5, 99999999999999999999]", ["of at most 2"]),
-        (WINDOW + "settings.interval = 1e30", ["1e+30; expected a number of at most"]),
-        (WINDOW + "seed = [99999999999999999999, 2]", ["9999; expected a number of at most"]),
-        (WINDOW + "work_limit = 1e300", ["work_limit: 1e+300; expected a number of at most 2^53"]),
         (HEAD + "runs = 3", ["runs: expected tables, each under the heading [[runs]]"]),
         (HEAD + '[[runs]]\nkeep = "all"', ["runs[1].keep: unknown key 'keep'"]),
-        (
-            HEAD + '[[runs]]\n[[runs]]\npolicy = "fcfs"\nseed = [1, 2]',
-            ["runs[2].seed: policy 'fcfs' poses no problems, so it has no use for a seed"],
-        ),
-        (
-            HEAD + 'combine = "zip"\nseed = [1, 2]\npolicy = ["a", "b", "c"]',
-            ["zip takes lists of one length; seed has 2, policy has 3"],
-        ),
-        (
-            HEAD + f"seed = {list(range(1001))}\nwork_limit = {list(range(1, 1001))}",
-            ["asks for 1,001,000 runs; expected at most 1,000,000"],
-        ),
-        (
-            HEAD + 'solver = "greedy"\nwork_limit = 5\ntime_limit = 1',
-            ["solver: policy 'easy' poses no problems, so it has no use for a solver, a limit"],
-        ),
+        (HEAD + "[[runs]]\n[[runs]]\nseed = [1, 2]", ["runs[2].seed: policy 'easy' poses no"]),
+        (HEAD + 'combine = "zip"\nseed = [1, 2, 3]\nload = [1, 2]', ["seed has 3, load has 2"]),
+        (HEAD + f"seed = {[*range(1001)]}\nwork_limit = {[*range(1, 1001)]}", ["1,001,000 runs"]),
+        (HEAD + 'load = [1, "x"]', ["load: 'x'; expected a factor, 0.8 for instance"]),
+        (HEAD + "load = 0", ["load: 0; expected a factor from 1e-06 to 1e+06"]),
+        (HEAD + "shake_seed = 1", ["shake_seed: nothing to shake"]),
+        (HEAD + 'solver = "greedy"\nwork_limit = 5', ["so it has no use for a solver, a limit"]),
         ("trace = ", ["not TOML"]),
     ],
 )
@@ -224,13 +206,3 @@ def test_loads_and_shakes_without_effect_are_one_run(read):
     planned = read(HEAD + lists)
     assert (len(planned.runs), planned.duplicates) == (6, 2)
     assert {run.name for run in read(HEAD).runs} <= {run.name for run in planned.runs}
-    with pytest.raises(InputError) as raised:
-        read(HEAD + 'load = [0, "x"]\nshake = 1.5\n[[runs]]\nshake_seed = -1\n')
-    assert [line.split(":", 1)[1] for line in raised.value.lines()] == [
-        " load: 'x'; expected a factor, 0.8 for instance",
-        " shake: 1.5; expected a whole number of seconds",
-        " load: 0; expected a factor from 1e-06 to 1e+06",
-        " runs[1].shake_seed: -1; expected a whole number from 0 to 2^53",
-    ]
-    with pytest.raises(InputError, match="shake_seed: nothing to shake"):
-        read(HEAD + "shake_seed = 1")

@@ -1,0 +1,19 @@
+"""Waiting for what processes do."""
+
+from __future__ import annotations
+
+import time
+
+
+def await_that(process, holds):
+    """Wait until something holds, while a process runs."""
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def await_runs(process, runs, number):
+    """Wait until a folder of runs has so many finished ones."""
+    await_that(process, lambda: len([*runs.glob("[!.]*")]) >= number)
