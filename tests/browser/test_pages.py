@@ -98,19 +98,6 @@ def test_texts_sort_as_people_do(open_page):
     assert page.evaluate(COLUMN, [0, 6]) == verdicts
 
 
-def test_the_jobs_of_a_run_can_be_sorted(open_page):
-    page = open_page("run")
-    tables = page.locator("table").count()
-    number = page.evaluate("""() => Array.from(document.querySelectorAll("table"))
-        .findIndex((table) => table.textContent.includes("bounded slowdown")
-            && table.textContent.includes("submitted"))""")
-    assert 0 <= number < tables
-    page.locator("table").nth(number).get_by_role("button", name="processors").click()
-    sizes = [int(text.replace(",", "")) for text in page.evaluate(COLUMN, [number, 3])]
-    assert len(sizes) == 20
-    assert sizes == sorted(sizes)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_phone_shows_all_without_scrolling_sideways(open_page, name):
     page = open_page(name, viewport={"width": 400, "height": 800})

@@ -81,8 +81,8 @@ def test_where_an_instant_is_too_much_only_the_first_processors_are_shown(make_t
     trace = make_trace(*((0, runtime, runtime, 1) for _ in range(64)), name="ones")
     run = simulate(trace, "nodes:64", "fcfs")
     assert gantt.window(run, most=20).processors == 16
-    words = heading(Gantt().figure(run, most=20))
-    assert "16 of 64 jobs on the first 16 of 64 processors" in words
+    for drawn in (Gantt().figure(run, most=20), run.plot.gantt(days=(0, 1), most=20)):
+        assert "16 of 64 jobs on the first 16 of 64 processors" in heading(drawn)
     assert heading(Gantt().figure(run, most=64)).startswith("all 64 jobs")
 
 

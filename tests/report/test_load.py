@@ -81,16 +81,6 @@ def test_what_runs_and_what_waits_by_hand(small_run):
     assert load.subject(small_run) == "small: easy on nodes:10"
 
 
-def test_the_area_is_the_work_of_the_jobs_and_nobody_waits_at_the_end(random_run):
-    run = random_run(400)
-    steps, waiting = load.processors_in_use(run), load.waiting_jobs(run)
-    work = ((run.end - run.start) * run.trace.processors).sum()
-    assert steps.integral(steps.end) == pytest.approx(work)
-    assert 0 <= steps.values.min() <= steps.values.max() <= 64
-    assert waiting.integral(waiting.end) == pytest.approx((run.start - run.trace.submit).sum())
-    assert waiting.values.min() == waiting.values[-1] == 0
-
-
 def test_rejected_jobs_do_not_wait_and_jobs_without_end_run_to_the_last(interrupted_run):
     run = interrupted_run
     assert load.span(run) == (0, 100)

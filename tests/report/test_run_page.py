@@ -53,18 +53,6 @@ def read(file):
     return json.loads(file.read_text())
 
 
-def test_a_run_that_is_repeated_has_the_same_page(window_run, tmp_path):
-    folders = [
-        save(replace(window_run, timing={"simulation_seconds": seconds}), tmp_path / name)
-        for name, seconds in (("one", 1.0), ("two", 2.0))
-    ]
-    one, two = ((folder / "report.html").read_bytes() for folder in folders)
-    assert one == two
-    assert str(tmp_path).encode() not in one
-    report_run(folders[0])
-    assert (folders[0] / "report.html").read_bytes() == one
-
-
 def test_the_page_says_what_the_files_say(folder):
     summary, page = read(folder / "summary.json"), run_page.page(folder)
     problems = summary["problems"]

@@ -120,13 +120,6 @@ def test_the_number_of_runs_is_limited_and_each_has_its_jobs(saved):
             read_runs({str(place): run for place in range(number)})
 
 
-def test_jobs_that_only_one_run_starts_are_counted(saved, make_trace, tmp_path):
-    run = simulate(make_trace(*ROWS, name="t"), "nodes:10", "easy")
-    other = save(unstarted(run, 3), tmp_path / "other", plots=False)
-    row = read_runs({"one": saved("one"), "other": other}).table.iloc[1]
-    assert (row["paired_jobs"], row["paired_only_baseline"], row["paired_only_here"]) == (3, 1, 0)
-
-
 @pytest.fixture(scope="module")
 def runs(make_trace, tmp_path_factory):
     """Return the folders of three runs of four jobs, one of them under a hostile name."""

@@ -87,13 +87,6 @@ def test_numbers_are_as_precise_as_they_are_written():
     ]  # fmt: skip
 
 
-def test_tables_are_put_between_their_marks():
-    text = "a\n<!-- begin t -->\nold\n<!-- end -->\nb\n<!-- begin u -->\n<!-- end -->"
-    new = with_tables(text, {"t": "| a |"})
-    assert new == text.replace("old", "\n| a |\n")
-    assert mistakes(new)[0].startswith("8: unknown table")
-
-
 def test_t_is_that_of_the_textbook():
     # Student 1908: the additional hours of sleep of ten patients
     sleep = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]

@@ -227,9 +227,3 @@ def test_the_quick_study_from_the_command_line(tmp_path):
     rows = read_results(folder / "results")
     assert len(rows) == 2 * 54 + 4
     assert rows["finished"].add(rows["killed"]).eq(rows["jobs"]).all()
-
-
-def test_a_study_with_traces_of_its_own_takes_no_other(tmp_path, capsys):
-    words = ["study", "yang-2014", "--trace", "x.swf", "-o", str(tmp_path / "out")]
-    assert optsched(words) == 1
-    assert "has traces of its own; expected no other" in capsys.readouterr().err
