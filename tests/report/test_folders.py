@@ -19,6 +19,7 @@ from optsched import InputError, save, simulate
 from optsched.cli import run as command
 from optsched.folders import read_table
 from optsched.models import WindowMKP
+from optsched.report.saved import report_run
 from optsched.simulator.execution import ExecutionModel
 from optsched.traces import catalogue
 from optsched.traces.reading import read_trace, write_trace
@@ -58,13 +59,15 @@ def test_a_run_folder_holds_what_the_docs_say(small, tmp_path):
     assert len(pd.read_parquet(folder / "decisions.parquet")) == summary["problems"]
 
 
-def test_the_same_config_gives_the_same_bytes(small, tmp_path):
+def test_the_same_config_gives_the_same_bytes_and_the_page_again(small, tmp_path):
     one, two = (
         contents(save(simulate(small, "nodes:10", "window", journal=True), tmp_path / name))
         for name in ("one", "two")
     )
     assert set(one) > FILES - {"timing.json"} | {"report.html"}
     assert one == two
+    assert str(tmp_path).encode() not in one["report.html"]
+    assert report_run(tmp_path / "two").read_bytes() == one["report.html"]
 
 
 def test_a_run_folder_says_how_to_repeat_it(small, tmp_path):

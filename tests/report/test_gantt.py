@@ -18,7 +18,7 @@ def shown(run, part):
     return gantt.rectangles(gantt.schedule_of(run), part)
 
 
-def test_rectangles_by_hand(small_run):
+def test_rectangles_by_hand_carry_the_numbers_of_their_jobs(small_run):
     found = shown(small_run, Window(0, 80, 10))
     assert found.job.tolist() == [0, 2, 1]
     assert list(zip(found.begin, found.end, found.low, found.high)) == [
@@ -28,6 +28,9 @@ def test_rectangles_by_hand(small_run):
     ]
     for part, jobs in (((0, 9, 10), [0]), ((60, 80, 10), [1]), ((0, 80, 4), [0, 1])):
         assert shown(small_run, Window(*part)).job.tolist() == jobs
+    [axes] = Gantt().figure(small_run).axes
+    numbers = {text.get_text(): text.get_position() for text in axes.texts}
+    assert numbers == {"1": (30, 2), "3": (24, 5.5), "2": (70, 4)}
 
 
 def test_the_area_of_all_rectangles_is_the_work(random_run):
@@ -86,7 +89,7 @@ def test_where_an_instant_is_too_much_only_the_first_processors_are_shown(make_t
     assert heading(Gantt().figure(run, most=64)).startswith("all 64 jobs")
 
 
-def test_neighbors_differ_in_color():
+def test_neighbors_differ_in_color_and_a_job_has_one():
     i, row = np.divmod(np.arange(100), 10)
     found = Rectangles(row * 10 + i, i + 0.0, i + 1.0, row, row + 1)
     color = gantt.colors(found, 10, 10).reshape(10, 10)
@@ -95,7 +98,6 @@ def test_neighbors_differ_in_color():
     assert set(color.ravel()) <= set(range(len(style.FILLS)))
 
 
-def test_a_job_has_one_color():
     rows = [(0, 0.0, 5.0, 0, 2), (1, 0.0, 5.0, 2, 4), (0, 0.0, 5.0, 4, 6), (2, 5.0, 9.0, 0, 6)]
     color = gantt.colors(Rectangles(*map(np.array, zip(*rows))), 9, 6)
     assert color[0] == color[2]
@@ -107,12 +109,6 @@ def test_the_caption_counts_jobs_and_says_which_never_started(interrupted_run, m
     assert told == "all 2 jobs that started; 2 never started"
     single = simulate(make_trace((0, 60, 60, 4)), "nodes:10", "easy")
     assert heading(Gantt().figure(single)) == "1 job that started"
-
-
-def test_jobs_of_a_small_picture_carry_their_numbers(small_run):
-    [axes] = Gantt().figure(small_run).axes
-    numbers = {text.get_text(): text.get_position() for text in axes.texts}
-    assert numbers == {"1": (30, 2), "3": (24, 5.5), "2": (70, 4)}
 
 
 def jobs(starts, places=None):

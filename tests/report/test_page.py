@@ -24,6 +24,9 @@ class Document(HTMLParser):
         self.tags, self.rows, self._in_cell = [], [], False
         self.feed(text)
 
+    def attributes(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
         if tag == "tr":
@@ -33,15 +36,11 @@ class Document(HTMLParser):
         self._in_cell = tag in ("td", "th") or (self._in_cell and tag in ("span", "small"))
 
     def handle_endtag(self, tag):
-        if tag in ("td", "th"):
-            self._in_cell = False
+        self._in_cell &= tag not in ("td", "th")
 
     def handle_data(self, data):
         if self._in_cell:
             self.rows[-1][-1] += data
-
-    def attributes(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 def page_of(*parts, **fields):
@@ -89,14 +88,11 @@ def test_numbers_are_shown_for_people_and_sorted_as_numbers(show, value, text):
     assert (show(value).text, show(value).key) == (text, value)
 
 
-def test_numbers_that_are_not_known_are_missing():
+def test_numbers_that_are_not_known_are_missing_and_a_column_is_numeric_when_all_others_are():
     for make in (pages.cell, pages.duration, pages.share):
         assert make(float("nan")) == make(None) == Cell(pages.MISSING)
     assert pages.cell(float("inf")) == pages.duration(float("inf")) == Cell(pages.MISSING)
     assert pages.cell(True).key == "yes"
-
-
-def test_a_column_is_numeric_when_all_that_is_known_is():
     rows = [["a", 1, None, 2, "holds"], ["b", 2.5, None, "x", None]]
     table = Table("", ["name", "number", "nothing", "mixed", "verdict"], rows)
     assert table.numeric == [False, True, False, False, False]
@@ -118,16 +114,14 @@ def test_columns_of_one_group_share_a_header():
     assert sorted(h["data-column"] for h in headers if "data-column" in h) == list("01234")
 
 
-def test_a_note_stands_beside_its_value():
+def test_a_note_stands_beside_its_value_and_the_foot_says_how_to_repeat_it_or_that_nothing_does():
     table = Table("t", ["metric", "value"], [["wait", Cell("12%", 0.12, note="published 11%")]])
-    document = Document(render(page_of(table)))
+    text = render(page_of(table))
+    document = Document(text)
     assert document.rows[1] == ["wait", "12% published 11%"]
     assert document.attributes("td")[0]["data-value"] == "0.12"
-
-
-def test_the_foot_says_how_to_repeat_it_or_that_nothing_does():
+    assert "No command repeats this" in text
     assert "<pre>optsched simulate x</pre>" in render(page_of(repeat="optsched simulate x"))
-    assert "No command repeats this" in render(page_of())
 
 
 def test_the_same_page_gives_the_same_bytes(tmp_path):
@@ -161,7 +155,7 @@ def test_a_fold_holds_parts_and_a_long_table_is_one():
     assert "<details>" not in render(page_of(Table("t", ["a"], rows[1:])))
 
 
-def test_only_pages_with_charts_have_their_script():
+def test_only_pages_with_charts_have_their_script_and_no_data_end_it():
     assert "GanttChart" not in render(page_of(PICTURE))
     text = render(page_of(Figure("picture", SVG, "alt", "caption", [{"about": "</script>"}])))
     assert "GanttChart" in text
