@@ -112,10 +112,6 @@ def test_a_run_replaces_a_run_and_nothing_else(small, tmp_path):
     with pytest.raises(InputError, match=r"holds 'notes.txt', which is not of a run"):
         save(run, folder, plots=False)
     assert (folder / "notes.txt").read_text() == "mine"
-    link = tmp_path / "link"
-    link.symlink_to(save(run, tmp_path / "real", plots=False))
-    save(run, link, plots=False)
-    assert link.is_symlink()
     with pytest.raises(InputError, match="other things in it"):
         save(run, other, plots=False)
     with pytest.raises(InputError, match="is a file"):
