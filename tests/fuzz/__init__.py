@@ -8,5 +8,5 @@ is one command in a fork of a process that has imported everything, in a folder 
 - `readers`, `slurm`, `options`, `folders`: the targets, that is, what is damaged
 - `forks`: how a case is run
 - `oracle`: what is wrong with how a command ended
-- `campaign`: many cases, and the report
+- `campaign`: many cases, the report, and the command line
 """

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from optsched.schedule import State
-from optsched.studies.running import looked_at, study_runs
 
 STUDIED = "guim-2009"
 KILLED = {"other": "FF", "metric": "killed"}
@@ -58,15 +57,3 @@ def test_published_ratios_leave_out_what_is_lost(study, runs):
     found = study.call("paper_times", runs, one="LCT=1.15", mixes=["HIGH", "MED"], **KILLED)
     ctc, sdsc = (70 + 77) / (428 + 247), 79 / 255
     assert found == pytest.approx((ctc + sdsc) / 2)
-
-
-def test_the_plan_names_a_trace_for_each_workload(study, shared, tmp_path):
-    plan, folders = looked_at(study.plan, quick=True), [shared("traces")]
-    made = study.call("inputs", plan, folders)
-    logs = {(log, high) for log in ("CTC", "SDSC") for high in (1700, 2000)}
-    assert set(made) == {f"{log}-MED-1-{high}.swf.gz" for log, high in logs}
-    assert {len(trace) for trace in made.values()} == {1000}
-    plan["runs"] = study.call("runs", plan, folders)
-    table, labels = study_runs(plan, folders, study.path, tmp_path)
-    assert len(table["runs"]) == len(labels)
-    assert {label["high"] for label in labels} == {"1700", "2000"}

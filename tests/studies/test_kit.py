@@ -1,4 +1,7 @@
-"""The kit of studies: intervals that keep their word, one rule for verdicts, numbers of pages."""
+"""The kit of studies: intervals that keep their word, one rule for verdicts, numbers of pages.
+
+The pages, data and plans of the full studies in `studies/` belong together.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import math
 import os
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,13 +19,15 @@ from scipy import stats
 
 from optsched.cli import INTERRUPTED
 from optsched.cli import run as optsched
+from optsched.cli.pages import verdicts
+from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.numbers import numbers_in
 from optsched.studies import claims, intervals
 from optsched.studies.claims import FAILS, HOLDS, OPEN, Region, judge, named, read_claims
 from optsched.studies.effects import average
 from optsched.studies.figures import Column, claims_panel, specification_curve
-from optsched.studies.folder import StudyFolder, evaluate, page_mistakes
+from optsched.studies.folder import StudyFolder, check_page, evaluate, page_mistakes
 from optsched.studies.intervals import Interval
 from optsched.studies.running import labelled, looked_at, study, study_runs
 
@@ -652,3 +658,56 @@ def test_a_case_is_solved_again_if_its_file_is_damaged_or_what_it_rests_on_has_c
         (solves / changed).write_text(text)
         study(solves, tmp_path / "out", workers=1)
         assert solved(solves) == ["three", "five"]
+
+
+FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.py"))
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_page_of_a_folder_agrees_with_its_results(name):
+    """Otherwise: optsched study NAME --check."""
+    assert check_page(StudyFolder(bundled("studies") / name))[0] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FOLDERS)
+def test_tables_and_figures_are_those_of_the_results(name, tmp_path):
+    """Otherwise: optsched study NAME --write."""
+    own = bundled("studies") / name
+    shutil.copytree(own, tmp_path / name)
+    evaluate(StudyFolder(tmp_path / name), tmp_path / name)
+    for file in own.rglob("*.*"):
+        if file.parent.name != "__pycache__":
+            assert (tmp_path / name / file.relative_to(own)).read_bytes() == file.read_bytes(), file
+
+
+@pytest.mark.parametrize(
+    ("name", "jobs", "some"),
+    [
+        ("franke-1999", 500, {"model-1-1.3-1-sizes-times-8.swf.gz", "blue-1-trace.swf.gz"}),
+        ("guim-2009", 1000, {"CTC-MED-1-1700.swf.gz", "SDSC-MED-1-2000.swf.gz"}),
+    ],
+)
+def test_a_plan_names_a_trace_for_each_workload(name, jobs, some, shared, tmp_path):
+    own, folders = StudyFolder(bundled("studies") / name), [shared("traces")]
+    plan = looked_at(own.plan, quick=True)
+    inputs = own.call("inputs", plan, folders)
+    assert some < set(inputs)
+    assert {len(trace) for trace in inputs.values()} == {jobs}
+    plan["runs"] = own.call("runs", plan, folders)
+    table, labels = study_runs(plan, folders, own.path, tmp_path)
+    assert {Path(run["trace"][0]).name for run in table["runs"]} == set(inputs)
+    assert len(table["runs"]) == len(labels)
+
+
+def test_verdicts_are_counted_by_claim(tmp_path):
+    results, unpublished = tmp_path / "two" / "results", tmp_path / "of no paper"
+    for folder, plan in ((results.parent, 'paper = "Two"'), (unpublished, "")):
+        folder.mkdir()
+        (folder / "plan.toml").write_text(plan)
+    results.mkdir()
+    (results / "claims.csv").write_text(
+        "key,reading,verdict\na,main,holds\na,other,not decided\nb,main,does not hold\n"
+    )
+    link = "[two](studies/two/page.md)"
+    assert list(verdicts(tmp_path))[1:] == [(link, "2", "1", "1", "0", "0")]

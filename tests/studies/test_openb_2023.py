@@ -84,7 +84,7 @@ def test_what_is_wrong_with_a_file_is_named_in_one_line(old, new, message, tmp_p
     file = tmp_path / "pods.csv"
     file.write_text(PODS.replace(old, new, 1))
     with pytest.raises(InputError) as raised:
-        read_pods(file)
+        TRACE.read_pods(file)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
