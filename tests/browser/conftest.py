@@ -16,7 +16,6 @@ from optsched.studies import effects
 from optsched.studies.effects import Effect, Effects
 from optsched.studies.intervals import Interval
 
-FIGURES = {"one": ("One box.", "A box."), "two": ("Two.", "Again.")}
 CHANGES = {"easy-sjbf": (-20, -30, -10), "conservative": (5, -5, 15), "sjf": (90, 40, 140)}
 EFFECTS = Effects(
     "jobs",
@@ -36,18 +35,16 @@ SVG = (
 )
 
 
-def two_jobs():
-    """Return the table of a job on processors 0 to 3, and one on 4 and 6 after it."""
-    columns = {
-        "job_id": [11, 12],
-        "user": [3, -1],
-        "submission_time": [100.0, 100.0],
-        "requested_number_of_resources": [4, 2],
-        "starting_time": [100.0, 3700.0],
-        "finish_time": [3700.0, 7300.5],
-    }
-    places = np.array(["0-3", "4 6"], dtype=object)
-    return {name: np.array(of) for name, of in columns.items()} | {"allocated_resources": places}
+TWO_JOBS = {
+    "job_id": np.array([11, 12]),
+    "user": np.array([3, -1]),
+    "submission_time": np.array([100.0, 100.0]),
+    "requested_number_of_resources": np.array([4, 2]),
+    "starting_time": np.array([100.0, 3700.0]),
+    "finish_time": np.array([3700.0, 7300.5]),
+    "allocated_resources": np.array(["0-3", "4 6"], dtype=object),
+}
+"""A table of jobs, one after the other."""
 
 
 @pytest.fixture(scope="session")
@@ -68,25 +65,20 @@ def reports(tmp_path_factory):
         ["gamma-9", None, 1e6, 2, 12, 3, "holds"],
     ]
     named = [7, "u" * 300, "p" * 300, 1, 2, 3]
-    chart = chart_data(two_jobs())
+    chart = chart_data(TWO_JOBS)
     charts = [{"name": name, **chart} for name in ("first", "second")]
     long = [[f"snapshot-{k}", k] for k in range(LONG + 1)]
-    page = Page(
-        "Everything",
-        "It held in part.",
-        [
-            Section("Tables", [Table("A table.", [*columns, "verdict"], rows)]),
-            Section("Pictures", [Figure(name, SVG, *texts) for name, texts in FIGURES.items()]),
-            Section("Names", [Table("Names.", ["job", "user", "partition", *"abc"], [named])]),
-            Section("Long", [Table("Many.", ["snapshot", "number"], long)]),
-            Section(
-                "Charts", [Figure("a", SVG, "a", "a", [chart]), Figure("b", SVG, "b", "b", charts)]
-            ),
-            Section("Facts", ["x" * 300, Facts([("long", "y" * 300), ("verdict", "holds")])]),
-        ],
-        "optsched " + "z" * 300,
-        {"optsched": "0"},
-    )
+    parts = {
+        "Tables": [Table("A table.", [*columns, "verdict"], rows)],
+        "Pictures": [Figure("1", SVG, "One box.", "A box."), Figure("2", SVG, "Two.", "Again.")],
+        "Names": [Table("Names.", ["job", "user", "partition", *"abc"], [named])],
+        "Long": [Table("Many.", ["snapshot", "number"], long)],
+        "Charts": [Figure("a", SVG, "a", "a", [chart]), Figure("b", SVG, "b", "b", charts)],
+        "Facts": ["x" * 300, Facts([("long", "y" * 300), ("verdict", "holds")])],
+    }
+    sections = [Section(title, of) for title, of in parts.items()]
+    repeat = "optsched " + "z" * 300
+    page = Page("Everything", "It held in part.", sections, repeat, {"optsched": "0"})
     for name in ("everything", "effects"):
         (folder / name).mkdir()
     effects.fill(EFFECTS, folder / "effects", folder)

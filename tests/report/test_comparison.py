@@ -249,20 +249,14 @@ def test_a_better_objective_than_known_is_said_to_be(folder, sense, counts):
     assert ("1 snapshot with a better objective than known." in page.lead) is counts
 
 
-@pytest.mark.parametrize(
-    ("objective", "best", "gap"),
-    [(10, 10, 0), (5, 10, 0.5), (20, 10, 0.5), (0, 0, 0), (0, 7, 1), (-5, 5, 1), (-5, -10, 0.5)],
-)
-def test_primal_gaps_by_hand(objective, best, gap):
-    assert primal_gap(objective, best) == gap
-
-
 def incumbents(*rows):
     frame = pd.DataFrame(rows, columns=["snapshot", "seconds", "objective"])
     return frame.astype({"seconds": "float64", "objective": "Int64"})
 
 
-def test_the_mean_gap_by_hand():
+def test_primal_gaps_and_their_mean_by_hand():
+    pairs = [(10, 10), (5, 10), (20, 10), (0, 0), (0, 7), (-5, 5), (-5, -10)]
+    assert [primal_gap(*pair) for pair in pairs] == [0, 0.5, 0.5, 0, 1, 1, 0.5]
     rows = [("a", 1.0, 5), ("a", 3.0, 10), ("b", 2.0, 4), ("b", 3.0, 8), ("other", 0.1, 1)]
     found = plots.mean_primal_gap(incumbents(*rows), {"a": 10, "b": 8, "unsolved": 3})
     assert found[0].tolist() == [1, 2, 3]
@@ -363,7 +357,9 @@ def test_a_solver_keeps_its_stroke_in_all_panels():
     assert len(set(drawn[0])) == 5
 
 
-def test_axes_show_gaps_of_nothing_and_curves_along_100_percent():
+def test_axes_show_gaps_of_nothing_curves_along_100_percent_and_solvers_that_found_nothing(
+    tmp_path,
+):
     """A solver that is the fastest everywhere goes up at 1."""
     single = compared(TWELVE[:1])
     [quality], profiles = plots.quality(single).axes, plots.profile(single).axes
@@ -372,6 +368,11 @@ def test_axes_show_gaps_of_nothing_and_curves_along_100_percent():
     for axes in profiles:
         assert axes.get_xlim()[0] < 1
         assert axes.get_ylim()[0] < 0 < 1 < axes.get_ylim()[1]
+    comparison = compared(TWELVE[:2])
+    comparison.results[["objective", "best_objective"]] = pd.NA
+    comparison.results["status"] = "no-solution"
+    comparison.incumbents = comparison.incumbents.iloc[:0]
+    assert len(plots.draw(comparison, tmp_path)) == 4
 
 
 def test_curves_end_where_the_answers_do():
@@ -386,11 +387,3 @@ def test_curves_end_where_the_answers_do():
         assert (np.diff(gaps) <= 1e-12).all()
         assert proven[-1] == pytest.approx((own["status"] == "optimal").mean())
         assert reached[-1] == pytest.approx((own["objective"] == 100).mean())
-
-
-def test_solvers_that_found_nothing_are_drawn_too(tmp_path):
-    comparison = compared(TWELVE[:2])
-    comparison.results[["objective", "best_objective"]] = pd.NA
-    comparison.results["status"] = "no-solution"
-    comparison.incumbents = comparison.incumbents.iloc[:0]
-    assert len(plots.draw(comparison, tmp_path)) == 4

@@ -59,14 +59,13 @@ def test_of_a_long_run_a_busy_window_of_a_round_length_is_shown(random_run):
 def test_many_thin_jobs_are_shown_on_the_first_processors_only(make_trace, monkeypatch):
     monkeypatch.setattr(gantt, "ROWS", 8)
     narrow = [(10 * i, 1000, 1000, 2) for i in range(400)]
-    run = simulate(make_trace(*narrow, name="narrow"), "nodes:1000", "fcfs")
-    part = gantt.window(run, most=100)
-    assert part.processors == 16
-    found = shown(run, part)
-    assert 8 < len(found) <= 100
-    assert found.low.max() < 16
-    wide = simulate(make_trace(*narrow, (0, 9000, 9000, 500), name="wide"), "nodes:1000", "fcfs")
-    assert gantt.window(wide, most=100).processors == 1000
+    for rows, processors in ((narrow, 16), ([*narrow, (0, 9000, 9000, 500)], 1000)):
+        run = simulate(make_trace(*rows), "nodes:1000", "fcfs")
+        part = gantt.window(run, most=100)
+        assert part.processors == processors
+        found = shown(run, part)
+        assert 8 < len(found) <= 100
+        assert found.low.max() < processors
 
 
 def test_a_moment_of_a_very_long_run_is_found(make_trace):
@@ -126,7 +125,7 @@ def jobs(starts, places=None):
     }
 
 
-def test_a_chart_shows_a_short_run_whole():
+def test_a_chart_shows_a_short_run_whole_if_it_has_places():
     data = chart_data(jobs([25.5, 5, np.nan], places=["0-3 7", "4", ""]))
     assert data["about"] == "All 2 jobs"
     assert (data["job"], data["places"]) == ([2, 1], ["4", "0-3 7"])
@@ -134,6 +133,8 @@ def test_a_chart_shows_a_short_run_whole():
     assert data["length"] == [10, 10]
     assert [data["users"][place] for place in data["user"]] == ["1", "0"]
     assert data["period"] == data["view"] == [0, 30.5]
+    for without in (jobs([np.nan, np.nan]), {"job_id": np.array([1])}):
+        assert chart_data(without) is None
 
 
 def test_a_chart_of_a_long_run_shows_the_busiest_period():
@@ -154,11 +155,6 @@ def test_jobs_that_run_on_into_the_period_of_a_chart_are_shown_too():
     table["finish_time"][0] = np.inf  # times that are not finite are none
     table["submission_time"][1:] = np.nan
     assert (chart_data(table)["job"], chart_data(table)["length"]) == ([1], [0])
-
-
-@pytest.mark.parametrize("table", [jobs([np.nan, np.nan]), {"job_id": np.array([1])}])
-def test_without_places_there_is_no_chart(table):
-    assert chart_data(table) is None
 
 
 def test_names_of_users_do_not_end_the_data_of_a_chart(make_trace, tmp_path):

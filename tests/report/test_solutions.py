@@ -146,9 +146,7 @@ def test_chunks_lie_in_what_is_free_on_their_nodes():
     assert gpus == [0, 0, 0, 4, 2, *(2, 4)]
     assert texts(figure.axes[2].texts) == ["4", "5"]
     assert heading(figure) == "4 of 5 jobs placed"
-
-
-def test_shares_of_devices_are_drawn_device_by_device():
+    # shares of devices are drawn device by device
     problem = load_snapshot("node-placement/shared-devices")
     solution = optsched.solve(problem, "first-fit").solution
     _, devices = find_picture("node-placement")(problem, solution).axes
@@ -183,9 +181,7 @@ def test_the_demand_of_a_job_lies_on_that_of_others():
     assert 0.5 - job.values[0] == pytest.approx(0.85)
     assert [0.5 - at for at in job.baseline] == pytest.approx([0.85 * 5 / 7] * 2)
     assert legend(figure) == ["the job", "others", "capacity"]
-
-
-def test_a_step_shows_one_resource_the_scarcest():
+    # of two resources, a step shows the scarcest
     usual = {"nodes": 1, "processors": 4, "capacity": [10, 10], "walltime": 10, "asked": 1}
     problem = ThresholdAllocation(demand=[0, 9], held=[[0, 1, 0, 20, 5, 1]], **usual)
     [axes] = find_picture("threshold-allocation")(problem, Placement(0, np.array([1]))).axes

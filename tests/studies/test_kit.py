@@ -245,7 +245,7 @@ def texts(figure):
     return {text.get_text() for axes in figure.axes for text in axes.texts}
 
 
-def test_a_panel_has_a_row_for_each_claim_and_a_shape_for_each_verdict(tmp_path):
+def test_a_panel_has_a_row_for_each_claim_a_shape_for_each_verdict_and_no_more(tmp_path):
     figure, narrow = (claims_panel(judged(tmp_path), narrow=narrow) for narrow in (False, True))
     assert {"It falls", "Main only", "2.0 [1.0, 3.0]"} <= texts(figure)
     assert "It is seen" not in texts(figure)
@@ -254,9 +254,6 @@ def test_a_panel_has_a_row_for_each_claim_and_a_shape_for_each_verdict(tmp_path)
     assert "paper 5.0" in texts(narrow)
     marks = {line.get_marker() for line in figure.axes[0].lines} - {"None"}
     assert marks - {">"} == {"D", "o", "s"}
-
-
-def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
     one = judged(tmp_path)["one"]._replace(published=None)
     figure = claims_panel({"one": one._replace(unit="times")}, narrow=True)
     legend = [text.get_text() for text in figure.legends[0].texts]
