@@ -47,6 +47,30 @@ TWO_JOBS = {
 """A table of jobs, one after the other."""
 
 
+@pytest.fixture
+def visit(browser):
+    """Return the function that opens a page; complaints and requests elsewhere fail the test."""
+    contexts, complaints, elsewhere = [], [], []
+
+    def look(request, home):
+        if not request.url.startswith((home, "data:")):
+            elsewhere.append(request.url)
+
+    def show(home, path="", **options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: look(request, home))
+        page.goto(home + path)
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert (complaints, elsewhere) == ([], [])
+
+
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory):
     """Return the pages of a run, of comparisons, and one that holds all that a page can."""

@@ -25,27 +25,9 @@ COLUMN = """([table, column]) => Array.from(
 
 
 @pytest.fixture
-def open_page(browser, reports):
-    """Return the function that opens a report offline; a complaint of the page fails the test."""
-    contexts, complaints, requests = [], [], []
-
-    def show(name, **options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-        context.set_offline(True)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        address = getattr(reports, name).as_uri()
-        page.goto(address)
-        assert [url for url in requests if not url.startswith("data:")] == [address]
-        return page
-
-    yield show
-    for context in contexts:
-        context.close()
-    assert complaints == []
+def open_page(visit, reports):
+    """Return the function that opens a report offline."""
+    return lambda name, **options: visit(getattr(reports, name).as_uri(), offline=True, **options)
 
 
 def until(page, condition):

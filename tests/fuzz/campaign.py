@@ -15,7 +15,6 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import NamedTuple
 
-import fuzz.folders
 import fuzz.options
 import fuzz.readers
 import fuzz.slurm  # noqa: F401 (each has targets)
