@@ -209,23 +209,16 @@ def test_a_comparison_that_was_read_is_saved_as_it_was_and_a_damaged_line_is_nam
     assert (error.value.file, error.value.line) == (str(first / "answers.jsonl"), 3)
 
 
-@pytest.mark.parametrize(
-    ("read", "kind", "marker"),
-    [
-        (optsched.read_run, "a run", "run.json"),
-        (optsched.read_comparison, "a comparison", "comparison.json"),
-        (optsched.read_sweep, "a sweep", "sweep.json"),
-    ],
-)
-def test_another_folder_is_refused(read, kind, marker, tmp_path):
-    expected = f"expected the folder of {kind}"
+@pytest.mark.parametrize("kind", ["run", "comparison", "sweep"])
+def test_another_folder_is_refused(kind, tmp_path):
+    expected = f"expected the folder of a {kind}"
     for folder, told in (
-        (tmp_path, f"{tmp_path}: holds no {marker}; {expected}"),
+        (tmp_path, f"{tmp_path}: holds no {kind}.json; {expected}"),
         (tmp_path / "nothing", f"{tmp_path / 'nothing'}: no such folder; {expected}"),
         (5, f"folder: 5; {expected}"),
     ):
         with pytest.raises(InputError) as error:
-            read(folder)
+            getattr(optsched, f"read_{kind}")(folder)
         assert told in str(error.value)
 
 

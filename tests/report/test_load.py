@@ -17,17 +17,6 @@ from optsched.report.pictures.load_and_waits import Waits, ecdf, size_classes
 changes = st.lists(st.tuples(st.integers(0, 5000), st.integers(-20, 20)), min_size=1, max_size=200)
 
 
-def test_changes_of_one_instant_are_one_step():
-    steps = Steps.from_changes([5, 2, 5, 9], [3, 4, -1, -6], 0.0, 10.0)
-    assert steps.times.tolist() == [0, 2, 5, 9]
-    assert steps.values.tolist() == [0, 4, 6, 0]
-    bins = steps.binned(5)  # short functions are not averaged
-    assert bins.width == 0
-    assert bins.edges.tolist() == [0, 2, 5, 9, 10]
-    steps = Steps.from_changes([0, 10], [2, 7], 0.0, 10.0)  # the last one is at the end
-    assert (steps.values.tolist(), steps.integral(10.0)) == ([2], 20)
-
-
 @given(changes, st.integers(0, 18))
 def test_bins_keep_the_integral_and_each_has_the_quantiles_of_its_own_seconds(pairs, number):
     steps = Steps.from_changes(*zip(*pairs), 0.0, 5001.0)
@@ -61,6 +50,8 @@ def test_what_runs_and_what_waits_by_hand(small_run):
     steps = load.processors_in_use(small_run)
     assert steps.times.tolist() == [0, 9, 39, 60]
     assert (steps.values.tolist(), steps.end) == ([4, 7, 4, 8], 80)
+    bins = steps.binned(5)  # short functions are not averaged
+    assert (bins.width, bins.edges.tolist()) == (0, [0, 9, 39, 60, 80])
     jobs, work = load.waiting_jobs(small_run), load.waiting_work(small_run)
     assert dict(zip(jobs.times.tolist(), jobs.values.tolist())) == {0: 0, 5: 1, 9: 1, 60: 0}
     assert work.values.tolist() == [0, 160, 160, 0]

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 
 import pytest
 
-from optsched.errors import InputError
 from optsched.report import page as pages
 from optsched.report.page import Cell, Facts, Figure, Heading, Page, Section, Table, render
 
@@ -122,16 +121,6 @@ def test_a_note_stands_beside_its_value_and_the_foot_says_how_to_repeat_it_or_th
     assert document.attributes("td")[0]["data-value"] == "0.12"
     assert "No command repeats this" in text
     assert "<pre>optsched simulate x</pre>" in render(page_of(repeat="optsched simulate x"))
-
-
-def test_the_same_page_gives_the_same_bytes(tmp_path):
-    page = page_of("Text.", PICTURE)
-    path = pages.write_page(page, tmp_path)
-    first = path.read_bytes()
-    assert pages.write_page(page, tmp_path).read_bytes() == first
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(InputError, match="cannot be written"):
-        pages.write_page(page, tmp_path / "nowhere")
 
 
 def test_every_section_and_heading_has_an_anchor_of_its_own():

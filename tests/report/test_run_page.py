@@ -163,15 +163,9 @@ def figures(page):
 
 
 def test_figures_that_a_system_adds_are_shown_as_their_metric_says(folder):
-    change_json(
-        folder / "summary.json",
-        migrations=7,
-        mean_pause=90.0,
-        loss_of_capacity=0.125,
-        node_time={"running": 0.25},
-        large={"mean_wait": 12.5},
-        large_mean_drain=7200.0,
-    )
+    of_groups = {"node_time": {"running": 0.25}, "large": {"mean_wait": 12.5}}
+    added = {"migrations": 7, "mean_pause": 90.0, "loss_of_capacity": 0.125} | of_groups
+    change_json(folder / "summary.json", large_mean_drain=7200.0, **added)
     shown = figures(run_page.page(folder))
     placement = shown["Placement and fragmentation"]
     assert (placement["loss of capacity"], placement["running"]) == ("12.5%", "25%")

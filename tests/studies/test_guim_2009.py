@@ -14,14 +14,9 @@ KILLED = {"other": "FF", "metric": "killed"}
 
 def test_only_measured_jobs_that_finished_count(study):
     states = [*[State.KILLED] * 3, State.FINISHED, State.FINISHED, State.KILLED]
-    columns = {
-        "bounded_slowdown": [1.0, 3, 9],
-        "turnaround_time": [100.0, 300, 9],
-        "run_time": [50.0, 60, 9],
-        "requested_time": [100.0, 100, 10],
-        "waiting_time": [10, 30, 90],
-        "penalised_percent": [0, 20, np.nan],
-    }
+    columns = {"bounded_slowdown": [1.0, 3, 9], "turnaround_time": [100.0, 300, 9]}
+    columns |= {"run_time": [50.0, 60, 9], "requested_time": [100.0, 100, 10]}
+    columns |= {"waiting_time": [10, 30, 90], "penalised_percent": [0, 20, np.nan]}
     before = {name: [of[2]] * 3 + of for name, of in columns.items()}
     jobs = pd.DataFrame({"measured": [0] * 3 + [1] * 3, "final_state": states} | before)
     found = study.call("figures_of", jobs)
