@@ -175,17 +175,12 @@ CONTRAST = r"""(selector) => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_have_contrast(open_page, scheme):
+@pytest.mark.parametrize(("scheme", "shade"), [("light", 255), ("dark", 23)])
+def test_in_the_light_and_in_the_dark_texts_have_contrast(open_page, scheme, shade):
     page = open_page("everything", color_scheme=scheme)
     texts = ["p", "figcaption", "nav a", "dt", "dd", "td small", "th button", "pre", "summary"]
-    texts += [".controls button"]
-    for selector in texts:
+    for selector in (*texts, ".controls button"):
         assert page.evaluate(CONTRAST, selector) >= 4.5, selector
-
-
-@pytest.mark.parametrize(("scheme", "shade"), [("light", 255), ("dark", 23)])
-def test_dark_surroundings_make_page_and_pictures_dark(open_page, scheme, shade):
     page = open_page("run", color_scheme=scheme)
     with Image.open(BytesIO(page.locator("img").nth(1).screenshot())) as picture:
         assert picture.convert("L").getpixel((3, 3)) == shade

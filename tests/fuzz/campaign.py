@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import pkgutil
 import shlex
 import shutil
@@ -76,13 +77,6 @@ def run_cases(
                 failures = judge(case, ended, before, contents(home), home, bounds)
                 shutil.rmtree(home.parent)
                 yield Judged(place, case, ended, failures)
-
-
-def in_turn(targets: Sequence[str], seed: int, cases: int) -> Iterator[Place]:
-    """Yield so many cases of each target, target by target."""
-    for target in targets:
-        for number in range(cases):
-            yield Place(target, seed, number)
 
 
 def until(
@@ -192,7 +186,8 @@ def main() -> int:
         if given.cases is None:
             places = until(time.monotonic() + given.seconds, targets, given.seed, report.spent)
         else:
-            places = in_turn(targets, given.seed, given.cases)
+            in_turn = itertools.product(targets, [given.seed], range(given.cases))
+            places = itertools.starmap(Place, in_turn)
         for judged in run_cases(places, home / "cases", seeds, bounds, given.slots):
             for failure in report.add(judged):
                 print(f"{judged.place}: {failure.kind}: {failure.cause}", flush=True)

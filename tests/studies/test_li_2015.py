@@ -45,9 +45,10 @@ def test_parts_that_do_not_occur_are_none_of_the_time(study):
     assert all(np.isnan(value) for value in other.values())
 
 
-@pytest.fixture
-def planned(study, shared, tmp_path):
-    """The sweep of the whole plan on one trace for all workloads, and the labels of its blocks."""
+def test_variants_differ_and_those_with_and_without_migration_in_nothing_else(
+    study, shared, tmp_path
+):
+    """Where all workloads are one trace, each variant is one run, and one for each shake."""
     folders, inputs = [shared("traces")], tmp_path / "inputs"
     plan, whole = (looked_at(study.plan, quick=quick) for quick in (True, False))
     trace, *_ = study.call("inputs", plan, folders).values()
@@ -55,22 +56,12 @@ def planned(study, shared, tmp_path):
     for axis in plan["axes"]["log"].values():
         write_trace(trace, tmp_path / axis["trace"])
     table, labels = study_runs(whole, folders, study.path, inputs)
-    return read_sweep(table, base=study.path), labels
-
-
-def test_no_two_variants_are_the_same_run(study, planned):
-    """Where all workloads are one trace, each variant is one run, and one for each shake."""
-    sweep, labels = planned
+    sweep = read_sweep(table, base=study.path)
     variants = {label["variant"] for label in labels}
     assert variants == {*study.plan["axes"]["variant"]}
-    shaken = {run.name for run in sweep.runs if "shake" in run.values}
-    assert len(shaken) == 6 * 5
-    assert len(sweep.runs) - len(shaken) == len(variants)
-
-
-def test_systems_with_and_without_migration_differ_in_nothing_else(study, planned):
-    sweep, labels = planned
     columns = {run.name: run.columns for run in sweep.runs if "shake" not in run.values}
+    assert len(columns) == len(variants)
+    assert len(sweep.runs) - len(columns) == 6 * 5
     variants = {names[0]: label["variant"] for names, label in zip(sweep.blocks, labels)}
     config = {variants[name]: own for name, own in columns.items() if name in variants}
     own = ("prepare", "worth", "preparations", "shapes", "migrate")

@@ -268,12 +268,11 @@ def test_shares_of_batches_are_those_of_all_at_once():
 
 
 @pytest.mark.long
-def test_the_quick_study_of_openb(shared, tmp_path, capsys):
+def test_the_quick_study_from_the_command_line(shared, tmp_path):
     traces = shared("traces/clusters/openb_node_list_all_node.csv.gz").parents[1]
-    command = ["study", "openb-2023", "--quick", "--traces", str(traces), "-o", str(tmp_path / "q")]
+    command = ["study", "openb-2023", "--quick", "--traces", str(traces), "-o", str(tmp_path)]
     assert optsched(command) == 0
-    results = tmp_path / "q" / "results"
-    frame = read_results(results)
+    frame = read_results(tmp_path / "results")
     assert set(frame["part"]) == set(ANSWERS.PARTS_OF)
     exact = frame[(frame["way"] == "exact") & frame["bound"].notna()]
     assert len(exact) >= 6

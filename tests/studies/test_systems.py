@@ -151,24 +151,15 @@ def test_pieces_of_a_job_stay_together_and_keep_their_file():
     assert (together.nunique() == 1).mean() > 0.9
 
 
-def responses(frame):
-    """Mean responses on plain nodes: a row for each seed, a column for each system."""
-    own = frame[frame["ties"].isna() & (frame["world"] == PLAIN)]
-    return own.pivot(index="shake_seed", columns="system", values="mean_response")
-
-
-def test_stored_runs_are_those_of_the_baseline_too(frame, found):
+def test_stored_runs_are_compared_with_the_baseline_and_the_best_of_their_world(frame, found):
     assert len(frame) == 634
-    wide = responses(frame)
+    own = frame[frame["ties"].isna() & (frame["world"] == PLAIN)]
+    wide = own.pivot(index="shake_seed", columns="system", values="mean_response")
     gains = 100 * (1 - wide["conservative"] / wide["easy"])
     assert len(gains) == 11
     expected = stats.t.interval(0.95, 10, gains.mean(), stats.sem(gains))
     assert found.values["conservative±"] == pytest.approx((gains.mean(), *expected))
     assert found.values["conservative@single"] == pytest.approx(gains.loc[-1])
-
-
-def test_the_best_of_a_world_and_those_not_told_from_it(frame, found):
-    wide = responses(frame)
     share = 100 * (1 - wide.div(wide["easy"], axis=0))
     first = share.mean().idxmax()
     others = share.drop(columns=first)
