@@ -17,18 +17,12 @@ from optsched.studies.effects import Effect, Effects
 from optsched.studies.intervals import Interval
 
 CHANGES = {"easy-sjbf": (-20, -30, -10), "conservative": (5, -5, 15), "sjf": (90, 40, 140)}
-EFFECTS = Effects(
-    "jobs",
-    8,
-    "easy",
-    [
-        Effect(figure, of, run, 3600.0, 4000.0, Interval(*change, 8, "t"))
-        for figure in ("mean_wait", "p95_wait")
-        for of in ("all", "SDSC-BLUE-2000-4.2-cln", "SDSC-SP2-1998-4.2-cln")
-        for run, change in CHANGES.items()
-    ],
-    [],
-)
+EFFECTS = [
+    Effect(figure, of, run, 3600.0, 4000.0, Interval(*change, 8, "t"))
+    for figure in ("mean_wait", "p95_wait")
+    for of in ("all", "SDSC-BLUE-2000-4.2-cln", "SDSC-SP2-1998-4.2-cln")
+    for run, change in CHANGES.items()
+]
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" width="900" height="300">'
     '<rect id="one" width="90" height="30"/><script>document.title = "run"</script></svg>'
@@ -105,7 +99,7 @@ def reports(tmp_path_factory):
     page = Page("Everything", "It held in part.", sections, repeat, {"optsched": "0"})
     for name in ("everything", "effects"):
         (folder / name).mkdir()
-    effects.fill(EFFECTS, folder / "effects", folder)
+    effects.fill(Effects("jobs", 8, "easy", EFFECTS, []), folder / "effects", folder)
     return SimpleNamespace(
         run=save(run, folder / "run") / "report.html",
         comparison=save(comparison, folder / "comparison") / "report.html",

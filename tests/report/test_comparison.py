@@ -100,12 +100,18 @@ def test_pictures_tell_their_numbers_and_names_are_escaped_whenever_the_page_is_
     assert report_comparison(folder).read_text() == text
 
 
-def test_contradictions_come_first_and_skipped_pairs_are_said(folder):
+def test_contradictions_and_budgets_come_first_and_skipped_pairs_are_said(folder):
     page = stated(folder, contradictions=["a: one claims <13>"], skipped=["two was not asked"])
     assert page.lead.startswith("1 contradiction: a: one claims <13>. ")
     assert page.sections[0].title == "Contradictions"
     assert page.sections[0].parts[1].rows == [["a: one claims <13>"]]
     assert section(page, "The comparison")[-1] == "two was not asked"
+    [words] = page.summary
+    assert words == "The budget for one snapshot is 5 s; no result ended at a limit."
+    answered(folder, lambda results: results.assign(limit=["time", *results["limit"][1:]]))
+    other = {"seconds": None, "work": 2000}
+    [words] = stated(folder, lambda config: config["solvers"][1].update(budget=other)).summary
+    assert words.endswith("differs between the solvers; 1 of 6 results ended at a limit.")
 
 
 def test_snapshots_that_nobody_proved_and_failures_are_said(folder):
@@ -189,15 +195,6 @@ def test_trivial_snapshots_are_told_apart(folder):
     assert len(solvers_when(0.01, behind=1)) == 1
     assert len(solvers_when(0.001, others=0.001)) == 2  # nothing is left over
     assert len(solvers_when(0.01, status="feasible")) == 1  # without a proof
-
-
-def test_budgets_are_told_first(folder):
-    [words] = comparison_page.page(folder).summary
-    assert words == "The budget for one snapshot is 5 s; no result ended at a limit."
-    answered(folder, lambda results: results.assign(limit=["time", *results["limit"][1:]]))
-    other = {"seconds": None, "work": 2000}
-    [words] = stated(folder, lambda config: config["solvers"][1].update(budget=other)).summary
-    assert words.endswith("differs between the solvers; 1 of 6 results ended at a limit.")
 
 
 def test_a_long_list_of_snapshots_comes_last_and_is_folded(folder):

@@ -115,15 +115,13 @@ def test_durations_have_three_digits_and_a_unit(in_words, seconds, words):
     assert in_words(seconds) == words
 
 
-def test_units_and_round_durations_grow_with_what_is_shown():
+def test_units_round_durations_and_ticks_grow_with_what_is_shown():
     spans = (1, 149, 150, 9000, 2.5 * 86_400)
     names = ["seconds", "seconds", "minutes", "hours", "days"]
     assert [unit_for(span)[1] for span in spans] == names
     assert [at_least(1.0), at_least(61.0), at_least(2.1 * 86_400)] == [1.0, 120.0, 4 * 86_400.0]
     assert at_least(10.0**9) == 10.0**9
 
-
-def test_long_axes_have_a_tick_near_their_end_and_every_decade_has_one():
     def ticks(low, high):
         axes = Figure().subplots()
         axes.set_xscale("log")
@@ -266,11 +264,8 @@ def test_a_chart_of_a_long_run_shows_the_busiest_period():
     assert data["about"] == "The busiest period: 3 of 15 jobs"
     places = ["0 2 4 6"] * 6  # intervals count like jobs
     assert len(chart_data(jobs(range(5, 11), places), most=8)["job"]) < 6
-
-
-def test_jobs_that_run_on_into_the_period_of_a_chart_are_shown_too():
     table = jobs([5, 1005, 1010, 1015, 1020])
-    table["finish_time"][0] = np.nan  # still runs at the end
+    table["finish_time"][0] = np.nan  # runs on into the period, and to the end
     data = chart_data(table, most=2)
     assert (data["period"][0], data["job"][0], data["length"][0]) == (1000, 1, 1025)
     table["finish_time"][0] = np.inf  # times that are not finite are none

@@ -169,7 +169,7 @@ class Wrong(Solver):
         return Result(self.name, Status.OPTIMAL, (0,) * 5, 16)
 
 
-def test_a_run_has_names_units_and_its_first_picture(small_run):
+def test_the_card_of_a_run_has_names_units_and_its_first_picture(small_run):
     html = small_run._repr_html_()
     found = facts(html)
     assert found["mean wait"].startswith("18.3 s")  # 0, 55 and 0 s
@@ -178,14 +178,11 @@ def test_a_run_has_names_units_and_its_first_picture(small_run):
     assert IMAGE in html
 
 
-def test_a_problem_has_its_data():
+def test_the_card_of_a_problem_has_its_data_and_that_of_a_result_its_solution_with_a_picture():
     found = facts(PROBLEM._repr_html_())
     assert found["jobs"].startswith("&lt;b&gt; (6) b (4)")
     assert found["objective"] == "to maximize"
     assert repr(PROBLEM) == "<WindowMKP 5x3>"
-
-
-def test_a_result_has_its_solution_with_a_picture():
     html = optsched.solve(PROBLEM)._repr_html_()
     found = facts(html)
     assert (found["status"], found["objective"], found["gap"]) == ("optimal", "15", "0%")
@@ -193,7 +190,7 @@ def test_a_result_has_its_solution_with_a_picture():
     assert IMAGE in html
 
 
-def test_a_refused_result_has_its_violations_and_no_picture_nor_has_every_model():
+def test_the_card_of_a_refused_result_has_its_violations_and_no_picture_nor_has_every_model():
     result = optsched.solve(PROBLEM, Wrong())
     html = result._repr_html_()
     assert "slot 1 of size 3 holds jobs of size 16" in html
@@ -208,7 +205,7 @@ def test_a_refused_result_has_its_violations_and_no_picture_nor_has_every_model(
         hold.plot()
 
 
-def test_a_comparison_has_the_finding_and_its_wrong_answers():
+def test_the_card_of_a_comparison_has_the_finding_and_its_wrong_answers():
     html = optsched.compare(PROBLEM, ["greedy", Wrong()])._repr_html_()
     assert "1 wrong answer: " in html
     assert "window-mkp: greedy reached the best known objective on the only snapshot." in html

@@ -254,9 +254,7 @@ def test_a_long_title_is_broken_into_lines_within_the_picture():
         drawing.canvas.draw()
         assert drawing.get_suptitle().replace("\n", "").replace(" ", "") == title.replace(" ", "")
         assert drawing._suptitle.get_window_extent().x1 < drawing.bbox.x1
-
-
-def test_names_of_lines_stay_below_the_title():
+    # names of lines stay below it
     axes = Figure().subplots()
     stroke = style.STROKES[0]
     style.label_ends(axes, {"one": (1.0, stroke), "other": (1.0, stroke)}, gap=0.1)
@@ -282,9 +280,7 @@ def test_in_the_dark_texts_can_be_read_and_lines_and_fills_be_told_apart():
     assert min(contrast(dark(INK), dark(fill)) for fill in FILLS) >= 4.5
     for colors in (LINES, FILLS):
         assert len({dark(color) for color in colors}) == len(colors)
-
-
-def test_a_picture_has_a_rule_for_each_of_its_colors_in_the_dark():
+    # a picture has a rule for each of its colors
     path = '<path style="fill: #d9d9d9; stroke: #000000"/>'
     svg = f'<?xml version="1.0"?>\n<svg viewBox="0 0 1 1">{path}</svg>'
     variant = with_dark_variant(svg)

@@ -66,17 +66,7 @@ def test_the_worst_jobs_are_the_worst(window_run, folder):
     assert waited.cells[0][1].key is None  # nobody knows whose it is
 
 
-def test_pictures_tell_their_numbers(small_run, page_of, tmp_path):
-    gantt, load, waits, slots = section(page_of(small_run, plots=True), "Pictures")
-    assert "3 of 3 jobs started on nodes:10" in gantt.alt
-    assert "at most 8 processors in use" in load.alt
-    assert "at most 1 job waiting" in load.alt
-    assert "66.7% of the jobs started at once" in waits.alt
-    assert "slots on average, loss of capacity" in slots.alt
-    assert waits.svg == (tmp_path / "run" / "waits.svg").read_text()
-
-
-def test_without_pictures_or_problems_there_is_no_such_section(small_run, tmp_path):
+def test_pictures_tell_their_numbers_and_without_any_there_is_no_such_section(small_run, tmp_path):
     folder = save(small_run, tmp_path / "run", plots=False)
     assert not (folder / "report.html").exists()
     titles = {section.title for section in run_page.page(folder).sections}
@@ -84,6 +74,13 @@ def test_without_pictures_or_problems_there_is_no_such_section(small_run, tmp_pa
     assert report_run(folder) == folder / "report.html"
     save(small_run, folder)  # a page belongs to a run, and is replaced with it
     assert "<img" in (folder / "report.html").read_text()
+    gantt, load, waits, slots = section(run_page.page(folder), "Pictures")
+    assert "3 of 3 jobs started on nodes:10" in gantt.alt
+    assert "at most 8 processors in use" in load.alt
+    assert "at most 1 job waiting" in load.alt
+    assert "66.7% of the jobs started at once" in waits.alt
+    assert "slots on average, loss of capacity" in slots.alt
+    assert waits.svg == (folder / "waits.svg").read_text()
 
 
 def test_a_run_in_which_nothing_starts_has_a_page(idle_run, page_of):
@@ -162,18 +159,6 @@ def figures(page):
     return found
 
 
-def test_figures_that_a_system_adds_are_shown_as_their_metric_says(folder):
-    of_groups = {"node_time": {"running": 0.25}, "large": {"mean_wait": 12.5}}
-    added = {"migrations": 7, "mean_pause": 90.0, "loss_of_capacity": 0.125} | of_groups
-    change_json(folder / "summary.json", large_mean_drain=7200.0, **added)
-    shown = figures(run_page.page(folder))
-    placement = shown["Placement and fragmentation"]
-    assert (placement["loss of capacity"], placement["running"]) == ("12.5%", "25%")
-    assert shown["Waits and slowdowns"]["mean pause"] == "1.5 minutes"
-    assert shown["Large jobs"]["mean time as queue head"] == "2 hours"
-    assert shown["Other figures"] == {"migrations": "7", "mean_wait": "12.5"}
-
-
 def test_figures_have_names_and_units_in_groups_and_definitions_to_unfold(folder):
     page = run_page.page(folder)
     shown = figures(page)
@@ -189,6 +174,15 @@ def test_figures_have_names_and_units_in_groups_and_definitions_to_unfold(folder
     folds = [part for part in section(page, "Result") if isinstance(part, Fold)]
     defined = dict(facts for fold in folds for facts in fold.parts[0].items)
     assert "divisor of at least 10 s" in defined["mean bounded slowdown"]
+    of_groups = {"node_time": {"running": 0.25}, "large": {"mean_wait": 12.5}}
+    added = {"migrations": 7, "mean_pause": 90.0, "loss_of_capacity": 0.125} | of_groups
+    change_json(folder / "summary.json", large_mean_drain=7200.0, **added)  # by a system
+    shown = figures(run_page.page(folder))
+    placement = shown["Placement and fragmentation"]
+    assert (placement["loss of capacity"], placement["running"]) == ("12.5%", "25%")
+    assert shown["Waits and slowdowns"]["mean pause"] == "1.5 minutes"
+    assert shown["Large jobs"]["mean time as queue head"] == "2 hours"
+    assert shown["Other figures"] == {"migrations": "7", "mean_wait": "12.5"}
 
 
 def test_fallbacks_are_told_first_and_a_heuristic_is_not_said_to_prove_nothing(

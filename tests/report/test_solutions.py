@@ -99,7 +99,7 @@ def test_placed_jobs_are_labelled_and_bins_are_outlined_around_their_jobs():
     assert legend(figure) == ["bin", "in no bin"]
 
 
-def test_a_migration_is_shown_with_its_steps():
+def test_migrations_and_reconfigurations_are_shown_with_their_steps_and_the_jobs_that_start():
     figure = drawn("migration")
     before, after = (texts(axes.texts) for axes in figure.axes)
     assert (before[-2:], after[-3:]) == (["1", "2"], ["3", "2", "L"])
@@ -110,9 +110,6 @@ def test_a_migration_is_shown_with_its_steps():
     lines = dict(problem.describe(plan))
     assert lines["step 1"].startswith("park job 1 (4)")
     assert lines["step 3"] == "restart job 1 (4) in 2x1x2@2,0,0"
-
-
-def test_a_reconfiguration_is_shown_with_its_steps_and_the_jobs_that_start():
     figure = drawn("reconfiguration")
     before, after = (texts(axes.texts) for axes in figure.axes)
     assert (before[-2:], sorted(after[-4:])) == (["1", "2"], ["1", "2", "D", "L"])

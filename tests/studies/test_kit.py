@@ -99,7 +99,7 @@ def test_t_is_that_of_the_textbook_and_from_twenty_units_on_intervals_lean_to_th
     assert intervals.reduction([0] * 29 + [1], [1] * 30).how == "n = 30"  # some means are 0
 
 
-def test_an_interval_says_what_it_is():
+def test_intervals_and_noise_floors_say_what_they_are():
     pair, three = intervals.mean_of([1.0, 2.0]), intervals.range_of([3.0, 1.0, 2.0])
     assert pair.how == "n = 2"
     assert math.isnan(pair.low)
@@ -108,6 +108,9 @@ def test_an_interval_says_what_it_is():
     assert Region(0).verdict(three) == OPEN  # it decides nothing
     assert intervals.exactly(5).how == "exact"
     assert (intervals.exactly(5) * -2 + 1)[:3] == (-9, -9, -9)
+    floor = intervals.noise_floor([1.0, 3.0, 2.0])  # what one more run stays within
+    assert (floor.mean, floor.low, floor.high, floor.n) == (2, 1, 3, 3)
+    assert floor.smallest == pytest.approx(4.3027 * (4 / 3) ** 0.5, rel=1e-4)
 
 
 def test_a_reduction_that_is_the_same_everywhere_has_no_width():
@@ -159,12 +162,6 @@ def test_an_average_over_logs_has_the_deviation_of_each():
     assert average([one]) is one
     assert average([one, intervals.mean_of([1.0, 2.0])]).how == "n = 6"
     assert average([one._replace(low=8, high=8)] * 2)[:3] == (8, 8, 8)
-
-
-def test_a_noise_floor_is_what_one_more_run_stays_within():
-    floor = intervals.noise_floor([1.0, 3.0, 2.0])
-    assert (floor.mean, floor.low, floor.high, floor.n) == (2, 1, 3, 3)
-    assert floor.smallest == pytest.approx(4.3027 * (4 / 3) ** 0.5, rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -96,15 +96,12 @@ def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills():
     np.testing.assert_allclose(means, [[100, 20], [100, 15]])
 
 
-def test_every_policy_of_the_registry_is_run_or_left_out():
+def test_every_policy_is_run_or_left_out_and_each_for_nodes_with_every_backfilling():
     run = {one["policy"] for one in STUDY.plan["axes"]["system"].values()}
     left_out, policies = set(STUDY.plan["own"]["left_out"]), registry.policies
     own = {name for name in policies if policies[name].__module__.startswith("optsched.")}
     assert own == run | left_out
     assert not run & left_out
-
-
-def test_every_backfilling_of_a_policy_for_nodes_is_run():
     blocks = [one for one in STUDY.plan["runs"] if one["world"] == PLAIN]
     axis = STUDY.plan["axes"]["system"]
     run = {(axis[name]["policy"], axis[name].get("settings", {}).get("backfill"))
