@@ -44,25 +44,22 @@ TWO_JOBS = {
 @pytest.fixture
 def visit(browser):
     """Return the function that opens a page; complaints and requests elsewhere fail the test."""
-    contexts, complaints, elsewhere = [], [], []
-
-    def look(request, home):
-        if not request.url.startswith((home, "data:")):
-            elsewhere.append(request.url)
+    contexts, complaints, requests = [], [], []
 
     def show(home, path="", **options):
         contexts.append(browser.new_context(**options))
         page = contexts[-1].new_page()
         page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: look(request, home))
+        page.on("request", lambda request: requests.append((request.url, home)))
         page.goto(home + path)
         return page
 
     yield show
     for context in contexts:
         context.close()
-    assert (complaints, elsewhere) == ([], [])
+    assert complaints == []
+    assert [url for url, home in requests if not url.startswith((home, "data:"))] == []
 
 
 @pytest.fixture(scope="session")

@@ -63,13 +63,10 @@ def test_every_page_is_in_the_site(site):
     assert missing == set()
 
 
-def test_nothing_comes_from_the_network(texts):
+def test_nothing_comes_from_the_network_and_links_and_anchors_lead_somewhere(texts):
     found = {address for text in texts.values() for address in RESOURCE.findall(text)}
     assert len(found) > 50
     assert [address for address in found if re.match(r"(\w+:)?//", address)] == []
-
-
-def test_links_and_anchors_lead_somewhere(texts):
     identifiers = {page: set(IDENTIFIER.findall(text)) | {""} for page, text in texts.items()}
     broken = set()
     links = 0

@@ -217,7 +217,6 @@ def test_the_scenario_names_execution_model_and_settings(make_trace, page_of):
     ("name", "change", "told"),
     [
         ("run.json", None, ""),
-        ("run.json", b"[]", ""),
         ("run.json", lambda run: run.pop("policy"), "policy: missing; expected a text"),
         ("run.json", lambda run: run.update(jobs=["a"]), "expected two integers or null"),
         ("run.json", lambda run: run["solvers"]["window-mkp"]["budget"].pop("work"), "work: missi"),
