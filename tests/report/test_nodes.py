@@ -152,7 +152,7 @@ def test_more_moves_than_colors_are_drawn_by_class_with_labels_for_the_largest()
         assert not {f"{job}{mark}" for job in range(count - 10)} & labels
 
 
-def test_the_torus_before_and_after_the_migration(boxes_run):
+def test_the_torus_is_shown_before_and_after_the_migration_or_else_at_its_fullest_moment(boxes_run):
     figure = Layers().figure(boxes_run())
     assert texts(figure.texts[1:]) == [  # behind the title
         "40 seconds after the first submission, before 1 job moved",
@@ -173,9 +173,6 @@ def test_the_torus_before_and_after_the_migration(boxes_run):
     ]
     # job 1 in its three layers, before and after; job 3 ends at that moment
     assert gray == [3, 3]
-
-
-def test_without_migrations_the_fullest_moment_is_shown_of_the_run_or_a_period(boxes_run):
     figure = Layers().figure(boxes_run(migrate=False))
     [told] = texts(figure.texts[1:])
     assert told.startswith("0 seconds after the first submission: 3 jobs; 23.8% of the nodes")

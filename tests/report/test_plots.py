@@ -47,13 +47,10 @@ def test_each_picture_is_written_as_svg_and_png_the_same_each_time(small_run, tm
 
 
 @pytest.mark.usefixtures("without_png")
-def test_long_runs_give_small_pictures(random_run, tmp_path):
-    for path in draw(random_run(20_000), tmp_path):
+def test_long_runs_are_averaged_in_small_pictures_and_their_peak_is_written(random_run, tmp_path):
+    run = random_run(20_000)
+    for path in draw(run, tmp_path):
         assert path.stat().st_size < 500_000
-
-
-def test_a_long_run_is_averaged_and_its_peak_is_written(random_run):
-    run = random_run(2000)
     figure = run.plot.utilization()
     assert heading(figure).endswith("band: 10th to 90th percentile")
     highest = load.waiting_jobs(run).values.max()

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from report.looks import change_json, change_table, section, tables
+from report.looks import change_json, change_table, section, tables, unstarted
 
 from optsched import save, simulate
 from optsched.errors import InputError
@@ -83,18 +83,21 @@ def test_pictures_tell_their_numbers_and_without_any_there_is_no_such_section(sm
     assert waits.svg == (folder / "waits.svg").read_text()
 
 
-def test_a_run_in_which_nothing_starts_has_a_page(idle_run, page_of):
-    page = page_of(idle_run, plots=True)
+@pytest.mark.parametrize("state", ["REJECTED", "WAITING"])
+def test_a_run_in_which_nothing_starts_has_a_page(state, small_run, page_of):
+    page = page_of(unstarted(small_run, 0, 1, 2, state=state), plots=True)
     assert page.lead.startswith("0 of 3 jobs finished")
     drawn = {picture.name: picture.alt for picture in section(page, "Pictures")}
     # where no job ever waits there are no two instants, and no slots to follow
-    slots = ["slots"] if "WAITING" in idle_run.state else []
+    slots = ["slots"] if state == "WAITING" else []
     assert [*drawn] == ["gantt", "utilization", "waits", *slots]
     assert "at most 0 processors in use" in drawn["utilization"]
     assert render(page)
 
 
-def test_an_interrupted_run_has_a_page(interrupted_run, page_of):
+def test_jobs_that_never_started_are_listed_by_reason_the_first_of_many(
+    interrupted_run, make_trace, page_of, tmp_path
+):
     page = page_of(interrupted_run, plots=True)
     assert "1 rejected, as they can never start, 1 never started" in page.lead
     found = {table.caption.split(". ")[0]: table.cells for table in tables(page, NEVER)}
@@ -102,9 +105,6 @@ def test_an_interrupted_run_has_a_page(interrupted_run, page_of):
         "It is larger than the machine: 1 of 1 job": ["2"],
         "The policy never starts it: 1 of 1 job": ["4"],
     }
-
-
-def test_of_many_jobs_that_never_started_the_first_are_listed(make_trace, page_of, tmp_path):
     rows = [(k, 5, 5, 99 if k else 1) for k in range(run_page.OF_REASON + 4)]
     words, table = section(page_of(simulate(make_trace(*rows), "nodes:10", "easy")), NEVER)
     assert [row[0].key for row in table.cells] == list(range(2, run_page.OF_REASON + 2))

@@ -36,7 +36,8 @@ def test_a_threshold_above_the_penalty_of_a_full_node_is_first_fit(study, runs):
     assert not study.call("same", runs, "LCT=1.25", "FF")
 
 
-def test_a_ratio_is_the_mean_of_those_of_the_parts(study, runs):
+def test_ratios_are_means_of_the_parts_and_published_ones_leave_out_what_is_lost(study, runs):
+    """Killed jobs with First Fit and HIGH are lost for SDSC."""
     what = {"one": "LC", "other": ["FF", "RUA"], "metric": "killed", "centres": ["SDSC"]}
     found = study.call("times", runs, "chosen", **what)
     own = runs.all.loc[(2000, "at-each-instant")]["killed"]
@@ -45,10 +46,6 @@ def test_a_ratio_is_the_mean_of_those_of_the_parts(study, runs):
         for name, limits in (("LC", "requested"), ("FF", "requested"), ("RUA", "raised"))
     )
     assert found.mean == pytest.approx((lc / np.minimum(first_fit, rua)).mean())
-
-
-def test_published_ratios_leave_out_what_is_lost(study, runs):
-    """Killed jobs with First Fit and HIGH are lost for SDSC."""
     found = study.call("paper_times", runs, one="LCT=1.15", mixes=["HIGH", "MED"], **KILLED)
     ctc, sdsc = (70 + 77) / (428 + 247), 79 / 255
     assert found == pytest.approx((ctc + sdsc) / 2)

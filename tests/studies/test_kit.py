@@ -145,14 +145,11 @@ def test_intervals_hold_the_truth_as_often_as_they_promise(quantity, n):
     assert 0.8 < coverage(before, after, truth) < 0.93
 
 
-def test_a_difference_of_independent_quantities_is_wider_than_each():
+def test_differences_of_independent_quantities_and_averages_have_the_deviation_of_each():
     one, other = Interval(5, 3, 8, 9, "t"), Interval(1, 0, 1.5, 4, "t")
     found = intervals.difference(one, other)
     assert found[:3] == pytest.approx((4, 4 - math.hypot(2, 0.5), 4 + math.hypot(3, 1)))
     assert (found.n, found.kind) == (4, "t")
-
-
-def test_an_average_over_logs_has_the_deviation_of_each():
     # Welch: standard errors of 1 and 2 halve to sqrt(1 + 4) / 2; (1 + 16 / 7) of degrees 3 and 7
     one, other = (Interval(8, 8 - h, 8 + h, n, "t") for h, n in ((3.18245, 4), (4.72925, 8)))
     found = average([one, other + 2])

@@ -19,7 +19,7 @@ STUDIED = "li-2015"
 MAIN = "ahead, joint"
 
 
-def test_both_loads_of_a_seed_count_once(study, frame, runs):
+def test_both_loads_of_a_seed_count_once_and_all_workloads_are_needed(study, frame, runs):
     """The mean of six units, and the interval of Student's t, computed here again."""
     own = frame[(frame["variant"] == MAIN) & frame["shake"].isna()].set_index("log")["occupied"]
     units = [(own[f"load 0.9, seed {n}"] + own[f"load 1.1, seed {n}"]) / 2 for n in (1, 2, 3)]
@@ -28,21 +28,10 @@ def test_both_loads_of_a_seed_count_once(study, frame, runs):
     found = study.call("level", runs, "joint", metric="occupied")
     assert found.n == 6
     assert found[:3] == pytest.approx((units.mean(), units.mean() - half, units.mean() + half))
-
-
-def test_a_variant_that_misses_a_workload_is_not_compared(study, runs):
     less = runs[(runs["log"] != "Mira") | (runs["variant"] != MAIN)]
     with pytest.raises(NotRunError):
         study.call("gain", less, "joint")
     assert study.call("gain", less, "alone") == study.call("gain", runs, "alone")
-
-
-def test_parts_that_do_not_occur_are_none_of_the_time(study):
-    recorded = {"occupied": 0.5, "recorded_held.50": 1.0, "migrations_ahead": 3.0}
-    one, other = study.call("with_all_parts", pd.DataFrame([recorded, {}])).to_dict("records")
-    assert one["recorded_held.50"] == 1.0
-    assert one["recorded_held.45"] == one["not_prepared.no plan"] == 0.0
-    assert all(np.isnan(value) for value in other.values())
 
 
 def test_variants_differ_and_those_with_and_without_migration_in_nothing_else(
@@ -87,7 +76,7 @@ def test_workloads_offer_what_they_are_named_for(study, shared):
         assert study.call("figures_of", trace, 1024)["large_jobs"] == (trace.processors > 38).sum()
 
 
-def test_parts_of_metrics_become_columns(tmp_path):
+def test_parts_of_metrics_become_columns_and_those_that_do_not_occur_are_none(study, tmp_path):
     for run, held in {"a": {"80": 1.0}, "b": {"85": 0.5, "90": 0.5}}.items():
         (tmp_path / run).mkdir()
         (tmp_path / run / "summary.json").write_text(json.dumps({"held": held}))
@@ -95,3 +84,8 @@ def test_parts_of_metrics_become_columns(tmp_path):
     found = with_parts(table, ("held", "none"), tmp_path)
     assert found.columns.tolist() == ["run", "wait", "held.80", "held.85", "held.90"]
     assert found["held.85"].fillna(-1).tolist() == [-1, 0.5]
+    recorded = {"occupied": 0.5, "recorded_held.50": 1.0, "migrations_ahead": 3.0}
+    one, other = study.call("with_all_parts", pd.DataFrame([recorded, {}])).to_dict("records")
+    assert one["recorded_held.50"] == 1.0
+    assert one["recorded_held.45"] == one["not_prepared.no plan"] == 0.0
+    assert all(np.isnan(value) for value in other.values())
