@@ -29,6 +29,7 @@ from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS
 from optsched.solvers.result import Budget
 
 INF = np.inf
+TWELVE = [f"solver-{number:02d}" for number in range(12)]
 PROBLEMS = [WindowMKP([6, 4, 3, 1, 2], [3, 6, 6]), WindowMKP([9, 7, 6, 5, 3], [12, 10, 8])]
 BUDGET = Budget(seconds=5)
 
@@ -320,9 +321,6 @@ def compared(solvers, snapshots=6, kinds=("window-mkp",)):
         incumbents=pd.DataFrame(incumbents, columns=list(INCUMBENT_COLUMNS)),
         config={"solvers": [{"name": solver} for solver in solvers]},
     )
-
-
-TWELVE = [f"solver-{number:02d}" for number in range(12)]
 
 
 def test_both_pictures_are_the_same_to_the_byte_and_name_every_solver(tmp_path):

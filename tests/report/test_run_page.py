@@ -17,6 +17,7 @@ from optsched.report.saved import report_run
 pytestmark = pytest.mark.usefixtures("without_png")
 
 NEVER, WORST = "The jobs that never started", "The jobs that fared worst"
+HOSTILE = '</td><script>"\n\u202e\x1b[2J\U0001f680'
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +119,6 @@ def test_jobs_that_never_started_are_listed_by_reason_the_first_of_many(
     change_table(file, lambda jobs: jobs.drop(columns="reason"))  # of an older version
     [table] = tables(run_page.page(file.parent), NEVER)
     assert table.caption.startswith("No reason on file: 10 of 13 jobs.")
-
-
-HOSTILE = '</td><script>"\n\u202e\x1b[2J\U0001f680'
 
 
 def test_owners_are_named_where_the_trace_has_names(make_trace, page_of, tmp_path):

@@ -30,6 +30,7 @@ from optsched.report.saved import fill_runs, report_runs
 ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
 HOSTILE = "_</title><script>$\\frac{1$\n\x1b"
 BOTH = {"a": "fcfs", "b": "easy"}
+PART = {"jobs": (1, 2)}
 
 pytestmark = pytest.mark.usefixtures("without_png")
 
@@ -70,9 +71,6 @@ def test_pairs_are_counted_job_by_job(jobs):
         return
     sums = [sum(of) for of in zip(*((h < b, h == b, h > b, h - b) for b, h in both))]
     assert figures == pytest.approx([each / len(both) for each in sums])
-
-
-PART = {"jobs": (1, 2)}
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ interval is 4.3027 (t with 2 degrees) * 0.18028 / sqrt(3) = 44.78%.
 HALF = 44.783
 BOTH = {"jobs": PARTS, "policy": ["easy", "sjf"]}
 TRACES = BOTH | {"trace": ["a.swf", "b.swf"]}
+APART = {"runs": [{"jobs": "1:4", "policy": "easy"}, {"jobs": "5:9", "policy": "sjf"}]}
 
 
 @pytest.fixture
@@ -172,9 +173,6 @@ def test_what_not_all_have_is_left_out_and_other_numbers_of_finished_jobs_are_na
     folder = swept(BOTH, lambda v: {"finished": 2 + (v["policy"] == "sjf" or v["jobs"] == "1:3")})
     [note] = effects_over(folder, "jobs").notes
     assert note.endswith("2 parts (jobs=4:6; jobs=7:9)")
-
-
-APART = {"runs": [{"jobs": "1:4", "policy": "easy"}, {"jobs": "5:9", "policy": "sjf"}]}
 
 
 @pytest.mark.parametrize(
