@@ -215,7 +215,6 @@ def test_neighbors_differ_in_color_and_a_job_has_one():
     assert (color[:, 1:] != color[:, :-1]).all()
     assert set(color.ravel()) <= set(range(len(style.FILLS)))
 
-
     rows = [(0, 0.0, 5.0, 0, 2), (1, 0.0, 5.0, 2, 4), (0, 0.0, 5.0, 4, 6), (2, 5.0, 9.0, 0, 6)]
     color = gantt.colors(Rectangles(*map(np.array, zip(*rows))), 9, 6)
     assert color[0] == color[2]
