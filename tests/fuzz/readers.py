@@ -104,10 +104,11 @@ def gz(rng: Random, folder: Path, seeds: Seeds) -> Case:
     elif damage == 1:
         packed += rng.choice((b"\0", b"\0" * 1000, b"x", rng.randbytes(20), packed[:9], packed))
     elif damage == 2:
-        packed = rng.choice((b"", packed[:2], gzip.compress(b""), gzip.compress(packed)))
+        empty, twice = (gzip.compress(each, mtime=0) for each in (b"", packed))
+        packed = rng.choice((b"", packed[:2], empty, twice))
     elif damage == 3:
         half = rng.randrange(len(data))
-        packed = gzip.compress(data[:half]) + gzip.compress(data[half:])
+        packed = b"".join(gzip.compress(each, mtime=0) for each in (data[:half], data[half:]))
     elif damage == 4 and rng.random() < 0.3:
         filling = rng.choice((b"\n", b" ", b"\0", b"; comment\n", b"0", b"[", b"1 "))
         packed = rng.choice((_bomb(filling) + packed, packed + _bomb(filling)))
