@@ -16,38 +16,50 @@ from optsched.studies import effects
 from optsched.studies.effects import Effect, Effects
 from optsched.studies.intervals import Interval
 
-FIGURES = {"one": ("One box.", "A box."), "two": ("Two.", "Again.")}
 CHANGES = {"easy-sjbf": (-20, -30, -10), "conservative": (5, -5, 15), "sjf": (90, 40, 140)}
-EFFECTS = Effects(
-    "jobs",
-    8,
-    "easy",
-    [
-        Effect(figure, of, run, 3600.0, 4000.0, Interval(*change, 8, "t"))
-        for figure in ("mean_wait", "p95_wait")
-        for of in ("all", "SDSC-BLUE-2000-4.2-cln", "SDSC-SP2-1998-4.2-cln")
-        for run, change in CHANGES.items()
-    ],
-    [],
-)
+EFFECTS = [
+    Effect(figure, of, run, 3600.0, 4000.0, Interval(*change, 8, "t"))
+    for figure in ("mean_wait", "p95_wait")
+    for of in ("all", "SDSC-BLUE-2000-4.2-cln", "SDSC-SP2-1998-4.2-cln")
+    for run, change in CHANGES.items()
+]
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" width="900" height="300">'
     '<rect id="one" width="90" height="30"/><script>document.title = "run"</script></svg>'
 )
 
 
-def two_jobs():
-    """Return the table of a job on processors 0 to 3, and one on 4 and 6 after it."""
-    columns = {
-        "job_id": [11, 12],
-        "user": [3, -1],
-        "submission_time": [100.0, 100.0],
-        "requested_number_of_resources": [4, 2],
-        "starting_time": [100.0, 3700.0],
-        "finish_time": [3700.0, 7300.5],
-    }
-    places = np.array(["0-3", "4 6"], dtype=object)
-    return {name: np.array(of) for name, of in columns.items()} | {"allocated_resources": places}
+TWO_JOBS = {
+    "job_id": np.array([11, 12]),
+    "user": np.array([3, -1]),
+    "submission_time": np.array([100.0, 100.0]),
+    "requested_number_of_resources": np.array([4, 2]),
+    "starting_time": np.array([100.0, 3700.0]),
+    "finish_time": np.array([3700.0, 7300.5]),
+    "allocated_resources": np.array(["0-3", "4 6"], dtype=object),
+}
+"""A table of jobs, one after the other."""
+
+
+@pytest.fixture
+def visit(browser):
+    """Return the function that opens a page; complaints and requests elsewhere fail the test."""
+    contexts, complaints, requests = [], [], []
+
+    def show(home, path="", **options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append((request.url, home)))
+        page.goto(home + path)
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert [url for url, home in requests if not url.startswith((home, "data:"))] == []
 
 
 @pytest.fixture(scope="session")
@@ -68,28 +80,23 @@ def reports(tmp_path_factory):
         ["gamma-9", None, 1e6, 2, 12, 3, "holds"],
     ]
     named = [7, "u" * 300, "p" * 300, 1, 2, 3]
-    chart = chart_data(two_jobs())
+    chart = chart_data(TWO_JOBS)
     charts = [{"name": name, **chart} for name in ("first", "second")]
     long = [[f"snapshot-{k}", k] for k in range(LONG + 1)]
-    page = Page(
-        "Everything",
-        "It held in part.",
-        [
-            Section("Tables", [Table("A table.", [*columns, "verdict"], rows)]),
-            Section("Pictures", [Figure(name, SVG, *texts) for name, texts in FIGURES.items()]),
-            Section("Names", [Table("Names.", ["job", "user", "partition", *"abc"], [named])]),
-            Section("Long", [Table("Many.", ["snapshot", "number"], long)]),
-            Section(
-                "Charts", [Figure("a", SVG, "a", "a", [chart]), Figure("b", SVG, "b", "b", charts)]
-            ),
-            Section("Facts", ["x" * 300, Facts([("long", "y" * 300), ("verdict", "holds")])]),
-        ],
-        "optsched " + "z" * 300,
-        {"optsched": "0"},
-    )
+    parts = {
+        "Tables": [Table("A table.", [*columns, "verdict"], rows)],
+        "Pictures": [Figure("1", SVG, "One box.", "A box."), Figure("2", SVG, "Two.", "Again.")],
+        "Names": [Table("Names.", ["job", "user", "partition", *"abc"], [named])],
+        "Long": [Table("Many.", ["snapshot", "number"], long)],
+        "Charts": [Figure("a", SVG, "a", "a", [chart]), Figure("b", SVG, "b", "b", charts)],
+        "Facts": ["x" * 300, Facts([("long", "y" * 300), ("verdict", "holds")])],
+    }
+    sections = [Section(title, of) for title, of in parts.items()]
+    repeat = "optsched " + "z" * 300
+    page = Page("Everything", "It held in part.", sections, repeat, {"optsched": "0"})
     for name in ("everything", "effects"):
         (folder / name).mkdir()
-    effects.fill(EFFECTS, folder / "effects", folder)
+    effects.fill(Effects("jobs", 8, "easy", EFFECTS, []), folder / "effects", folder)
     return SimpleNamespace(
         run=save(run, folder / "run") / "report.html",
         comparison=save(comparison, folder / "comparison") / "report.html",

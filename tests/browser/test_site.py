@@ -63,13 +63,10 @@ def test_every_page_is_in_the_site(site):
     assert missing == set()
 
 
-def test_nothing_comes_from_the_network(texts):
+def test_nothing_comes_from_the_network_and_links_and_anchors_lead_somewhere(texts):
     found = {address for text in texts.values() for address in RESOURCE.findall(text)}
     assert len(found) > 50
     assert [address for address in found if re.match(r"(\w+:)?//", address)] == []
-
-
-def test_links_and_anchors_lead_somewhere(texts):
     identifiers = {page: set(IDENTIFIER.findall(text)) | {""} for page, text in texts.items()}
     broken = set()
     links = 0
@@ -112,23 +109,9 @@ def address(site):
 
 
 @pytest.fixture
-def open_page(browser, address):
-    """Return the function that opens a page; complaints and requests elsewhere fail the test."""
-    complaints, requests = [], []
-    context = browser.new_context()
-    page = context.new_page()
-    page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
-
-    def show(path):
-        page.goto(f"{address}/{path}")
-        return page
-
-    yield show
-    context.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith((address, "data:"))] == []
+def open_page(visit, address):
+    """Return the function that opens a page of the site."""
+    return lambda path: visit(f"{address}/", path)
 
 
 def test_the_front_page_has_a_door_for_everybody(open_page):

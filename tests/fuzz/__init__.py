@@ -5,8 +5,8 @@ is one command in a fork of a process that has imported everything, in a folder 
 
 - `mutation`: how valid input is damaged
 - `seeds`, `captures`: the valid input
-- `readers`, `slurm`, `options`, `folders`: the targets, that is, what is damaged
+- `readers`, `slurm`, `options`: the targets, that is, what is damaged
 - `forks`: how a case is run
 - `oracle`: what is wrong with how a command ended
-- `campaign`: many cases, and the report
+- `campaign`: many cases, the report, and the command line
 """

@@ -1,10 +1,11 @@
-"""Targets: damaged files of every format, read by the commands that read them."""
+"""Targets: damaged files of every format, and damaged folders that commands wrote."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
+import shutil
 import tomllib
 from collections.abc import Callable
 from functools import cache
@@ -103,10 +104,11 @@ def gz(rng: Random, folder: Path, seeds: Seeds) -> Case:
     elif damage == 1:
         packed += rng.choice((b"\0", b"\0" * 1000, b"x", rng.randbytes(20), packed[:9], packed))
     elif damage == 2:
-        packed = rng.choice((b"", packed[:2], gzip.compress(b""), gzip.compress(packed)))
+        empty, twice = (gzip.compress(each, mtime=0) for each in (b"", packed))
+        packed = rng.choice((b"", packed[:2], empty, twice))
     elif damage == 3:
         half = rng.randrange(len(data))
-        packed = gzip.compress(data[:half]) + gzip.compress(data[half:])
+        packed = b"".join(gzip.compress(each, mtime=0) for each in (data[:half], data[half:]))
     elif damage == 4 and rng.random() < 0.3:
         filling = rng.choice((b"\n", b" ", b"\0", b"; comment\n", b"0", b"[", b"1 "))
         packed = rng.choice((_bomb(filling) + packed, packed + _bomb(filling)))
@@ -202,6 +204,70 @@ def bundled_catalogue(rng: Random, folder: Path, seeds: Seeds) -> Case:
     name = rng.choice((*part["trace"], "s", "x"))
     commands = (("catalogue",), ("catalogue", "--json"), ("info", name), ("download", name))
     return Case(("trace", *rng.choice(commands)), content="content")
+
+
+@target
+def run_folder(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    _damaged_copy(rng, folder, seeds, "run")
+    again = ("simulate", "t.swf", "--jobs", "1:6", "--no-plots", "-o", "run")
+    return Case(rng.choice((("report", "run"), ("report", "run"), again)), ("run",))
+
+
+@target
+def comparison_folder(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    _damaged_copy(rng, folder, seeds, "comparison")
+    return Case(("report", "comparison"), ("comparison",))
+
+
+@target
+def sweep_folder(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    (folder / "study.toml").write_bytes(to_toml(valid.SWEEP))
+    _damaged_copy(rng, folder, seeds, "sweep")
+    return Case(("sweep", "study.toml", "-o", "sweep"), ("sweep",))
+
+
+@target
+def effects(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    _damaged_copy(rng, folder, seeds, "sweep")
+    over = rng.choice(("jobs", "settings.window", "settings.window", "policy"))
+    return Case(("compare", "sweep", "--over", over, "-o", "out"), ("out",))
+
+
+def _damaged_copy(rng: Random, parent: Path, seeds: Seeds, name: str) -> None:
+    """Copy a folder and its trace, and damage some of the files in it, and within its folders."""
+    (parent / "t.swf").write_bytes(seeds.traces[".swf"])
+    folder = shutil.copytree(seeds.folder / name, parent / name)
+    for _ in range(1 + int(rng.expovariate(1))):
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        if not files:
+            return
+        path = rng.choice(files)
+        data = path.read_bytes()
+        damage = rng.randrange(8)
+        if damage == 0:
+            path.unlink()
+        elif damage == 1:
+            path.write_bytes(b"")
+        elif damage == 2:
+            path.write_bytes(data[: rng.randint(0, len(data))])
+        elif damage == 3:
+            path.unlink()
+            rng.choice((path.mkdir, lambda place=path: place.symlink_to("nothing")))()
+        elif damage == 4:
+            path.with_name("copy").write_bytes(rng.choice(files).read_bytes())
+        elif path.suffix == ".json" and data:
+            path.write_bytes(_damaged_again(rng, data))
+        elif path.suffix in (".csv", ".jsonl", ".html"):
+            path.write_bytes(damaged(rng, data))
+        else:
+            path.write_bytes(damaged_bytes(rng, data))
+
+
+def _damaged_again(rng: Random, data: bytes) -> bytes:
+    try:
+        return to_json(damaged_tree(rng, json.loads(data)))
+    except (ValueError, RecursionError):  # it is damaged already
+        return damaged_bytes(rng, data)
 
 
 def reading_a_trace(rng: Random, name: str) -> Case:

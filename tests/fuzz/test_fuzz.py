@@ -12,10 +12,10 @@ from random import Random
 import pytest
 
 from fuzz import options
+from fuzz.campaign import main
 from fuzz.forks import Bounds, Ended, Running
 from fuzz.oracle import contents, judge, strict_json
-from fuzz.runner import TARGETS, main
-from fuzz.target import Case, make
+from fuzz.target import TARGETS, Case, make
 from optsched import registry
 from optsched.settings import settings_of
 
@@ -47,17 +47,14 @@ def test_a_fixed_part_of_all_targets_passes(targets, tmp_path):
     assert all(f"\n{name} " in done.stdout for name in targets)
 
 
-@pytest.mark.parametrize("what", ["a folder", "a file"])
-def test_what_is_there_is_not_removed_for_failures(what, tmp_path, monkeypatch, capsys):
-    keep = tmp_path / "k"
-    if what == "a folder":
-        keep.mkdir()
-    mine = keep / "mine" if what == "a folder" else keep
+def test_what_is_there_is_not_removed_for_failures(tmp_path, monkeypatch, capsys):
+    mine = tmp_path / "mine"
     mine.write_text("mine")
-    monkeypatch.setattr(sys, "argv", ["fuzz", "--cases", "0", "--keep", str(keep)])
-    with pytest.raises(SystemExit):
-        main()
-    assert "is not an empty folder" in capsys.readouterr().err
+    for keep in (tmp_path, mine):
+        monkeypatch.setattr(sys, "argv", ["fuzz", "--cases", "0", "--keep", str(keep)])
+        with pytest.raises(SystemExit):
+            main()
+        assert "is not an empty folder" in capsys.readouterr().err
     assert mine.read_text() == "mine"
 
 

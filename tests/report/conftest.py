@@ -45,12 +45,6 @@ def random_run(make_trace):
     return build
 
 
-@pytest.fixture(params=["REJECTED", "WAITING"])
-def idle_run(request, small_run):
-    """Return the small run as if no job had started."""
-    return unstarted(small_run, 0, 1, 2, state=request.param)
-
-
 @pytest.fixture
 def interrupted_run(make_trace):
     """Return a run with a rejected job, one that waits for ever and one that never ends."""

@@ -1,4 +1,4 @@
-"""Pages of parts: escaping, tables, anchors, and that they need nothing from outside."""
+"""Pages of parts and cards in notebooks: escaping, tables, anchors, and nothing from outside."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from optsched.errors import InputError
+import optsched
+from optsched.extend import Result, Solver, Status
+from optsched.models import WindowMKP
 from optsched.report import page as pages
+from optsched.report.displays import Card
 from optsched.report.page import Cell, Facts, Figure, Heading, Page, Section, Table, render
 
 NASTY = "<script>alert('x')</script>\" onload=\"alert(1)"
@@ -24,6 +27,9 @@ class Document(HTMLParser):
         self.tags, self.rows, self._in_cell = [], [], False
         self.feed(text)
 
+    def attributes(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
         if tag == "tr":
@@ -33,15 +39,11 @@ class Document(HTMLParser):
         self._in_cell = tag in ("td", "th") or (self._in_cell and tag in ("span", "small"))
 
     def handle_endtag(self, tag):
-        if tag in ("td", "th"):
-            self._in_cell = False
+        self._in_cell &= tag not in ("td", "th")
 
     def handle_data(self, data):
         if self._in_cell:
             self.rows[-1][-1] += data
-
-    def attributes(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 def page_of(*parts, **fields):
@@ -89,14 +91,11 @@ def test_numbers_are_shown_for_people_and_sorted_as_numbers(show, value, text):
     assert (show(value).text, show(value).key) == (text, value)
 
 
-def test_numbers_that_are_not_known_are_missing():
+def test_numbers_that_are_not_known_are_missing_and_a_column_is_numeric_when_all_others_are():
     for make in (pages.cell, pages.duration, pages.share):
         assert make(float("nan")) == make(None) == Cell(pages.MISSING)
     assert pages.cell(float("inf")) == pages.duration(float("inf")) == Cell(pages.MISSING)
     assert pages.cell(True).key == "yes"
-
-
-def test_a_column_is_numeric_when_all_that_is_known_is():
     rows = [["a", 1, None, 2, "holds"], ["b", 2.5, None, "x", None]]
     table = Table("", ["name", "number", "nothing", "mixed", "verdict"], rows)
     assert table.numeric == [False, True, False, False, False]
@@ -118,26 +117,14 @@ def test_columns_of_one_group_share_a_header():
     assert sorted(h["data-column"] for h in headers if "data-column" in h) == list("01234")
 
 
-def test_a_note_stands_beside_its_value():
+def test_a_note_stands_beside_its_value_and_the_foot_says_how_to_repeat_it_or_that_nothing_does():
     table = Table("t", ["metric", "value"], [["wait", Cell("12%", 0.12, note="published 11%")]])
-    document = Document(render(page_of(table)))
+    text = render(page_of(table))
+    document = Document(text)
     assert document.rows[1] == ["wait", "12% published 11%"]
     assert document.attributes("td")[0]["data-value"] == "0.12"
-
-
-def test_the_foot_says_how_to_repeat_it_or_that_nothing_does():
+    assert "No command repeats this" in text
     assert "<pre>optsched simulate x</pre>" in render(page_of(repeat="optsched simulate x"))
-    assert "No command repeats this" in render(page_of())
-
-
-def test_the_same_page_gives_the_same_bytes(tmp_path):
-    page = page_of("Text.", PICTURE)
-    path = pages.write_page(page, tmp_path)
-    first = path.read_bytes()
-    assert pages.write_page(page, tmp_path).read_bytes() == first
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(InputError, match="cannot be written"):
-        pages.write_page(page, tmp_path / "nowhere")
 
 
 def test_every_section_and_heading_has_an_anchor_of_its_own():
@@ -161,8 +148,72 @@ def test_a_fold_holds_parts_and_a_long_table_is_one():
     assert "<details>" not in render(page_of(Table("t", ["a"], rows[1:])))
 
 
-def test_only_pages_with_charts_have_their_script():
+def test_only_pages_with_charts_have_their_script_and_no_data_end_it():
     assert "GanttChart" not in render(page_of(PICTURE))
     text = render(page_of(Figure("picture", SVG, "alt", "caption", [{"about": "</script>"}])))
     assert "GanttChart" in text
     assert text.count("</script>") == 2
+
+
+PROBLEM = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6], jobs=["<b>", "b", "c", "d", "e"])
+IMAGE = '<img src="data:image/png;base64,'
+
+
+def facts(html):
+    """Return the names and values that a card shows."""
+    return dict(re.findall(r"<tr><th[^>]*>(.*?)</th><td[^>]*>(.*?)</td></tr>", html))
+
+
+class Wrong(Solver):
+    def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+        return Result(self.name, Status.OPTIMAL, (0,) * 5, 16)
+
+
+def test_the_card_of_a_run_has_names_units_and_its_first_picture(small_run):
+    html = small_run._repr_html_()
+    found = facts(html)
+    assert found["mean wait"].startswith("18.3 s")  # 0, 55 and 0 s
+    assert found["utilization"] == "61.25%"  # (240 + 160 + 90) of 10 x 80 processor-seconds
+    assert "rejected" not in found
+    assert IMAGE in html
+
+
+def test_the_card_of_a_problem_has_its_data_and_that_of_a_result_its_solution_with_a_picture():
+    found = facts(PROBLEM._repr_html_())
+    assert found["jobs"].startswith("&lt;b&gt; (6) b (4)")
+    assert found["objective"] == "to maximize"
+    assert repr(PROBLEM) == "<WindowMKP 5x3>"
+    html = optsched.solve(PROBLEM)._repr_html_()
+    found = facts(html)
+    assert (found["status"], found["objective"], found["gap"]) == ("optimal", "15", "0%")
+    assert found["slot 1 (3)"] == "c (3)"
+    assert IMAGE in html
+
+
+def test_the_card_of_a_refused_result_has_its_violations_and_no_picture_nor_has_every_model():
+    result = optsched.solve(PROBLEM, Wrong())
+    html = result._repr_html_()
+    assert "slot 1 of size 3 holds jobs of size 16" in html
+    assert IMAGE not in html
+    assert "objective" not in facts(html)
+    with pytest.raises(optsched.InputError, match="expected a result of optsched"):
+        result.plot()
+    problem = optsched.load_snapshot("hold/worked-example")
+    hold = optsched.solve(problem, "cheapest-first")
+    assert IMAGE not in hold._repr_html_()
+    with pytest.raises(optsched.InputError, match="no picture of solutions of hold"):
+        hold.plot()
+
+
+def test_the_card_of_a_comparison_has_the_finding_and_its_wrong_answers():
+    html = optsched.compare(PROBLEM, ["greedy", Wrong()])._repr_html_()
+    assert "1 wrong answer: " in html
+    assert "window-mkp: greedy reached the best known objective on the only snapshot." in html
+    assert IMAGE in html
+
+
+def test_texts_of_a_card_are_escaped():
+    shown = Table("<i>", ["<b>", ("<u>", "v")], [["<s>", 1]])
+    html = Card("<title>", "<lead>", [Facts([("<a>", "<p>")]), shown], Facts([("<q>", 1)])).html()
+    given = {"<title>", "<lead>", "<a>", "<i>", "<u>", "<s>", "<q>"}
+    assert not given & set(re.findall("<[^>]*>", html))

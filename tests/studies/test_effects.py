@@ -30,15 +30,12 @@ interval is 4.3027 (t with 2 degrees) * 0.18028 / sqrt(3) = 44.78%.
 HALF = 44.783
 BOTH = {"jobs": PARTS, "policy": ["easy", "sjf"]}
 TRACES = BOTH | {"trace": ["a.swf", "b.swf"]}
+APART = {"runs": [{"jobs": "1:4", "policy": "easy"}, {"jobs": "5:9", "policy": "sjf"}]}
 
 
 @pytest.fixture
 def swept(make_trace, tmp_path):
     """Return a function: run a sweep of tiny traces a and b, and set figures of its runs."""
-    return sweeper(make_trace, tmp_path)
-
-
-def sweeper(make_trace, tmp_path):
     rows = [(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(9)]
     for name in ("a", "b"):
         write_trace(make_trace(*rows), tmp_path / f"{name}.swf")
@@ -144,14 +141,13 @@ def test_what_has_no_seed_is_the_same_with_each(swept):
     assert one.change[:3] == pytest.approx((20, 20 - 24.841, 20 + 24.841), abs=1e-3)
 
 
-def test_equal_runs_are_told_from_undecided_ones(swept):
+def test_equal_runs_are_told_from_undecided_ones_and_a_change_from_nothing_is_not_stated(
+    swept, tmp_path
+):
     found = effects_over(swept(BOTH, lambda values: {"mean_wait": 0.1 + 0.2}), "jobs")
     assert effect(found).verdict == "equal"
     said = "Mean wait, compared with easy: sjf is equal in every part."
     assert effects_page.sentences(found)[0] == said
-
-
-def test_a_change_from_nothing_is_not_stated(swept, tmp_path):
     folder = swept(BOTH, lambda v: {"mean_wait": 5.0 * (v["policy"] == "sjf")})
     found = effects_over(folder, "jobs")
     assert "sjf has no change to state, as it is 0 there" in effects_page.sentences(found)[0]
@@ -160,7 +156,7 @@ def test_a_change_from_nothing_is_not_stated(swept, tmp_path):
     assert "0 there" in (tmp_path / "page" / "report.html").read_text()
 
 
-def test_what_not_all_have_is_left_out_and_counted(swept):
+def test_what_not_all_have_is_left_out_and_other_numbers_of_finished_jobs_are_named(swept):
     folder = swept(BOTH | {"policy": ["easy", "sjf", "fcfs"]}, lambda values: {"mean_wait": 1.0})
     runs = {speaking(own, ("policy", "jobs")): run for run, own in planned(folder).items()}
     shutil.rmtree(folder / "runs" / runs["sjf, jobs=4:6"])
@@ -173,15 +169,10 @@ def test_what_not_all_have_is_left_out_and_counted(swept):
     shutil.rmtree(folder / "runs" / runs["fcfs, jobs=1:3"])
     with pytest.raises(InputError, match=r"one part with all of easy, sjf, fcfs; .* 2 runs"):
         effects_over(folder, "jobs")
-
-
-def test_other_numbers_of_finished_jobs_are_named(swept):
+    shutil.rmtree(folder)
     folder = swept(BOTH, lambda v: {"finished": 2 + (v["policy"] == "sjf" or v["jobs"] == "1:3")})
     [note] = effects_over(folder, "jobs").notes
     assert note.endswith("2 parts (jobs=4:6; jobs=7:9)")
-
-
-APART = {"runs": [{"jobs": "1:4", "policy": "easy"}, {"jobs": "5:9", "policy": "sjf"}]}
 
 
 @pytest.mark.parametrize(
@@ -199,50 +190,32 @@ def test_what_cannot_be_compared_is_refused(table, over, told, swept):
         effects_over(swept(table, lambda values: {}), over)
 
 
-@pytest.fixture(scope="module")
-def filled(make_trace, tmp_path_factory):
-    """Return the folders of a sweep of three parts of two traces, and of its effects."""
-    folder = tmp_path_factory.mktemp("filled")
-    sweep = sweeper(make_trace, folder)(TRACES, waits)
-    (folder / "one").mkdir()
-    effects_page.fill(effects_over(sweep, "jobs"), folder / "one", sweep)
-    return sweep, folder / "one"
-
-
-def test_the_folder_is_the_same_to_the_byte(filled, tmp_path):
-    sweep, one = filled
-    one, two = shutil.copytree(one, tmp_path / "one"), tmp_path / "two"
-    two.mkdir()
-    effects_page.fill(effects_over(sweep, "jobs"), two, sweep)
-    made, again = ({f.name: f.read_bytes() for f in folder.iterdir()} for folder in (one, two))
+def test_the_folder_is_the_same_to_the_byte_and_refused_if_it_is_damaged(swept, tmp_path):
+    sweep, folders = swept(TRACES, waits), [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        effects_page.fill(effects_over(sweep, "jobs"), folder, sweep)
+    made, again = ({f.name: f.read_bytes() for f in folder.iterdir()} for folder in folders)
     assert made == again
     pictures = {"changes.svg", "changes-narrow.svg"}
     assert set(made) == {"effects.json", "effects.csv", "report.html", *pictures}
-    (one / "report.html").unlink()
-    assert optsched(["report", str(one)]) == 0
-    assert (one / "report.html").read_bytes() == made["report.html"]
+    (folder / "report.html").unlink()
+    assert optsched(["report", str(folder)]) == 0
+    assert (folder / "report.html").read_bytes() == made["report.html"]
     head, first = made["effects.csv"].decode().splitlines()[:2]
     columns = "figure,of,compared,before,after,change,low,high,n,interval,unit,verdict,needed"
     assert head == columns
     assert first.startswith("mean_wait,all,sjf,110.0,121.0,10.0,")
     assert first.endswith(",6,t,%,not decided,18")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
+    for old, new, told in (
         ('"over": "jobs"', '"over": 5', "over: 5; expected a text"),
         ('"n": 6', '"n": "six"', r"effects\[0\] n: 'six'; expected an integer"),
         ('"figure": "mean_wait"', '"figure": "wait"', "'wait'; expected one of mean_wait"),
         ('"over": "jobs",', '"over": "jobs"', "not JSON"),
-    ],
-)
-def test_a_damaged_folder_is_refused(old, new, told, filled, tmp_path):
-    folder = shutil.copytree(filled[1], tmp_path / "one")
-    file = folder / "effects.json"
-    file.write_text(file.read_text().replace(old, new))
-    with pytest.raises(InputError, match=told):
-        effects_page.report(folder)
+    ):
+        (folder / "effects.json").write_text(made["effects.json"].decode().replace(old, new))
+        with pytest.raises(InputError, match=told):
+            effects_page.report(folder)
 
 
 def test_a_higher_utilization_is_better():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,6 @@ import pytest
 import optsched
 from optsched.content import bundled
 from optsched.studies.claims import NotRunError
-from optsched.studies.running import looked_at, study_runs
 from optsched.text_files import read_toml
 from optsched.traces.trace import Trace
 
@@ -84,17 +82,6 @@ def test_the_load_is_the_work_over_that_of_the_machine(study):
     found = study.call("offered_by", trace, "nodes:8")
     assert (found["offered"], found["side_by_side"]) == (60 / 160, 8 / 3)
     assert (found["mean_runtime"], found["runtime_cv"]) == (10, 0)
-
-
-def test_the_plan_names_a_trace_for_each_workload(study, shared, tmp_path):
-    plan, folders = looked_at(study.plan, quick=True), [shared("traces")]
-    inputs = study.call("inputs", plan, folders)
-    assert {"model-1-1.3-1-sizes-times-8.swf.gz", "blue-1-trace.swf.gz"} < set(inputs)
-    assert {len(trace) for trace in inputs.values()} == {500}
-    plan["runs"] = study.call("runs", plan, folders)
-    table, labels = study_runs(plan, folders, study.path, tmp_path)
-    assert {Path(run["trace"][0]).name for run in table["runs"]} == set(inputs)
-    assert {label["draw"] for label in labels if label["kind"] == "model"} == {"1", "2", "3"}
 
 
 @pytest.mark.parametrize("name", CHANGES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import sys
 
 import numpy as np
@@ -68,19 +67,15 @@ def test_tables_i_to_iii_follow_from_the_weekly_results(shared):
 def test_the_results_of_the_day_are_those_of_the_authors_files(shared):
     found = {}
     for file, ending in (("every_event", ""), ("final_code_unthrottled", ", final code")):
-        with shared(f"traces/rackham/2022-09-10_results_{file}.csv").open(newline="") as stream:
-            for row in csv.DictReader(stream):
-                name = row["scheduler"].replace("_", "-")
-                if name == "LEM" and row.get("lem_threshold", "80") == "80":
-                    name = "LEM (80 %)"
-                found[name + ending] = row | {"mean_queue_time": row["mean_queue"]}
+        text = shared(f"traces/rackham/2022-09-10_results_{file}.csv").read_text()
+        for row in csv.DictReader(text.splitlines()):
+            name = row["scheduler"].replace("_", "-")
+            if name == "LEM" and row.get("lem_threshold", "80") == "80":
+                name = "LEM (80 %)"
+            found[name + ending] = row | {"mean_queue_time": row["mean_queue"]}
     for name, result in PUBLISHED["day"].items():
         assert name in WORK.SCHEDULERS
         assert {metric: found[name][metric] for metric in result} == result
-
-
-def test_means_are_of_sums_in_single_precision():
-    assert PREPARED.single_mean(np.array([2.0**24, 1.0, 1.0])) == np.float32(2**24 / 3)
 
 
 def made(improvement, saved=lambda name, load: 0.0):
@@ -95,7 +90,9 @@ def made(improvement, saved=lambda name, load: 0.0):
     return {one.name: {name: run(name, one) for name in one.schedulers} for one in loads}
 
 
-def test_gains_are_averaged_as_logarithms():
+def test_gains_are_averaged_as_logarithms_and_means_are_of_sums_in_single_precision():
+    assert PREPARED.single_mean(np.array([2.0**24, 1.0, 1.0])) == np.float32(2**24 / 3)
+
     def gain(name, one):
         return {"LEM": 4.0 if one.load == HIGH else 1.0, "LEA": 8.0}.get(name, 1.0)
 
@@ -206,16 +203,12 @@ def test_the_day_is_written_as_it_was_read(shared, tmp_path):
     assert np.array_equal(WORK.sessions_of(WORK.DAY, user, user), consecutive_sessions(user))
 
 
-def test_the_quick_study_from_the_command_line(tmp_path, capsys):
-    folder = tmp_path / "quick"
-    words = ["study", str(STUDY.path), "--quick", "--workers", "1", "-o", str(folder)]
+def test_the_quick_study_from_the_command_line(tmp_path):
+    words = ["study", str(STUDY.path), "--quick", "--workers", "1", "-o", str(tmp_path)]
     assert optsched(words) == 0
-    about = json.loads((folder / "results" / "about.json").read_text())
-    assert (about["study"], about["quick"]) == ("gonthier-2024", True)
-    rows = pd.read_parquet(folder / "results" / "results.parquet")
+    rows = pd.read_parquet(tmp_path / "results" / "results.parquet")
     assert rows["scheduler"].tolist() == list(WORK.SCHEDULERS)
     assert (rows["evaluated"] == 161).all()
     runs = OWN.load(rows)["sample"]
     assert (OWN.times(runs, "FCFS") == 1).all()
     assert OWN.described(OWN.times(runs, "LEA"))[0] == len(runs["LEA"]["session_stretch"])
-    capsys.readouterr()

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from optsched.schedule import State
-from optsched.studies.running import looked_at, study_runs
 
 STUDIED = "guim-2009"
 KILLED = {"other": "FF", "metric": "killed"}
@@ -15,14 +14,9 @@ KILLED = {"other": "FF", "metric": "killed"}
 
 def test_only_measured_jobs_that_finished_count(study):
     states = [*[State.KILLED] * 3, State.FINISHED, State.FINISHED, State.KILLED]
-    columns = {
-        "bounded_slowdown": [1.0, 3, 9],
-        "turnaround_time": [100.0, 300, 9],
-        "run_time": [50.0, 60, 9],
-        "requested_time": [100.0, 100, 10],
-        "waiting_time": [10, 30, 90],
-        "penalised_percent": [0, 20, np.nan],
-    }
+    columns = {"bounded_slowdown": [1.0, 3, 9], "turnaround_time": [100.0, 300, 9]}
+    columns |= {"run_time": [50.0, 60, 9], "requested_time": [100.0, 100, 10]}
+    columns |= {"waiting_time": [10, 30, 90], "penalised_percent": [0, 20, np.nan]}
     before = {name: [of[2]] * 3 + of for name, of in columns.items()}
     jobs = pd.DataFrame({"measured": [0] * 3 + [1] * 3, "final_state": states} | before)
     found = study.call("figures_of", jobs)
@@ -42,7 +36,8 @@ def test_a_threshold_above_the_penalty_of_a_full_node_is_first_fit(study, runs):
     assert not study.call("same", runs, "LCT=1.25", "FF")
 
 
-def test_a_ratio_is_the_mean_of_those_of_the_parts(study, runs):
+def test_ratios_are_means_of_the_parts_and_published_ones_leave_out_what_is_lost(study, runs):
+    """Killed jobs with First Fit and HIGH are lost for SDSC."""
     what = {"one": "LC", "other": ["FF", "RUA"], "metric": "killed", "centres": ["SDSC"]}
     found = study.call("times", runs, "chosen", **what)
     own = runs.all.loc[(2000, "at-each-instant")]["killed"]
@@ -51,22 +46,6 @@ def test_a_ratio_is_the_mean_of_those_of_the_parts(study, runs):
         for name, limits in (("LC", "requested"), ("FF", "requested"), ("RUA", "raised"))
     )
     assert found.mean == pytest.approx((lc / np.minimum(first_fit, rua)).mean())
-
-
-def test_published_ratios_leave_out_what_is_lost(study, runs):
-    """Killed jobs with First Fit and HIGH are lost for SDSC."""
     found = study.call("paper_times", runs, one="LCT=1.15", mixes=["HIGH", "MED"], **KILLED)
     ctc, sdsc = (70 + 77) / (428 + 247), 79 / 255
     assert found == pytest.approx((ctc + sdsc) / 2)
-
-
-def test_the_plan_names_a_trace_for_each_workload(study, shared, tmp_path):
-    plan, folders = looked_at(study.plan, quick=True), [shared("traces")]
-    made = study.call("inputs", plan, folders)
-    logs = {(log, high) for log in ("CTC", "SDSC") for high in (1700, 2000)}
-    assert set(made) == {f"{log}-MED-1-{high}.swf.gz" for log, high in logs}
-    assert {len(trace) for trace in made.values()} == {1000}
-    plan["runs"] = study.call("runs", plan, folders)
-    table, labels = study_runs(plan, folders, study.path, tmp_path)
-    assert len(table["runs"]) == len(labels)
-    assert {label["high"] for label in labels} == {"1700", "2000"}

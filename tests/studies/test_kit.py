@@ -1,4 +1,7 @@
-"""The kit of studies: intervals that keep their word, one rule for verdicts, numbers of pages."""
+"""The kit of studies: intervals that keep their word, one rule for verdicts, numbers of pages.
+
+The pages, data and plans of the full studies in `studies/` belong together.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import math
 import os
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,13 +19,15 @@ from scipy import stats
 
 from optsched.cli import INTERRUPTED
 from optsched.cli import run as optsched
+from optsched.cli.pages import verdicts
+from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.numbers import numbers_in
 from optsched.studies import claims, intervals
 from optsched.studies.claims import FAILS, HOLDS, OPEN, Region, judge, named, read_claims
 from optsched.studies.effects import average
 from optsched.studies.figures import Column, claims_panel, specification_curve
-from optsched.studies.folder import StudyFolder, evaluate, page_mistakes, with_tables
+from optsched.studies.folder import StudyFolder, check_page, evaluate, page_mistakes
 from optsched.studies.intervals import Interval
 from optsched.studies.running import labelled, looked_at, study, study_runs
 
@@ -29,10 +35,6 @@ VALUES = {
     "gain": 16.6, "gain±": (16.6, -1.93, 34.6), "gain.interval": (-1.93, 34.6), "worse": -6.47,
     "jobs": 21_030_678, "verdict": "does not hold", "so": True, "not-so": False,
 }  # fmt: skip
-
-
-def mistakes(text):
-    return list(page_mistakes(text, VALUES, {"t": "| a |"}))
 
 
 RIGHT = """
@@ -51,13 +53,10 @@ three things<!--so-->
 """
 
 
-def test_a_right_page_has_no_mistakes():
-    assert mistakes(RIGHT) == []
-
-
 @pytest.mark.parametrize(
     ("text", "mistake"),
     [
+        (RIGHT, None),
         ("by 16%<!--gain-->", "1: 16: gain is 16.6"),
         ("\nby 16.5%<!--gain-->", "2: 16.5: gain is 16.6"),
         ("by 17% (−1 to 35%)<!--gain±-->", "1: 17, −1, 35: gain± is 16.6, -1.93, 34.6"),
@@ -75,8 +74,9 @@ def test_a_right_page_has_no_mistakes():
         ("<!-- begin t -->\n\n| a |", "<!-- begin t --> alone"),
     ],
 )
-def test_wrong_pages_have_a_mistake_with_its_line(text, mistake):
-    assert any(mistake in one for one in mistakes(text)), mistakes(text)
+def test_right_pages_have_no_mistakes_and_wrong_ones_have_them_with_their_lines(text, mistake):
+    found = list(page_mistakes(text, VALUES, {"t": "| a |"}))
+    assert any(mistake in one for one in found) if mistake else not found, found
 
 
 def test_numbers_are_as_precise_as_they_are_written():
@@ -87,29 +87,19 @@ def test_numbers_are_as_precise_as_they_are_written():
     ]  # fmt: skip
 
 
-def test_tables_are_put_between_their_marks():
-    text = "a\n<!-- begin t -->\nold\n<!-- end -->\nb\n<!-- begin u -->\n<!-- end -->"
-    new = with_tables(text, {"t": "| a |"})
-    assert new == text.replace("old", "\n| a |\n")
-    assert mistakes(new)[0].startswith("8: unknown table")
-
-
-def test_t_is_that_of_the_textbook():
+def test_t_is_that_of_the_textbook_and_from_twenty_units_on_intervals_lean_to_the_tail():
     # Student 1908: the additional hours of sleep of ten patients
     sleep = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]
     found = intervals.mean_of(sleep)
     assert found[:3] == pytest.approx((1.58, 0.7001, 2.4599), abs=1e-3)
     assert found.how == "t, n = 10"
-
-
-def test_from_twenty_units_on_an_interval_leans_to_the_side_of_the_tail():
     found = intervals.mean_of(np.random.default_rng(3).lognormal(size=40))
     assert found.high - found.mean > 1.3 * (found.mean - found.low) > 0
     assert found.how == "BCa, n = 40"
     assert intervals.reduction([0] * 29 + [1], [1] * 30).how == "n = 30"  # some means are 0
 
 
-def test_an_interval_says_what_it_is():
+def test_intervals_and_noise_floors_say_what_they_are():
     pair, three = intervals.mean_of([1.0, 2.0]), intervals.range_of([3.0, 1.0, 2.0])
     assert pair.how == "n = 2"
     assert math.isnan(pair.low)
@@ -118,6 +108,9 @@ def test_an_interval_says_what_it_is():
     assert Region(0).verdict(three) == OPEN  # it decides nothing
     assert intervals.exactly(5).how == "exact"
     assert (intervals.exactly(5) * -2 + 1)[:3] == (-9, -9, -9)
+    floor = intervals.noise_floor([1.0, 3.0, 2.0])  # what one more run stays within
+    assert (floor.mean, floor.low, floor.high, floor.n) == (2, 1, 3, 3)
+    assert floor.smallest == pytest.approx(4.3027 * (4 / 3) ** 0.5, rel=1e-4)
 
 
 def test_a_reduction_that_is_the_same_everywhere_has_no_width():
@@ -152,14 +145,11 @@ def test_intervals_hold_the_truth_as_often_as_they_promise(quantity, n):
     assert 0.8 < coverage(before, after, truth) < 0.93
 
 
-def test_a_difference_of_independent_quantities_is_wider_than_each():
+def test_differences_of_independent_quantities_and_averages_have_the_deviation_of_each():
     one, other = Interval(5, 3, 8, 9, "t"), Interval(1, 0, 1.5, 4, "t")
     found = intervals.difference(one, other)
     assert found[:3] == pytest.approx((4, 4 - math.hypot(2, 0.5), 4 + math.hypot(3, 1)))
     assert (found.n, found.kind) == (4, "t")
-
-
-def test_an_average_over_logs_has_the_deviation_of_each():
     # Welch: standard errors of 1 and 2 halve to sqrt(1 + 4) / 2; (1 + 16 / 7) of degrees 3 and 7
     one, other = (Interval(8, 8 - h, 8 + h, n, "t") for h, n in ((3.18245, 4), (4.72925, 8)))
     found = average([one, other + 2])
@@ -169,21 +159,6 @@ def test_an_average_over_logs_has_the_deviation_of_each():
     assert average([one]) is one
     assert average([one, intervals.mean_of([1.0, 2.0])]).how == "n = 6"
     assert average([one._replace(low=8, high=8)] * 2)[:3] == (8, 8, 8)
-
-
-def test_units_needed_are_those_whose_interval_excludes_zero():
-    values = np.array([1.0, -0.5, 2.0, 0.5, -1.0, 1.5])
-    found = intervals.mean_of(values)
-    assert found.low < 0 < found.high
-    n = np.array([-1, 0]) + intervals.units_needed(found)
-    fewer, enough = stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / n**0.5
-    assert fewer >= found.mean > enough
-
-
-def test_a_noise_floor_is_what_one_more_run_stays_within():
-    floor = intervals.noise_floor([1.0, 3.0, 2.0])
-    assert (floor.mean, floor.low, floor.high, floor.n) == (2, 1, 3, 3)
-    assert floor.smallest == pytest.approx(4.3027 * (4 / 3) ** 0.5, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +226,6 @@ def test_claims_are_judged_under_each_reading(tmp_path):
         ('key = "two"', 'key = "one"', r"claims\[2\].key: 'one' is that of another claim"),
         ('["main"]', '["mian"]', "unknown reading 'mian'; did you mean main"),
         ("[readings]", "[reading]", "unknown key 'reading'; did you mean readings"),
-        ('text = "It falls",', "text = 5,", r"claims\[1\] text: 5; expected a text"),
         ("above = 0.0", 'above = "zero"', r"claims\[1\] above: 'zero'; expected an integer or a n"),
         ("[[groups]]", "[groups]", "groups: .*; expected a list"),
     ],
@@ -265,7 +239,7 @@ def texts(figure):
     return {text.get_text() for axes in figure.axes for text in axes.texts}
 
 
-def test_a_panel_has_a_row_for_each_claim_and_a_shape_for_each_verdict(tmp_path):
+def test_a_panel_has_a_row_for_each_claim_a_shape_for_each_verdict_and_no_more(tmp_path):
     figure, narrow = (claims_panel(judged(tmp_path), narrow=narrow) for narrow in (False, True))
     assert {"It falls", "Main only", "2.0 [1.0, 3.0]"} <= texts(figure)
     assert "It is seen" not in texts(figure)
@@ -274,9 +248,6 @@ def test_a_panel_has_a_row_for_each_claim_and_a_shape_for_each_verdict(tmp_path)
     assert "paper 5.0" in texts(narrow)
     marks = {line.get_marker() for line in figure.axes[0].lines} - {"None"}
     assert marks - {">"} == {"D", "o", "s"}
-
-
-def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
     one = judged(tmp_path)["one"]._replace(published=None)
     figure = claims_panel({"one": one._replace(unit="times")}, narrow=True)
     legend = [text.get_text() for text in figure.legends[0].texts]
@@ -388,14 +359,17 @@ There are seven<!--runs--> rows, and the claim {verdict}<!--gain.verdict-->.
 """
 
 
-@pytest.fixture
-def folder(tmp_path):
-    own = tmp_path / "easy-study"
+def written(own, files):
     own.mkdir()
-    files = {"plan.toml": PLAN, "claims.toml": STATED, "study.py": CODE, "page.md": PAGE}
     for name, text in files.items():
         (own / name).write_text(text)
     return own
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = {"plan.toml": PLAN, "claims.toml": STATED, "study.py": CODE, "page.md": PAGE}
+    return written(tmp_path / "easy-study", files)
 
 
 @pytest.fixture(scope="module")
@@ -414,7 +388,7 @@ def stored(folder, results):
     return folder
 
 
-def test_blocks_are_expanded_by_labels_and_lists(folder):
+def test_blocks_are_expanded_by_labels_and_lists_and_a_run_has_a_row_for_each_label(folder):
     table = StudyFolder(folder).plan
     runs, found = study_runs(looked_at(table, quick=False), [], folder, folder)
     assert [labels["part"] for labels in found] == ["first", "second", "third", "first"]
@@ -424,6 +398,11 @@ def test_blocks_are_expanded_by_labels_and_lists(folder):
     assert runs["trace"][0].endswith("sample-256.swf")
     quick, _ = study_runs(looked_at(table, quick=True), [], folder, folder)
     assert [block["jobs"] for block in quick["runs"]] == ["1:20"]
+    results = pd.DataFrame({"run": ["a", "b"], "wait": [1, 2]})
+    rows = labelled(results, [["a", "b"], ["a"]], [{"kind": "x"}, {"kind": "y"}])
+    assert rows.values.tolist() == [["a", "x", 1], ["b", "x", 2], ["a", "y", 1]]
+    with pytest.raises(InputError, match=r"axes\.wait: is the name of a column of results"):
+        labelled(results, [["a"]], [{"wait": "x"}])
 
 
 @pytest.mark.parametrize(
@@ -434,7 +413,6 @@ def test_blocks_are_expanded_by_labels_and_lists(folder):
         ("samples/", "simples/", "simples/sample-256.swf: no folder is named"),
         ("axes.kind", "axes.policy", r"axes.policy: is the name of a key of a run"),
         ("keep =", "kept =", "unknown key 'kept'; did you mean keep"),
-        ("usual = {}", "usual = 5", r"axes.kind.usual: 5; expected a table"),
         ('{ kind = "again" }', '"again"', r"runs\[2\].label: 'again'; expected a table"),
         ("[lists]", "[lists", "plan.toml: not TOML"),
     ],
@@ -446,14 +424,6 @@ def test_what_is_wrong_with_a_plan_is_named(old, new, told, folder, tmp_path, mo
     said = capsys.readouterr().err
     assert re.search(told, said), said
     assert "plan.toml" in said or "simples" in said
-
-
-def test_a_run_has_a_row_for_each_of_its_labels():
-    results = pd.DataFrame({"run": ["a", "b"], "wait": [1, 2]})
-    found = labelled(results, [["a", "b"], ["a"]], [{"kind": "x"}, {"kind": "y"}])
-    assert found.values.tolist() == [["a", "x", 1], ["b", "x", 2], ["a", "y", 1]]
-    with pytest.raises(InputError, match=r"axes\.wait: is the name of a column of results"):
-        labelled(results, [["a"]], [{"wait": "x"}])
 
 
 def held(folder):
@@ -513,26 +483,23 @@ def test_a_quick_look_concludes_nothing(folder, tmp_path):
     assert optsched(["study", str(folder), "-o", str(out)]) == 1  # a folder of its own
 
 
-def changed(folder, file, old, new):
-    path = folder / file
-    path.write_text(path.read_text().replace(old, new))
-
-
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("file", "old", "new", "told"),
     [
-        (lambda f: (f / "study.py").unlink(), "no study.py; expected a study, with plan.toml"),
-        (lambda f: (f / "plan.toml").unlink(), "no plan.toml; expected a study"),
-        (lambda f: changed(f, "study.py", "def gain", "def gian"), "unknown function 'gain'; did"),
-        (lambda f: changed(f, "study.py", "len(runs)", "1 / 0"), "study.py, line 11: ZeroDiv"),
-        (lambda f: changed(f, "study.py", "def values", "def va lues"), "study.py, line 10: Synt"),
-        (lambda f: changed(f, "study.py", "* 100", "and 5"), "gain: gain returned 5; expected"),
-        (lambda f: changed(f, "study.py", "(runs, reading)", "(runs)"), "TypeError: gain() takes"),
-        (lambda f: changed(f, "claims.toml", "[[groups]]", "[[groups]"), "claims.toml: not TOML"),
+        ("study.py", "", None, "no study.py; expected a study, with plan.toml"),
+        ("plan.toml", "", None, "no plan.toml; expected a study"),
+        ("study.py", "def gain", "def gian", "unknown function 'gain'; did"),
+        ("study.py", "len(runs)", "1 / 0", "study.py, line 11: ZeroDiv"),
+        ("study.py", "def values", "def va lues", "study.py, line 10: Synt"),
+        ("study.py", "* 100", "and 5", "gain: gain returned 5; expected"),
+        ("claims.toml", "[[groups]]", "[[groups]", "claims.toml: not TOML"),
     ],
 )
-def test_a_wrong_folder_gets_one_line(spoil, told, stored, capsys):
-    spoil(stored)
+def test_a_wrong_folder_gets_one_line(file, old, new, told, stored, capsys):
+    text = (stored / file).read_text()
+    (stored / file).unlink()
+    if new is not None:
+        (stored / file).write_text(text.replace(old, new))
     assert optsched(["study", str(stored), "--check"]) == 1
     errors = capsys.readouterr().err.strip().splitlines()
     assert told in errors[-1]
@@ -629,13 +596,9 @@ def tables(runs, claims):
 @pytest.fixture
 def solves(tmp_path):
     """Return the folder of a study of two cases, which notes in `solved` those that it solves."""
-    folder = tmp_path / "solves"
-    folder.mkdir()
-    files = {"plan.toml": 'title = "a"\npackages = ["numpy"]\n', "data": "1"}
     page = "# Solved\n\n8<!--placed--> jobs.\n"
-    for name, text in (files | {"study.py": OF_CASES, "page.md": page}).items():
-        (folder / name).write_text(text)
-    return folder
+    files = {"plan.toml": 'title = "a"\npackages = ["numpy"]\n', "data": "1", "page.md": page}
+    return written(tmp_path / "solves", files | {"study.py": OF_CASES})
 
 
 def solved(folder):
@@ -644,19 +607,13 @@ def solved(folder):
     return sorted(names, reverse=True)
 
 
-def test_a_study_may_solve_problems_in_place_of_a_sweep(solves, tmp_path):
-    answers = study(solves, tmp_path / "first", workers=1).tables["answers"]
-    assert answers.columns.tolist() == ["jobs", "share", "bound"]
-    assert answers["share"].tolist() == [1 / 3, 1 / 5]
-    made = held(tmp_path / "first" / "results")
-    assert {"optsched", "numpy"} <= json.loads(made["about.json"])["versions"].keys()
-    study(solves, tmp_path / "second", workers=1)
-    assert held(tmp_path / "second" / "results") == made
-
-
 def test_a_study_of_problems_that_was_stopped_solves_the_others_alone(solves, tmp_path, capsys):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    study(solves, whole, workers=1)
+    answers = study(solves, whole, workers=1).tables["answers"]
+    assert answers.columns.tolist() == ["jobs", "share", "bound"]
+    assert answers["share"].tolist() == [1 / 3, 1 / 5]
+    about = json.loads((whole / "results" / "about.json").read_text())
+    assert {"optsched", "numpy"} <= about["versions"].keys()
     assert solved(solves) == ["three", "five"]
     (solves / "interrupt-five").touch()
     command = ["study", str(solves), "-o", str(stopped), "--workers", "1"]
@@ -690,3 +647,56 @@ def test_a_case_is_solved_again_if_its_file_is_damaged_or_what_it_rests_on_has_c
         (solves / changed).write_text(text)
         study(solves, tmp_path / "out", workers=1)
         assert solved(solves) == ["three", "five"]
+
+
+FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.py"))
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_page_of_a_folder_agrees_with_its_results(name):
+    """Otherwise: optsched study NAME --check."""
+    assert check_page(StudyFolder(bundled("studies") / name))[0] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FOLDERS)
+def test_tables_and_figures_are_those_of_the_results(name, tmp_path):
+    """Otherwise: optsched study NAME --write."""
+    own = bundled("studies") / name
+    shutil.copytree(own, tmp_path / name)
+    evaluate(StudyFolder(tmp_path / name), tmp_path / name)
+    for file in own.rglob("*.*"):
+        if file.parent.name != "__pycache__":
+            assert (tmp_path / name / file.relative_to(own)).read_bytes() == file.read_bytes(), file
+
+
+@pytest.mark.parametrize(
+    ("name", "jobs", "some"),
+    [
+        ("franke-1999", 500, {"model-1-1.3-1-sizes-times-8.swf.gz", "blue-1-trace.swf.gz"}),
+        ("guim-2009", 1000, {"CTC-MED-1-1700.swf.gz", "SDSC-MED-1-2000.swf.gz"}),
+    ],
+)
+def test_a_plan_names_a_trace_for_each_workload(name, jobs, some, shared, tmp_path):
+    own, folders = StudyFolder(bundled("studies") / name), [shared("traces")]
+    plan = looked_at(own.plan, quick=True)
+    inputs = own.call("inputs", plan, folders)
+    assert some < set(inputs)
+    assert {len(trace) for trace in inputs.values()} == {jobs}
+    plan["runs"] = own.call("runs", plan, folders)
+    table, labels = study_runs(plan, folders, own.path, tmp_path)
+    assert {Path(run["trace"][0]).name for run in table["runs"]} == set(inputs)
+    assert len(table["runs"]) == len(labels)
+
+
+def test_verdicts_are_counted_by_claim(tmp_path):
+    results, unpublished = tmp_path / "two" / "results", tmp_path / "of no paper"
+    for folder, plan in ((results.parent, 'paper = "Two"'), (unpublished, "")):
+        folder.mkdir()
+        (folder / "plan.toml").write_text(plan)
+    results.mkdir()
+    (results / "claims.csv").write_text(
+        "key,reading,verdict\na,main,holds\na,other,not decided\nb,main,does not hold\n"
+    )
+    link = "[two](studies/two/page.md)"
+    assert list(verdicts(tmp_path))[1:] == [(link, "2", "1", "1", "0", "0")]

@@ -19,7 +19,7 @@ STUDIED = "li-2015"
 MAIN = "ahead, joint"
 
 
-def test_both_loads_of_a_seed_count_once(study, frame, runs):
+def test_both_loads_of_a_seed_count_once_and_all_workloads_are_needed(study, frame, runs):
     """The mean of six units, and the interval of Student's t, computed here again."""
     own = frame[(frame["variant"] == MAIN) & frame["shake"].isna()].set_index("log")["occupied"]
     units = [(own[f"load 0.9, seed {n}"] + own[f"load 1.1, seed {n}"]) / 2 for n in (1, 2, 3)]
@@ -28,26 +28,16 @@ def test_both_loads_of_a_seed_count_once(study, frame, runs):
     found = study.call("level", runs, "joint", metric="occupied")
     assert found.n == 6
     assert found[:3] == pytest.approx((units.mean(), units.mean() - half, units.mean() + half))
-
-
-def test_a_variant_that_misses_a_workload_is_not_compared(study, runs):
     less = runs[(runs["log"] != "Mira") | (runs["variant"] != MAIN)]
     with pytest.raises(NotRunError):
         study.call("gain", less, "joint")
     assert study.call("gain", less, "alone") == study.call("gain", runs, "alone")
 
 
-def test_parts_that_do_not_occur_are_none_of_the_time(study):
-    recorded = {"occupied": 0.5, "recorded_held.50": 1.0, "migrations_ahead": 3.0}
-    one, other = study.call("with_all_parts", pd.DataFrame([recorded, {}])).to_dict("records")
-    assert one["recorded_held.50"] == 1.0
-    assert one["recorded_held.45"] == one["not_prepared.no plan"] == 0.0
-    assert all(np.isnan(value) for value in other.values())
-
-
-@pytest.fixture
-def planned(study, shared, tmp_path):
-    """The sweep of the whole plan on one trace for all workloads, and the labels of its blocks."""
+def test_variants_differ_and_those_with_and_without_migration_in_nothing_else(
+    study, shared, tmp_path
+):
+    """Where all workloads are one trace, each variant is one run, and one for each shake."""
     folders, inputs = [shared("traces")], tmp_path / "inputs"
     plan, whole = (looked_at(study.plan, quick=quick) for quick in (True, False))
     trace, *_ = study.call("inputs", plan, folders).values()
@@ -55,22 +45,12 @@ def planned(study, shared, tmp_path):
     for axis in plan["axes"]["log"].values():
         write_trace(trace, tmp_path / axis["trace"])
     table, labels = study_runs(whole, folders, study.path, inputs)
-    return read_sweep(table, base=study.path), labels
-
-
-def test_no_two_variants_are_the_same_run(study, planned):
-    """Where all workloads are one trace, each variant is one run, and one for each shake."""
-    sweep, labels = planned
+    sweep = read_sweep(table, base=study.path)
     variants = {label["variant"] for label in labels}
     assert variants == {*study.plan["axes"]["variant"]}
-    shaken = {run.name for run in sweep.runs if "shake" in run.values}
-    assert len(shaken) == 6 * 5
-    assert len(sweep.runs) - len(shaken) == len(variants)
-
-
-def test_systems_with_and_without_migration_differ_in_nothing_else(study, planned):
-    sweep, labels = planned
     columns = {run.name: run.columns for run in sweep.runs if "shake" not in run.values}
+    assert len(columns) == len(variants)
+    assert len(sweep.runs) - len(columns) == 6 * 5
     variants = {names[0]: label["variant"] for names, label in zip(sweep.blocks, labels)}
     config = {variants[name]: own for name, own in columns.items() if name in variants}
     own = ("prepare", "worth", "preparations", "shapes", "migrate")
@@ -96,7 +76,7 @@ def test_workloads_offer_what_they_are_named_for(study, shared):
         assert study.call("figures_of", trace, 1024)["large_jobs"] == (trace.processors > 38).sum()
 
 
-def test_parts_of_metrics_become_columns(tmp_path):
+def test_parts_of_metrics_become_columns_and_those_that_do_not_occur_are_none(study, tmp_path):
     for run, held in {"a": {"80": 1.0}, "b": {"85": 0.5, "90": 0.5}}.items():
         (tmp_path / run).mkdir()
         (tmp_path / run / "summary.json").write_text(json.dumps({"held": held}))
@@ -104,3 +84,8 @@ def test_parts_of_metrics_become_columns(tmp_path):
     found = with_parts(table, ("held", "none"), tmp_path)
     assert found.columns.tolist() == ["run", "wait", "held.80", "held.85", "held.90"]
     assert found["held.85"].fillna(-1).tolist() == [-1, 0.5]
+    recorded = {"occupied": 0.5, "recorded_held.50": 1.0, "migrations_ahead": 3.0}
+    one, other = study.call("with_all_parts", pd.DataFrame([recorded, {}])).to_dict("records")
+    assert one["recorded_held.50"] == 1.0
+    assert one["recorded_held.45"] == one["not_prepared.no plan"] == 0.0
+    assert all(np.isnan(value) for value in other.values())

@@ -23,12 +23,8 @@ STUDIED = "openb-2023"
 STUDY = StudyFolder(bundled("studies") / STUDIED)
 NAMES = ("answers", "cluster", "trace")
 ANSWERS, CLUSTER, TRACE = (sys.modules[f"{STUDY._module.__name__}.{name}"] for name in NAMES)
-Cluster, Nodes, Pods = CLUSTER.Cluster, TRACE.Nodes, TRACE.Pods
-Answers, EXACT = ANSWERS.Answers, ANSWERS.EXACT
+Answers, EXACT, Cluster = ANSWERS.Answers, ANSWERS.EXACT, CLUSTER.Cluster
 coming_and_going, in_batches = CLUSTER.coming_and_going, CLUSTER.in_batches
-devices_for, partly_busy = CLUSTER.devices_for, CLUSTER.partly_busy
-drawing, fitting = ANSWERS.drawing, ANSWERS.fitting
-read_nodes, read_pods = TRACE.read_nodes, TRACE.read_pods
 
 T4, T4_PAIR = (8, 1, "T4"), (8, 2, "T4")
 
@@ -46,22 +42,21 @@ def pods_of(*pods):
     """Pods as (cores, thousandths of GPUs, created, deleted), each with models it may use."""
     cores, share, created, deleted = np.array([pod[:4] for pod in pods]).T
     models = tuple(frozenset(pod[4:]) for pod in pods)
-    return Pods(np.stack([cores, 0 * cores], axis=1), share, models, created, deleted)
+    return TRACE.Pods(np.stack([cores, 0 * cores], axis=1), share, models, created, deleted)
 
 
 def nodes_of(*nodes):
     """Nodes as (cores, GPUs, model)."""
     cores, gpus = np.array([node[:2] for node in nodes]).T
     models = tuple(node[2] for node in nodes)
-    return Nodes(np.stack([cores, 0 * cores], axis=1), gpus, models)
+    return TRACE.Nodes(np.stack([cores, 0 * cores], axis=1), gpus, models)
 
 
-@pytest.mark.parametrize("compress", [False, True])
-def test_nodes_and_pods_are_read(compress, tmp_path):
-    files = {tmp_path / "nodes.csv": NODES.encode(), tmp_path / "pods.csv": PODS.encode()}
-    for file, data in files.items():
-        file.write_bytes(gzip.compress(data) if compress else data)
-    nodes, pods = (read(file) for read, file in zip((read_nodes, read_pods), files))
+def test_nodes_and_pods_are_read_from_gzip_files_too(tmp_path):
+    of_nodes, of_pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
+    of_nodes.write_bytes(gzip.compress(NODES.encode()))
+    of_pods.write_text(PODS)
+    nodes, pods = TRACE.read_nodes(of_nodes), TRACE.read_pods(of_pods)
     assert nodes.total.tolist() == [[32000, 1000], [8000, 500]]
     assert (nodes.gpus.tolist(), nodes.models) == ([0, 2], ("none", "T4"))
     assert pods.demand.tolist() == [[4000, 10], [1000, 20], [500, 30]]
@@ -86,7 +81,7 @@ def test_what_is_wrong_with_a_file_is_named_in_one_line(old, new, message, tmp_p
     file = tmp_path / "pods.csv"
     file.write_text(PODS.replace(old, new, 1))
     with pytest.raises(InputError) as raised:
-        read_pods(file)
+        TRACE.read_pods(file)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -119,7 +114,7 @@ def test_a_pod_fits_exactly_where_first_fit_places_it(nodes, pods):
     cluster = Cluster(nodes)
     for pod in range(len(pods)):
         [at], _ = FirstFit().place(cluster.problem(asked.chosen([pod])))
-        fits = [devices_for(cluster, asked, pod, node) for node in range(len(nodes.gpus))]
+        fits = [CLUSTER.devices_for(cluster, asked, pod, node) for node in range(len(nodes.gpus))]
         first = next((node for node, devices in enumerate(fits) if devices is not None), None)
         assert at == (() if first is None else (first,))
         if first is not None:
@@ -130,12 +125,11 @@ def test_a_pod_fits_exactly_where_first_fit_places_it(nodes, pods):
 def test_partly_busy_nodes_have_room_for_what_the_queue_asks():
     nodes = nodes_of(*[(16, 2, "T4")] * 5)
     pods = pods_of(*[(2, share, 0, 1) for share in (300, 1000, 500, 2000)] * 10)
-    cluster, queue = partly_busy(nodes, pods, 0.9, 0.5, 1)
-    again, _ = partly_busy(nodes, pods, 0.9, 0.5, 1)
+    (cluster, queue), (again, _) = (CLUSTER.partly_busy(nodes, pods, 0.9, 0.5, 1) for _ in "12")
     assert cluster.devices == again.devices
     assert 0 < cluster.shares < 10_000
     assert int(queue.share[:-1].sum()) < cluster.shares <= int(queue.share.sum())
-    full, _ = partly_busy(nodes, pods, 0.9, 0.0, 1)
+    full, _ = CLUSTER.partly_busy(nodes, pods, 0.9, 0.0, 1)
     assert full.shares <= 1000
 
 
@@ -149,7 +143,7 @@ def test_one_batch_is_all_at_once_and_every_batch_stays():
     assert found.nodes[4] == ()
     exact = Answers(EXACT, 1.0)
     for size in (1, 2, 3, 5):
-        forecast = drawing(pods.chosen(range(4)), np.random.default_rng(1))
+        forecast = ANSWERS.drawing(pods.chosen(range(4)), np.random.default_rng(1))
         found = in_batches(Cluster(nodes), pods, size, exact, forecast)
         assert problem.violations(found) == []
         assert len(found.nodes) == 5
@@ -187,12 +181,9 @@ def test_the_exact_solver_is_asked_where_fgd_leaves_pods_out():
     assert answers(cluster.problem(one)).nodes == ((), (0,))
     spent = answers.cost["nominal_seconds"] - before
     assert spent >= registry.solvers[EXACT.solver].seconds_per_solve
-
-
-def test_pods_that_no_idle_node_can_hold_are_left_out():
-    nodes = nodes_of((4, 2, "T4"))
+    # pods that no idle node can hold are left out
     pods = pods_of((1, 2000, 0, 1), (1, 3000, 0, 1), (5, 0, 0, 1), (1, 0, 0, 1, "G2"))
-    assert fitting(nodes, pods).share.tolist() == [2000]
+    assert ANSWERS.fitting(nodes_of((4, 2, "T4")), pods).share.tolist() == [2000]
 
 
 def test_leaves_are_read_and_some_of_their_hosts_are_free(tmp_path):
@@ -231,7 +222,7 @@ def test_claims_are_judged_over_draws():
         return STUDY.call(name, runs, reading, pods="default", **more)
 
     gain = of("more", rule="best fit")
-    assert (gain.mean, gain.n, gain.kind) == (12, 3, "t")
+    assert gain[0] == 12
     assert gain[1:3] == pytest.approx(stats.t.interval(0.95, 2, 12, 2 / 3**0.5))
     assert of("more", "few", rule="best fit").mean == -30
     assert of("left").mean == pytest.approx(6212 - np.mean([5900, 5912, 5921]))
@@ -245,7 +236,7 @@ def test_claims_are_judged_over_draws():
     assert of("more", "random", every, rule="best fit") == gain
 
 
-def test_stored_answers_are_within_their_bounds_and_never_behind(frame):
+def test_stored_answers_are_within_their_bounds_and_never_behind(frame, found):
     exact = frame[(frame["way"] == "exact") & frame["bound"].notna()]
     assert len(exact) == 33 + 15
     assert (exact["placed"] <= exact["bound"] + 1e-9).all()
@@ -254,9 +245,7 @@ def test_stored_answers_are_within_their_bounds_and_never_behind(frame):
     best = whole.groupby(keys)["placed"].max()
     of_exact = whole[whole["way"] == "exact"].set_index(keys)["placed"]
     assert (of_exact >= best.loc[of_exact.index] - 1e-9).all()
-
-
-def test_the_noise_floor_is_that_of_orders_of_the_nodes(frame, found):
+    # the noise floor is that of orders of the nodes
     own = frame[(frame["part"] == "ties") & (frame["list"] == "default") & (frame["seed"] == 1)]
     wide = own.pivot(index="order", columns="way", values="placed")
     gains = wide["FGD"] - wide["GPU packing"]
@@ -274,12 +263,11 @@ def test_shares_of_batches_are_those_of_all_at_once():
 
 
 @pytest.mark.long
-def test_the_quick_study_of_openb(shared, tmp_path, capsys):
+def test_the_quick_study_from_the_command_line(shared, tmp_path):
     traces = shared("traces/clusters/openb_node_list_all_node.csv.gz").parents[1]
-    command = ["study", "openb-2023", "--quick", "--traces", str(traces), "-o", str(tmp_path / "q")]
+    command = ["study", "openb-2023", "--quick", "--traces", str(traces), "-o", str(tmp_path)]
     assert optsched(command) == 0
-    results = tmp_path / "q" / "results"
-    frame = read_results(results)
+    frame = read_results(tmp_path / "results")
     assert set(frame["part"]) == set(ANSWERS.PARTS_OF)
     exact = frame[(frame["way"] == "exact") & frame["bound"].notna()]
     assert len(exact) >= 6

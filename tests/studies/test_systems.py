@@ -53,15 +53,12 @@ def test_each_run_is_compared_with_its_baseline_on_the_same_jobs():
     np.testing.assert_allclose(gains, [0.25, -0.5, 0, np.nan])
 
 
-def test_where_jobs_are_killed_only_a_gain_on_the_same_jobs_counts():
+def test_of_killed_jobs_a_gain_on_the_same_jobs_counts_and_of_random_ties_that_over_logged_ones():
     systems = (("easy", 100.0), ("rua", 80.0), ("sjbf", 50.0))
     frame = rows(*(("shared bandwidth", system, -1, time) for system, time in systems))
     frame = frame.assign(finished=[8, 9, 9], mean_response_gain_same_jobs=[np.nan, 0.1, np.nan])
     gains = STUDY.call("load", frame)["gain.mean_response"]
     np.testing.assert_allclose(gains, [np.nan, 10, np.nan])
-
-
-def test_random_ties_are_compared_with_the_baseline_as_logged():
     both = [(PLAIN, "window", -1, 90.0), (PLAIN, "window", -1, 70.0)]
     frame = rows((PLAIN, "easy", -1, 100.0), *both).assign(ties=[None, None, "random"])
     runs = STUDY.call("load", frame)
@@ -99,15 +96,12 @@ def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills():
     np.testing.assert_allclose(means, [[100, 20], [100, 15]])
 
 
-def test_every_policy_of_the_registry_is_run_or_left_out():
+def test_every_policy_is_run_or_left_out_and_each_for_nodes_with_every_backfilling():
     run = {one["policy"] for one in STUDY.plan["axes"]["system"].values()}
     left_out, policies = set(STUDY.plan["own"]["left_out"]), registry.policies
     own = {name for name in policies if policies[name].__module__.startswith("optsched.")}
     assert own == run | left_out
     assert not run & left_out
-
-
-def test_every_backfilling_of_a_policy_for_nodes_is_run():
     blocks = [one for one in STUDY.plan["runs"] if one["world"] == PLAIN]
     axis = STUDY.plan["axes"]["system"]
     run = {(axis[name]["policy"], axis[name].get("settings", {}).get("backfill"))
@@ -154,24 +148,15 @@ def test_pieces_of_a_job_stay_together_and_keep_their_file():
     assert (together.nunique() == 1).mean() > 0.9
 
 
-def responses(frame):
-    """Mean responses on plain nodes: a row for each seed, a column for each system."""
-    own = frame[frame["ties"].isna() & (frame["world"] == PLAIN)]
-    return own.pivot(index="shake_seed", columns="system", values="mean_response")
-
-
-def test_stored_runs_are_those_of_the_baseline_too(frame, found):
+def test_stored_runs_are_compared_with_the_baseline_and_the_best_of_their_world(frame, found):
     assert len(frame) == 634
-    wide = responses(frame)
+    own = frame[frame["ties"].isna() & (frame["world"] == PLAIN)]
+    wide = own.pivot(index="shake_seed", columns="system", values="mean_response")
     gains = 100 * (1 - wide["conservative"] / wide["easy"])
     assert len(gains) == 11
     expected = stats.t.interval(0.95, 10, gains.mean(), stats.sem(gains))
     assert found.values["conservative±"] == pytest.approx((gains.mean(), *expected))
     assert found.values["conservative@single"] == pytest.approx(gains.loc[-1])
-
-
-def test_the_best_of_a_world_and_those_not_told_from_it(frame, found):
-    wide = responses(frame)
     share = 100 * (1 - wide.div(wide["easy"], axis=0))
     first = share.mean().idxmax()
     others = share.drop(columns=first)
@@ -181,17 +166,18 @@ def test_the_best_of_a_world_and_those_not_told_from_it(frame, found):
     assert set(row["not told from it"].split("; ")) == alike
 
 
-def own_log(make_trace, folder):
-    """Write a trace of 40 jobs of three users for ten processors, and return its path."""
+@pytest.fixture
+def log(make_trace, tmp_path):
+    """The path of a trace of 40 jobs of three users for ten processors."""
     rows = [(60 * k, 100 + 37 * k % 900, 1000, 1 + 5 * k % 9) for k in range(40)]
     header, users = Header((("MaxProcs", "10"),)), np.arange(40) // 4 % 3
     trace = replace(make_trace(*rows, name="mine"), header=header, user=users)
-    write_trace(trace, folder / "my own.swf")
-    return str(folder / "my own.swf")
+    write_trace(trace, tmp_path / "my own.swf")
+    return str(tmp_path / "my own.swf")
 
 
-def test_a_trace_of_the_user_takes_the_place_of_the_log(make_trace, tmp_path):
-    log, folder = own_log(make_trace, tmp_path), tmp_path / "out"
+def test_a_trace_of_the_user_takes_the_place_of_the_log(log, tmp_path):
+    folder = tmp_path / "out"
     planned = Running(STUDY, folder, trace=log).work.plan
     assert planned.duplicates == 0
     machines = {"nodes:10", "matrix:10", "torus:2x2x3", "smp:3x4", "cluster:2x8"}
@@ -205,8 +191,8 @@ def test_a_trace_of_the_user_takes_the_place_of_the_log(make_trace, tmp_path):
 
 
 @pytest.mark.long
-def test_a_trace_of_the_user_has_tables_and_no_page(make_trace, tmp_path, capsys):
-    log, folder = own_log(make_trace, tmp_path), tmp_path / "out"
+def test_a_trace_of_the_user_has_tables_and_no_page(log, tmp_path, capsys):
+    folder = tmp_path / "out"
     command = ["study", "systems", "--trace", log, "--workers", "1", "-o", str(folder)]
     assert optsched([*command, "--write"]) == 1
     assert "expected no --trace" in capsys.readouterr().err
@@ -214,7 +200,6 @@ def test_a_trace_of_the_user_has_tables_and_no_page(make_trace, tmp_path, capsys
     out, err = capsys.readouterr()
     assert "data.md" in out
     assert "differs" not in err
-    assert not (folder / "page.md").exists()
     assert optsched(["report", str(folder)]) == 0
     assert not (folder / "page.md").exists()
     assert "nodes:10" in (folder / "results" / "data.md").read_text()
@@ -227,9 +212,3 @@ def test_the_quick_study_from_the_command_line(tmp_path):
     rows = read_results(folder / "results")
     assert len(rows) == 2 * 54 + 4
     assert rows["finished"].add(rows["killed"]).eq(rows["jobs"]).all()
-
-
-def test_a_study_with_traces_of_its_own_takes_no_other(tmp_path, capsys):
-    words = ["study", "yang-2014", "--trace", "x.swf", "-o", str(tmp_path / "out")]
-    assert optsched(words) == 1
-    assert "has traces of its own; expected no other" in capsys.readouterr().err

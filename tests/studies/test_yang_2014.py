@@ -77,16 +77,13 @@ def test_utilization_falls_with_the_work_and_hardly_without(frame, found):
     assert found.values["kept.blue±"] == pytest.approx(free, rel=1e-3)
 
 
-def test_branch_and_bound_over_greedy_is_judged_on_the_same_parts(frame, found):
+def test_greedy_which_is_best_in_nearly_all_decisions_is_judged_on_the_same_parts(frame, found):
     base, exact = default(frame, "mean_wait"), window(frame, "mean_wait")
     greedy = window(frame, "mean_wait", solver="greedy")
     gains = [mean_gain(base.mean(axis=0), one.mean(axis=0)) for one in (exact, greedy)]
     assert found.values["greedy.wait.blue"] == pytest.approx(gains[0] - gains[1])
     shorter = interval(greedy, exact, mean_gain)
     assert found.values["exact.wait±"] == pytest.approx(shorter, rel=1e-3)
-
-
-def test_greedy_is_best_in_nearly_all_contested_decisions(frame, found):
     own = chosen(frame, **EXACT)
     best = (own["contested"] * own["contested_matched"]).sum() / own["contested"].sum()
     assert found.values["greedy.optimal"] == pytest.approx(100 * best)

@@ -1,29 +1,36 @@
-"""The page of a comparison of solvers."""
+"""The page of a comparison of solvers, its curves and pictures."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import shutil
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
-from report.looks import change_json, change_table, section
+from hypothesis import given
+from hypothesis import strategies as st
+from report.looks import change_json, change_table, section, texts
 
 from optsched import compare, save
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.models.snapshot_file import save_snapshot
-from optsched.report import comparison_page
+from optsched.registry import solvers
+from optsched.report import comparison_page, style
+from optsched.report import comparison_plots as plots
 from optsched.report.page import LONG, render
 from optsched.report.saved import report_comparison
+from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS, primal_gap
 from optsched.solvers.result import Budget
 
-PROBLEMS = [
-    WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6]),
-    WindowMKP(weights=[9, 7, 6, 5, 3], capacities=[12, 10, 8]),
-]
+INF = np.inf
+TWELVE = [f"solver-{number:02d}" for number in range(12)]
+PROBLEMS = [WindowMKP([6, 4, 3, 1, 2], [3, 6, 6]), WindowMKP([9, 7, 6, 5, 3], [12, 10, 8])]
 BUDGET = Budget(seconds=5)
 
 
@@ -58,7 +65,7 @@ def read(folder):
     return json.loads((folder / "comparison.json").read_text())
 
 
-def test_the_lead_says_who_was_best_and_who_proved_what(folder):
+def test_the_lead_says_who_was_best_and_the_tables_hold_what_the_files_hold(folder):
     page = comparison_page.page(folder)
     results = pd.read_parquet(folder / "results.parquet")
     best = results[results["objective"] == results["best_objective"]].groupby("solver").size()
@@ -70,10 +77,6 @@ def test_the_lead_says_who_was_best_and_who_proved_what(folder):
         f"window-mkp: {listed} reached the best known objective on all 2 snapshots."
         " Proofs: branch-and-bound on all 2 snapshots; greedy and greedy-exchange on no snapshot."
     )
-
-
-def test_the_tables_hold_what_the_files_hold(folder):
-    page = comparison_page.page(folder)
     table, *_ = section(page, "The solvers")
     saved = pd.read_csv(folder / "table.csv")
     assert [row[0].text for row in table.cells] == saved["solver"].tolist()
@@ -98,12 +101,18 @@ def test_pictures_tell_their_numbers_and_names_are_escaped_whenever_the_page_is_
     assert report_comparison(folder).read_text() == text
 
 
-def test_contradictions_come_first_and_skipped_pairs_are_said(folder):
+def test_contradictions_and_budgets_come_first_and_skipped_pairs_are_said(folder):
     page = stated(folder, contradictions=["a: one claims <13>"], skipped=["two was not asked"])
     assert page.lead.startswith("1 contradiction: a: one claims <13>. ")
     assert page.sections[0].title == "Contradictions"
     assert page.sections[0].parts[1].rows == [["a: one claims <13>"]]
     assert section(page, "The comparison")[-1] == "two was not asked"
+    [words] = page.summary
+    assert words == "The budget for one snapshot is 5 s; no result ended at a limit."
+    answered(folder, lambda results: results.assign(limit=["time", *results["limit"][1:]]))
+    other = {"seconds": None, "work": 2000}
+    [words] = stated(folder, lambda config: config["solvers"][1].update(budget=other)).summary
+    assert words.endswith("differs between the solvers; 1 of 6 results ended at a limit.")
 
 
 def test_snapshots_that_nobody_proved_and_failures_are_said(folder):
@@ -132,7 +141,7 @@ def test_without_answers_there_is_a_page(folder, status, shown):
         assert "Proofs: branch-and-bound, greedy and greedy-exchange on no snapshot." in page.lead
 
 
-def test_the_command_repeats_the_comparison(folder, tmp_path):
+def test_the_command_repeats_the_comparison_and_is_missing_where_none_does(folder, tmp_path):
     words = shlex.split(comparison_page.page(folder).repeat)
     assert words[:2] == ["optsched", "compare"]
     assert optsched([*words[1:-1], str(tmp_path / "again")]) == 0
@@ -141,9 +150,6 @@ def test_the_command_repeats_the_comparison(folder, tmp_path):
     many = [first | {"path": f"met/{k}.json"} for k in range(comparison_page.MOST_PATHS + 1)]
     words = shlex.split(stated(folder, snapshots=[*many, first]).repeat)
     assert words[2:4] == ["met", first["path"]]
-
-
-def test_what_no_command_repeats_says_so(folder, tmp_path):
     assert comparison_page.page(save(compare(PROBLEMS, ["greedy"]), tmp_path / "x")).repeat is None
     changed = stated(folder, lambda config: config["solvers"][0].update(options={"threads": 2}))
     assert changed.repeat is None
@@ -157,7 +163,6 @@ SNAPSHOT = {"name": "a", "path": "a", "kind": "window-mkp", "size": "3x2"}
     [
         ({"solvers": 3}, "solvers: 3; expected a list"),
         ({"solvers": [3]}, "solvers: not an object"),
-        ({"wrong_answers": 3}, "wrong_answers: 3; expected a list"),
         ({"snapshots": [{"name": "a"}]}, "snapshots path: missing"),
         ({"snapshots": [SNAPSHOT | {"known": {"objective": "x"}}]}, "snapshots known objective"),
         ({"snapshots": [SNAPSHOT | {"sense": []}]}, "snapshots sense: []; expected a text"),
@@ -191,15 +196,6 @@ def test_trivial_snapshots_are_told_apart(folder):
     assert len(solvers_when(0.01, behind=1)) == 1
     assert len(solvers_when(0.001, others=0.001)) == 2  # nothing is left over
     assert len(solvers_when(0.01, status="feasible")) == 1  # without a proof
-
-
-def test_budgets_are_told_first(folder):
-    [words] = comparison_page.page(folder).summary
-    assert words == "The budget for one snapshot is 5 s; no result ended at a limit."
-    answered(folder, lambda results: results.assign(limit=["time", *results["limit"][1:]]))
-    other = {"seconds": None, "work": 2000}
-    [words] = stated(folder, lambda config: config["solvers"][1].update(budget=other)).summary
-    assert words.endswith("differs between the solvers; 1 of 6 results ended at a limit.")
 
 
 def test_a_long_list_of_snapshots_comes_last_and_is_folded(folder):
@@ -249,3 +245,140 @@ def test_a_better_objective_than_known_is_said_to_be(folder, sense, counts):
     text = f"Better than known: {first['name']} ({best}, known was {best - 1})."
     assert (text in section(page, "The comparison")) is counts
     assert ("1 snapshot with a better objective than known." in page.lead) is counts
+
+
+def incumbents(*rows):
+    frame = pd.DataFrame(rows, columns=["snapshot", "seconds", "objective"])
+    return frame.astype({"seconds": "float64", "objective": "Int64"})
+
+
+def test_primal_gaps_and_their_mean_by_hand():
+    pairs = [(10, 10), (5, 10), (20, 10), (0, 0), (0, 7), (-5, 5), (-5, -10)]
+    assert [primal_gap(*pair) for pair in pairs] == [0, 0.5, 0.5, 0, 1, 1, 0.5]
+    rows = [("a", 1.0, 5), ("a", 3.0, 10), ("b", 2.0, 4), ("b", 3.0, 8), ("other", 0.1, 1)]
+    found = plots.mean_primal_gap(incumbents(*rows), {"a": 10, "b": 8, "unsolved": 3})
+    assert found[0].tolist() == [1, 2, 3]
+    assert found[1].tolist() == pytest.approx([(0.5 + 1 + 1) / 3, (0.5 + 0.5 + 1) / 3, 1 / 3])
+    seconds, gap = plots.mean_primal_gap(incumbents(), {"a": 10})
+    assert (len(seconds), len(gap)) == (0, 0)
+
+
+def test_the_performance_profile_by_hand():
+    seconds = np.array([[1.0, 2.0], [4.0, 1.0], [3.0, INF], [INF, INF]])
+    one, other = plots.performance_profile(seconds)
+    assert [curve.tolist() for curve in one] == [[1, 4], [0.5, 0.75]]
+    assert [curve.tolist() for curve in other] == [[1, 2], [0.25, 0.5]]
+
+
+TIME = st.one_of(st.just(INF), st.floats(1e-9, 1e4))
+
+
+@given(st.lists(st.tuples(TIME, TIME, TIME), min_size=1, max_size=20))
+def test_profiles_rise_from_the_share_of_wins_to_the_share_solved(table):
+    times = np.maximum(table, plots.SHORTEST)
+    solved = np.isfinite(times)
+    wins = solved & (times == times.min(axis=1, keepdims=True))
+    for number, (factor, share) in enumerate(plots.performance_profile(np.array(table))):
+        assert (np.diff(factor) > 0).all()
+        assert (np.diff(share) > 0).all()
+        assert (factor >= 1).all()
+        at_one = share[factor == 1]
+        assert (at_one[0] if len(at_one) else 0) == wins[:, number].mean()
+        assert (share[-1] if len(share) else 0) == solved[:, number].mean()
+
+
+def test_times_to_proof_and_to_the_best_objective():
+    rows = [("p", "zeta", "optimal", 9.0, 10), ("p", "alpha", "feasible", 1.0, 10)]
+    rows += [("q", "zeta", "infeasible", 2.0, None), ("q", "alpha", "no-solution", 5.0, None)]
+    columns = ["snapshot", "solver", "status", "seconds", "best_objective"]
+    results = pd.DataFrame(rows, columns=columns).astype({"best_objective": "Int64"})
+    found = incumbents(("p", 2.0, 10), ("p", 3.0, 10), ("p", 1.0, 9))
+    found["solver"] = ["zeta", "zeta", "alpha"]
+    proof = plots.seconds_to_proof(results)
+    assert proof.columns.tolist() == ["zeta", "alpha"]
+    assert proof.to_numpy().tolist() == [[9.0, INF], [2.0, INF]]
+    assert plots.seconds_to_best(results, found).to_numpy().tolist() == [[2.0, INF], [2.0, INF]]
+
+
+def compared(solvers, snapshots=6, kinds=("window-mkp",)):
+    """Return a comparison with made-up answers: what the pictures need of one."""
+    draw = np.random.default_rng(0)
+    results, incumbents = [], []
+    for kind in kinds:
+        for name in (f"{kind}-{number}" for number in range(snapshots)):
+            for rank, solver in enumerate(solvers):
+                seconds = float(10.0 ** draw.uniform(-5, 1))
+                objective = 100 - int(draw.integers(0, 2 + rank))
+                status = "optimal" if objective == 100 and rank % 2 else "feasible"
+                row = {"snapshot": name, "kind": kind, "solver": solver, "status": status}
+                row |= {"objective": objective, "best_objective": 100, "verified": True}
+                results.append(row | {"seconds": seconds})
+                for share, value in ((0.2, objective // 2), (0.9, objective)):
+                    incumbents.append((name, kind, solver, share * seconds, value, None))
+    frame = pd.DataFrame(results).reindex(columns=list(RESULT_COLUMNS))
+    return SimpleNamespace(
+        results=frame.astype({"objective": "Int64", "best_objective": "Int64"}),
+        incumbents=pd.DataFrame(incumbents, columns=list(INCUMBENT_COLUMNS)),
+        config={"solvers": [{"name": solver} for solver in solvers]},
+    )
+
+
+def test_both_pictures_are_the_same_to_the_byte_and_name_every_solver(tmp_path):
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        paths = plots.draw(compared(TWELVE), folder)
+        names = [f"{name}.{kind}" for name in ("quality", "profile") for kind in ("svg", "png")]
+        assert [path.name for path in paths] == names
+    for path in paths:
+        assert path.read_bytes() == (folders[0] / path.name).read_bytes()
+    for path in (paths[0], paths[2]):
+        text = "".join(ElementTree.parse(path).getroot().itertext())
+        assert all(solver in text for solver in TWELVE)
+        assert path.stat().st_size < 500_000
+
+
+def test_a_solver_keeps_its_stroke_in_all_panels():
+    strokes = style.strokes(list(solvers)).items()
+    solid = [name for name, stroke in strokes if stroke.dashes == style.DASHES[0]]
+    comparison = compared(solid[:5], kinds=("window-mkp", "box-placement"))
+    drawn = [
+        [(line.get_color(), line.get_linestyle()) for line in axes.lines]
+        for figure in (plots.quality(comparison), plots.profile(comparison))
+        for axes in figure.axes
+    ]
+    assert len(drawn) == 2 + 4
+    assert all(lines == drawn[0] for lines in drawn)
+    assert len(set(drawn[0])) == 5
+
+
+def test_axes_show_gaps_of_nothing_curves_along_100_percent_and_solvers_that_found_nothing(
+    tmp_path,
+):
+    """A solver that is the fastest everywhere goes up at 1."""
+    single = compared(TWELVE[:1])
+    [quality], profiles = plots.quality(single).axes, plots.profile(single).axes
+    assert quality.get_ylabel().endswith("(linear below 0.01%)")
+    assert texts(quality.get_yticklabels())[:2] == ["0%", "0.01%"]
+    for axes in profiles:
+        assert axes.get_xlim()[0] < 1
+        assert axes.get_ylim()[0] < 0 < 1 < axes.get_ylim()[1]
+    comparison = compared(TWELVE[:2])
+    comparison.results[["objective", "best_objective"]] = pd.NA
+    comparison.results["status"] = "no-solution"
+    comparison.incumbents = comparison.incumbents.iloc[:0]
+    assert len(plots.draw(comparison, tmp_path)) == 4
+
+
+def test_curves_end_where_the_answers_do():
+    comparison = compared(TWELVE[:2], snapshots=20)
+    [quality] = plots.quality(comparison).axes
+    proof, best = plots.profile(comparison).axes
+    for solver, *lines in zip(TWELVE[:2], quality.lines, proof.lines, best.lines):
+        own = comparison.results[comparison.results["solver"] == solver]
+        gaps, proven, reached = (line.get_ydata() for line in lines)
+        assert gaps[0] == 1
+        assert gaps[-1] == pytest.approx(float((1 - own["objective"] / 100).mean()))
+        assert (np.diff(gaps) <= 1e-12).all()
+        assert proven[-1] == pytest.approx((own["status"] == "optimal").mean())
+        assert reached[-1] == pytest.approx((own["objective"] == 100).mean())
