@@ -15,5 +15,5 @@ def await_that(process, holds):
 
 
 def await_runs(process, runs, number):
-    """Wait until a folder of runs has so many finished ones."""
-    await_that(process, lambda: len([*runs.glob("[!.]*")]) >= number)
+    """Wait until there is a folder of runs with so many finished ones."""
+    await_that(process, lambda: runs.is_dir() and len([*runs.glob("[!.]*")]) >= number)
