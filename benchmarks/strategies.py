@@ -82,8 +82,8 @@ STRATEGIES: dict[str, tuple[object, str, Any]] = {
 }
 """Where each strategy is called, and what is called without it."""
 
-ALWAYS = {"smoothing of prices": "descent of prices"}
-"""Strategies that are no call, each with one that is called where it is used."""
+CONSTANTS = {"smoothing of prices": "descent of prices"}
+"""Strategies that are constants, each with the one that uses it."""
 
 
 def limited(kind: str, seed: int, jobs: int = 100, nodes: int = 60) -> NodePlacement:
@@ -145,13 +145,13 @@ def answered(case: Case, seed: int, work: float, without: str = "") -> tuple[dic
         for name, (owner, attribute, instead) in STRATEGIES.items():
             if name == without:
                 stack.enter_context(patch.object(owner, attribute, instead))
-            elif name not in ALWAYS:
+            elif name not in CONSTANTS:
                 call = noted(name, getattr(owner, attribute))
                 stack.enter_context(patch.object(owner, attribute, call))
         solver = column_generation.ColumnGeneration()
         result = solver.solve(problem, budget=Budget(seconds=SECONDS, work=work), seed=seed)
     assert not problem.violations(result.solution), (case.parameters, without)
-    came |= {name for name, other in ALWAYS.items() if other in came}
+    came |= {name for name, other in CONSTANTS.items() if other in came}
     return {
         "family": case.family,
         "case": case.parameters,

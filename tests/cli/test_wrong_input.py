@@ -1,4 +1,4 @@
-"""Whatever is wrong is told in one clean line, with the right exit code, and nothing is written."""
+"""Wrong input gets one clean line and the right exit code, and no file is written."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def contents(folder: Path) -> dict[str, tuple[str, str]]:
 def judge(
     case: Case, ended: Ended, before: Folder, after: Folder, folder: Path, bounds: Bounds
 ) -> list[Failure]:
-    """Return what is wrong with how a case ended, and what its folder held before and after."""
+    """Return the faults of the end of a case, and of its folder before and after."""
     found = list(_of_end(case, ended, bounds))
     if not found:
         found += _of_messages(case, ended)

@@ -169,7 +169,7 @@ def leave_behind(_arguments):
         (leave_behind, BOUNDS, "left behind"),
         (lambda _arguments: bytearray(2 * BOUNDS.memory), BOUNDS, "traceback"),
     ],
-    ids=["computes for ever", "waits for ever", "leaves a process behind", "takes much memory"],
+    ids=["endless computation", "endless wait", "leaves a process behind", "takes much memory"],
 )
 def test_a_case_that_goes_too_far_is_ended_and_noticed(main, bounds, kind, run):
     assert kinds(run(main, bounds)) == {kind}

@@ -334,7 +334,7 @@ def test_the_kernel_of_residents_agrees_with_their_definition(slots, starts, now
     st.sampled_from(["users", "next"]),
 )
 def test_memory_agrees_with_a_log_of_all_starts(events, kept):
-    """A job finds its file where the rule left it, which is told from all starts and ends."""
+    """The rule decides by all starts and ends whether a job finds its file on a node."""
     cores, load = 3, 4
     memory = Memory(2, cores, kept)
     log = []  # node, file, start, end, when the file is complete

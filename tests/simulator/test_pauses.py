@@ -22,7 +22,7 @@ from optsched.traces.trace import Header
 
 @dataclass
 class Scripted(Policy):
-    """Does at each time what it is told."""
+    """A policy with a script: the actions of each time."""
 
     script: dict = field(default_factory=dict)
     machines: ClassVar = frozenset({"matrix", "torus"})

@@ -46,7 +46,7 @@ NODES = ("c1", "c2", "c3", "c4", "m1", "g1", "g2")
 
 
 def supply(**fields) -> Supply:
-    """Return what a site of seven nodes has free.
+    """Return the free amounts of a site of seven nodes.
 
     c1 to c4 have 16 cores, m1 has 32 of two threads each, g1 and g2 have 4 GPUs. c1 and c2 are on
     leaf1, c3, c4 and m1 on leaf2, g1 and g2 on none of the tree, but in a block.
