@@ -12,6 +12,9 @@ from typing import Any
 LONGEST = 2_000
 """Most characters of a mistake or of a name in a message, but for what stands for the others."""
 
+MANY = 40
+"""Most known names in a message; of more, the first half as many are shown."""
+
 
 def one_line(text: str) -> str:
     r"""Return a text with line breaks, control characters and directional marks escaped.
@@ -123,6 +126,9 @@ class UnknownNameError(InputError):
 
     The noun may name an owner: of ``setting of policy 'easy'`` the message makes ``unknown setting
     'x' of policy 'easy'``. What to do `otherwise` ends the message where no known name is close.
+
+    >>> print(UnknownNameError("node", "z", [f"c{n:02}" for n in range(99)]))  # doctest: +ELLIPSIS
+    unknown node 'z'; known: c00, ... c19, and 79 more
     """
 
     def __init__(self, noun: str, name: str, known: Iterable[str], otherwise: str = "") -> None:
@@ -131,7 +137,10 @@ class UnknownNameError(InputError):
         self.known: Sequence[str] = sorted(known)
         close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.51)
         close = close or [one for one in self.known if name and one.startswith(name)][:3]
-        known_names = f"known: {', '.join(self.known)}" if self.known else "there is none"
+        shown = [*self.known]
+        if len(shown) > MANY:
+            shown[MANY // 2 :] = [f"and {len(shown) - MANY // 2:,} more"]
+        known_names = f"known: {', '.join(shown)}" if shown else "there is none"
         hint = f"did you mean {' or '.join(close)}?" if close else f"{known_names}{otherwise}"
         kind, of, owner = noun.partition(" of ")
         super().__init__(f"unknown {kind} {name!r}{of}{owner}; {hint}")
