@@ -1,27 +1,33 @@
-"""What each strategy of column generation earns: answers with all of them, and without one.
+"""What each strategy of a search earns: answers with all of them, and without one.
 
-    python benchmarks/strategies.py --traces ../shared/traces -o benchmarks/results
+    python benchmarks/strategies.py column-generation -o benchmarks/results
+    python benchmarks/strategies.py branch-and-bound --work 60 --seeds 1 -o benchmarks/results
 
-Protocol: the cases of the benchmarks ``node_placement``, ``shared_leaves`` and ``switch_groups``
-that are searched for long, and jobs with limits on groups of nodes, at random: of each kind two
-seeds, the solver's too. Each is solved with all strategies, then once without each strategy that
-the first search came to; where it never came to one, leaving that out changes nothing. The budget
-is one of work, so that a busy machine changes no answer. A row of the table is a strategy: the
-cases that came to it, and of these the ones whose answer, bound and proof are worse or better
-without it, and the most weight that one case loses, in per cent. Strategies replace one another:
-the loss without two is not the sum.
+Protocol: the cases of column generation are those of the benchmarks ``node_placement``,
+``shared_leaves`` and ``switch_groups`` that are searched for long, and jobs with limits on groups
+of nodes, at random: of each kind two seeds, the solver's too. Those of branch and bound are each
+24th instance of SMALL, FK_1 and FK_3, see ``window_mkp``. Each is solved with all strategies, then
+once without each strategy that the first search came to; where it never came to one, leaving that
+out changes nothing. The budget is one of work, so that a busy machine changes no answer. A row of
+the table is a strategy: the cases that came to it, and of these the ones whose answer, bound and
+proof are worse or better without it, and the most weight or profit that one case loses, in per
+cent. Strategies replace one another: the loss without two is not the sum.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
+import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import node_placement
@@ -31,6 +37,7 @@ from node_placement import Case
 from results import Times, circumstances, keep, shown
 
 from optsched.models.node_placement import NodePlacement
+from optsched.models.snapshot_file import load_snapshot
 from optsched.solvers.anytime import StoppedError
 from optsched.solvers.node_placement import _relaxation, column_generation
 from optsched.solvers.node_placement._groups import GroupSearch
@@ -39,9 +46,15 @@ from optsched.solvers.node_placement._leaf_search import LeafSearch
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.result import Budget, Limit, Status
+from optsched.solvers.window_mkp._lagrangian import strategy
+from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
+from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
 
-SECONDS = 60.0
-"""Time limit of a solve, against a budget of work that is not kept."""
+LONGER = 12.0
+"""Time limit of a solve in its nominal seconds, against a budget of work that is not kept."""
+
+EVERY = 24
+"""Of the instances of a set, the cases are each so many."""
 
 
 def nothing(*_: Any) -> None:
@@ -63,7 +76,20 @@ def unlisted(*_: Any) -> Any:
     raise StoppedError(Limit.MEMORY)
 
 
-STRATEGIES: dict[str, tuple[object, str, Any]] = {
+def impossible(_: ColumnSearch) -> Any:
+    """Return a search slot by slot that cannot run."""
+    return SimpleNamespace(possible=False)
+
+
+def no_multiplier(*_: Any) -> int:
+    """Return the multiplier with which no job less pays."""
+    return 0
+
+
+Strategies = dict[str, tuple[object, str, Any]]
+"""Where each strategy is called, and what is called without it."""
+
+OF_COLUMN_GENERATION: Strategies = {
     "first placement": (column_generation, "_first", empty),
     "descent of prices": (_relaxation.Relaxation, "_descend", nothing),
     "smoothing of prices": (_relaxation, "SMOOTHING", 0.0),
@@ -80,10 +106,23 @@ STRATEGIES: dict[str, tuple[object, str, Any]] = {
     "groups of jobs": (GroupSearch, "run", no_steps),
     "listed groups": (GroupSearch, "_listed", unlisted),
 }
-"""Where each strategy is called, and what is called without it."""
 
-CONSTANTS = {"smoothing of prices": "descent of prices"}
-"""Strategies that are constants, each with the one that uses it."""
+OF_BRANCH_AND_BOUND: Strategies = {
+    "surrogate relaxation": (strategy.DestructiveSearch, "surrogate", nothing),
+    "refilled slots": (strategy.DestructiveSearch, "refill", no_steps),
+    "narrow bands": (strategy, "FIRST_BAND", 1e-9),
+    "direct search": (strategy, "HEAD_START", -math.inf),
+    "neighborhoods": (strategy.DestructiveSearch, "search_neighborhood", no_steps),
+    "slot by slot": (ColumnSearch, "by_slot", impossible),
+    "number of jobs": (strategy.CardinalitySearch, "_multiplier", no_multiplier),
+}
+
+CONSTANTS = {
+    "smoothing of prices": "descent of prices",
+    "narrow bands": "surrogate relaxation",
+    "direct search": "surrogate relaxation",
+}
+"""Strategies that are constants, each with the one that comes before it."""
 
 
 def limited(kind: str, seed: int, jobs: int = 100, nodes: int = 60) -> NodePlacement:
@@ -112,8 +151,9 @@ def limited(kind: str, seed: int, jobs: int = 100, nodes: int = 60) -> NodePlace
     )
 
 
-def cases(traces: Path, seeds: int) -> Iterator[Case]:
-    """Yield all cases."""
+def placements(shared: Path, seeds: int) -> Iterator[Case]:
+    """Yield the cases of column generation."""
+    traces = shared / "traces"
     for case in node_placement.cases(traces, ["busy", "queue", "gangs"], [40, 150, 600], seeds):
         yield case._replace(family=f"{case.family} {len(case.problem.free)}")
         if case.family == "busy":
@@ -129,54 +169,86 @@ def cases(traces: Path, seeds: int) -> Iterator[Case]:
             yield Case("limited", f"{kind}, {seed}", limited(kind, seed))
 
 
-def answered(case: Case, seed: int, work: float, without: str = "") -> tuple[dict[str, Any], set]:
+def windows(shared: Path, seeds: int) -> Iterator[Case]:
+    """Yield the cases of branch and bound."""
+    with tempfile.TemporaryDirectory() as unpacked:
+        for name in ("SMALL", "FK_1", "FK_3"):
+            with tarfile.open(shared / "instances" / "mkp" / f"{name}.tar.gz") as archive:
+                archive.extractall(unpacked, filter="data")
+            for path in sorted((Path(unpacked) / name).glob("*.txt"))[::EVERY]:
+                for seed in range(1, seeds + 1):
+                    yield Case(name, f"{path.stem}, {seed}", load_snapshot(path))
+
+
+class Search(NamedTuple):
+    """A solver, its strategies, and the cases that it is measured with."""
+
+    solver: Any
+    strategies: Strategies
+    cases: Callable[[Path, int], Iterator[Case]]
+
+
+SEARCHES = {
+    "column-generation": Search(
+        column_generation.ColumnGeneration(), OF_COLUMN_GENERATION, placements
+    ),
+    "branch-and-bound": Search(BranchAndBound(), OF_BRANCH_AND_BOUND, windows),
+}
+
+
+def answered(
+    name: str, case: Case, work: float, without: str = ""
+) -> tuple[dict[str, Any], set[str]]:
     """Return the answer as a row, and the strategies that the search came to."""
+    solver, strategies, _ = SEARCHES[name]
     came: set[str] = set()
 
-    def noted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(strategy: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*given: Any) -> Any:
-            came.add(name)
+            came.add(strategy)
             return call(*given)
 
         return wrapped
 
-    problem = case.problem
+    problem, seed = case.problem, int(case.parameters.split()[-1])
     with ExitStack() as stack:
-        for name, (owner, attribute, instead) in STRATEGIES.items():
-            if name == without:
+        for each, (owner, attribute, instead) in strategies.items():
+            if each == without:
                 stack.enter_context(patch.object(owner, attribute, instead))
-            elif name not in CONSTANTS:
-                call = noted(name, getattr(owner, attribute))
+            elif each not in CONSTANTS:
+                call = noted(each, getattr(owner, attribute))
                 stack.enter_context(patch.object(owner, attribute, call))
-        solver = column_generation.ColumnGeneration()
-        result = solver.solve(problem, budget=Budget(seconds=SECONDS, work=work), seed=seed)
+        seconds = LONGER * work * solver.seconds_per_work
+        result = solver.solve(problem, budget=Budget(seconds=seconds, work=work), seed=seed)
     assert not problem.violations(result.solution), (case.parameters, without)
-    came |= {name for name, other in CONSTANTS.items() if other in came}
+    weight = result.objective
+    if isinstance(problem, NodePlacement):
+        weight = problem.measures(result.solution)["weight"]  # with least fragmentation, too
+    came |= {each for each, other in CONSTANTS.items() if other in came and each in strategies}
     return {
         "family": case.family,
         "case": case.parameters,
-        "jobs": len(problem.chunks),
         "without": without,
         "status": result.status.value,
         "objective": result.objective,
         "bound": result.bound,
-        "weight": problem.measures(result.solution)["weight"],
+        "weight": weight,
         "work": f"{result.work:.4f}",
         "seconds": f"{result.seconds:.2f}",
     }, came
 
 
-def measured(case: Case, work: float) -> list[dict[str, Any]]:
+def measured(case: Case, name: str, work: float) -> list[dict[str, Any]]:
     """Return the rows of a case: with all strategies, then without one."""
-    seed = int(case.parameters.split()[-1])
-    column_generation.ColumnGeneration().prepare(case.problem)
-    first, came = answered(case, seed, work)
-    return [first, *(answered(case, seed, work, name)[0] for name in STRATEGIES if name in came)]
+    solver, strategies, _ = SEARCHES[name]
+    solver.prepare(case.problem)
+    first, came = answered(name, case, work)
+    return [first, *(answered(name, case, work, each)[0] for each in strategies if each in came)]
 
 
-def table(rows: list[dict[str, Any]]) -> list[str]:
+def table(rows: list[dict[str, Any]], strategies: Strategies) -> list[str]:
     """Return the measurements as lines for people."""
-    key = ("family", "case", "jobs")
+    key = ("family", "case")
     every = {tuple(row[name] for name in key): row for row in rows if not row["without"]}
     proofs = sum(row["status"] == Status.OPTIMAL.value for row in every.values())
     heads = ("cases", "answers", "", "bounds", "", "proofs", "", "weight")
@@ -187,7 +259,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
         f"{'':<20}{'':>9}{'worse':>9}{'better':>9}{'worse':>9}{'better':>9}{'lost':>9}{'won':>9}"
         f"{'lost %':>9}",
     ]
-    for name in STRATEGIES:
+    for name in strategies:
         pairs = [
             (every[tuple(row[each] for each in key)], row) for row in rows if row["without"] == name
         ]
@@ -215,7 +287,8 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--traces", type=Path, default=Path("../shared/traces"), metavar="DIR")
+    parser.add_argument("solver", choices=SEARCHES)
+    parser.add_argument("--shared", type=Path, default=Path("../shared"), metavar="DIR")
     parser.add_argument("--families", help="families of cases, with commas; all by default")
     parser.add_argument("--seeds", type=int, default=2, help="of each kind of case")
     parser.add_argument("--work", type=float, default=5.0, help="nominal seconds of a solve")
@@ -223,13 +296,16 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
     options = parser.parse_args()
     measured_on = circumstances()
-    problems = [*cases(options.traces, options.seeds)]
+    name: str = options.solver
+    solver, strategies, cases = SEARCHES[name]
+    problems = [*cases(options.shared, options.seeds)]
     if options.families:
         problems = [case for case in problems if case.family in options.families.split(",")]
+    work = options.work / solver.seconds_per_work
     with ProcessPoolExecutor(options.at_once) as pool:
-        found = pool.map(partial(measured, work=options.work), problems)
+        found = pool.map(partial(measured, name=name, work=work), problems)
         rows = [row for rows in shown(found, len(problems)) for row in rows]
-    keep(options.output, "strategies", measured_on, table(rows), rows, Times())
+    keep(options.output, f"strategies-{name}", measured_on, table(rows, strategies), rows, Times())
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def test_policies_of_the_engines_benchmark_can_decide_as_it_says(monkeypatch):
         ("shared_leaves --families clos --seeds 1 --seconds 1 --traces shared/traces", "case", 3),
         ("data_placement_decisions --most 6 --queues 2 --seconds 1", "load_weight", 2),
         ("locality --jobs 300 --week-rules fcfs,lea --week-backfills none --traces .", "rule", 2),
-        ("strategies --families limited --seeds 1 --work 0.1 --traces shared/traces", "case", 3),
+        ("strategies column-generation --families limited --work 0.1 --shared shared/.", "case", 6),
         ("site --jobs 300 --loads 0.5,1 --policies 'easy,easy (compiled)'", "workload", 4),
         ("sharing_decisions --jobs 100 --problems 2", "goal", 4),
         ("window_mkp windows --snapshots 2 --largest 5 --solvers highs,greedy", "solver", 2),
