@@ -1,7 +1,5 @@
 """The public names: where the package says, light to import, and clear about wrong arguments."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

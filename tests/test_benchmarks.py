@@ -1,7 +1,5 @@
 """The benchmarks run, and keep what they measured; what they measure is for an idle machine."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import re

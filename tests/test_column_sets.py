@@ -1,7 +1,5 @@
 """Sets of processors as numbers, against sets of Python."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Writers that are killed at any step: what has its name is whole, and the next one cleans up."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

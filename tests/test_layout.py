@@ -1,7 +1,5 @@
 """The structure of the repository, kept in step with what the code registers."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

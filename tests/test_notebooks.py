@@ -1,7 +1,5 @@
 """The notebooks, run as a reader would run them: from the first cell to the last."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

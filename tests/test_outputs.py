@@ -3,8 +3,6 @@
 No test names a device of the machine: one that is needed is made in a temporary folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -1,7 +1,5 @@
 """Registries: names of optsched, and those that other packages add."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Waiting for what processes do."""
 
-from __future__ import annotations
-
 import time
 
 

@@ -1,7 +1,5 @@
 """Boxes and their shapes, against sets of routers."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

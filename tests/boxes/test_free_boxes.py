@@ -1,7 +1,5 @@
 """Free boxes and shapes in layers, against brute force on small tori."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tori with busy routers, and optima of problems on one by trying every box for every job."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from itertools import product
 

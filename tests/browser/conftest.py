@@ -1,7 +1,5 @@
 """Pages to open."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

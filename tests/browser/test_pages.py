@@ -1,7 +1,5 @@
 """The reports as a reader meets them: offline, on a phone, on paper, without scripts."""
 
-from __future__ import annotations
-
 from io import BytesIO
 
 import pytest

@@ -1,7 +1,5 @@
 """The site that ``make docs`` builds: whole, without a network, and no link of it is broken."""
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import html

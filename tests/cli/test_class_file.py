@@ -1,7 +1,5 @@
 """Policies, solvers and execution models in files that belong to no package."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json

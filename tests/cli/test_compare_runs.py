@@ -1,7 +1,5 @@
 """Policies side by side, as typed, and pages of folders that are there already."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

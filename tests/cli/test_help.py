@@ -1,7 +1,5 @@
 """Help, completion, and what loads before a command does."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

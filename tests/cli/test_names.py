@@ -1,7 +1,5 @@
 """Names of bundled traces, sites and snapshots, from an empty folder."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

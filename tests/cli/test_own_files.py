@@ -1,7 +1,5 @@
 """What users state in files of their own: a decision with its policy, and rules of a site."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """``optsched simulate``, as typed, interrupted and killed."""
 
-from __future__ import annotations
-
 import csv
 import json
 import signal

@@ -1,7 +1,5 @@
 """``optsched solve``, ``snapshot``, ``compare`` and ``doctor``, and the streams of all commands."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """``optsched sweep`` as a user runs it, interrupts it and kills it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

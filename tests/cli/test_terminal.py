@@ -1,7 +1,5 @@
 """Tables, live displays and Ctrl-C on a terminal: nothing is broken at 80 columns."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """``optsched trace``: what its commands say, write and keep."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shlex

@@ -1,7 +1,5 @@
 """Loading input files before the work begins, and the figures of that."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paging: jobs that share a node slow down when its memory does not hold them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Jobs on nodes whose shared resources saturate, and the figures of that."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The fuzzer: a small fixed part of it, and that it notices what it is there for."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

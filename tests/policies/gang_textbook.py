@@ -3,8 +3,6 @@
 Its only purpose is to be compared with `optsched.policies.gang`.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from itertools import accumulate

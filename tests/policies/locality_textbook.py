@@ -3,8 +3,6 @@
 Its only purpose is to be compared with `optsched.policies.locality`.
 """
 
-from __future__ import annotations
-
 import math
 from collections import namedtuple
 

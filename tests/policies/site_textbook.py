@@ -5,8 +5,6 @@ allowed ones), ``exclusive`` and ``licences``. What is free is a list of amounts
 set of jobs on each node, and the licences.
 """
 
-from __future__ import annotations
-
 import copy
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Reservations by runs of like jobs against the plain statement: every job is placed again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

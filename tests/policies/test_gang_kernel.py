@@ -1,7 +1,5 @@
 """Gang scheduling by hand, and its kernel against textbook and solvers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from unittest import mock
 

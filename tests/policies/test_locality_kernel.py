@@ -1,7 +1,5 @@
 """Planning on a cluster whose nodes keep files: by hand, and its kernel against the textbook."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

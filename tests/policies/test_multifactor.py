@@ -1,7 +1,5 @@
 """Slurm's multifactor priority."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Schedules: equal to independent statements, to what other simulators computed, and to logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

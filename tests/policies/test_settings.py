@@ -1,7 +1,5 @@
 """Settings of policies that make no sense."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

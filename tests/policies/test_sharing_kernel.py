@@ -1,7 +1,5 @@
 """Backfilling on nodes that share resources: by hand, and its kernels against the textbook."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Policies on a site: equal to a textbook scheduler, and to those on a line of processors."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

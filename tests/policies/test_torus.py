@@ -1,7 +1,5 @@
 """Boxes on a torus: placing, migrating, reserving, backfilling."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 

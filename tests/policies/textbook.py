@@ -1,7 +1,5 @@
 """Textbook scheduler of a line: as plain as can be, sharing nothing with the package."""
 
-from __future__ import annotations
-
 
 def easy(jobs, processors, *, one_by_one, backfills=True, shortest_first=False):
     """Return the starts of jobs in order of submission by EASY backfilling, or FCFS without.

@@ -3,8 +3,6 @@
 Its only purpose is to be compared with the kernel of `optsched.policies.window`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP

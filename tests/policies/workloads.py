@@ -1,7 +1,5 @@
 """Random workloads, traces of them, and what policies promise."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

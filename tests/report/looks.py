@@ -1,7 +1,5 @@
 """What pages and pictures show, and files of folders that are changed."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The page of a comparison of solvers, its curves and pictures."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The folders of runs, comparisons and sweeps: what they hold, how they are repeated and read."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

@@ -1,7 +1,5 @@
 """The load of a run over time, its waits, and Gantt charts, in pictures and to zoom."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Pictures of which nodes jobs hold: layers of a torus, levels, slots, rows of a matrix."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Pages of parts and cards in notebooks: escaping, tables, anchors, and nothing from outside."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

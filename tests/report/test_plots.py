@@ -1,7 +1,5 @@
 """Pictures of a run: files, periods and sizes; names, strokes, and colors in the dark."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

@@ -1,7 +1,5 @@
 """Runs of the same jobs side by side: which are compared, and their pictures, folder and page."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex

@@ -1,7 +1,5 @@
 """Pictures of the solutions of problems."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

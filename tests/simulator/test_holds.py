@@ -1,7 +1,5 @@
 """Begin times, dependencies, and reservations that leave a job no time to start."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Arrivals are Poisson. The simulated means are compared with the exact ones insid
 confidence intervals of batch means; the seeds are fixed.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

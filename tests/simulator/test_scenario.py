@@ -1,7 +1,5 @@
 """A run is stated once, in short or in full, and all that states one is a view of its fields."""
 
-from __future__ import annotations
-
 import inspect
 import shlex
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Who may use what: partitions, reservations, limits, and what is not known of it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

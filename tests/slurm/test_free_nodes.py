@@ -1,7 +1,5 @@
 """Who may use nodes, and what of them is free: small clusters as Slurm shows them."""
 
-from __future__ import annotations
-
 import pytest
 
 from optsched.slurm.explain import explain

@@ -1,7 +1,5 @@
 """Plans for every captured cluster pass the independent checker, and it finds what is planted."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What is read of a captured folder: the queue, the nodes, partitions and reservations."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """The state of a site in figures, and what a defragmentation would win, by counting."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Box placement: job by job as the rule says, and exactly."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Broken solvers are named, in one line, and nothing that they say or alter is used."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Comparison of solvers, and its tables."""
 
-from __future__ import annotations
-
 import json
 import math
 

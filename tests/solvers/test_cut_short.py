@@ -4,8 +4,6 @@ The searches are those of the registry, so a new one is attacked as well. For a 
 `OPTSCHED_ATTACKS` to the number of problems for each search.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random

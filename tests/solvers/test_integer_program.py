@@ -1,7 +1,5 @@
 """Bin packing: against brute force, with limits, and lists of the literature's kinds."""
 
-from __future__ import annotations
-
 import json
 import random
 

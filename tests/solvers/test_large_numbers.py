@@ -3,8 +3,6 @@
 For a longer attack, set `OPTSCHED_ATTACKS` to the number of problems for each model.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """After ``prepare`` no solve compiles or loads a kernel: the time limit is for the search."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess

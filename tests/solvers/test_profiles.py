@@ -1,7 +1,5 @@
 """Profiles, and options of solvers themselves: passed on, checked, and heard of in logs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.util import find_spec

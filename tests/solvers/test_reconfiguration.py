@@ -1,7 +1,5 @@
 """Waiting jobs one by one: two decisions in turn, and Algorithm 3 over all jobs."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 

@@ -1,7 +1,5 @@
 """Options in a snapshot: settings of the policy that posed the problem, for the solvers."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

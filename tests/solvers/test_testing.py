@@ -1,7 +1,5 @@
 """The conformance kit finds what it is there to find."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import os

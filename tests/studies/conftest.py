@@ -1,7 +1,5 @@
 """The study that the tests of a module are about, which it names, with its stored results."""
 
-from __future__ import annotations
-
 import pytest
 
 from optsched.content import bundled

@@ -1,7 +1,5 @@
 """Effects over the units of a sweep: intervals derived by hand, pairing, and what is left out."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

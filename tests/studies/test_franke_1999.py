@@ -1,7 +1,5 @@
 """The functions of the study of Franke et al. 1999, on stored results and on small tables."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

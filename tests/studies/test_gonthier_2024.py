@@ -1,7 +1,5 @@
 """The study in studies/gonthier-2024: published numbers, runs, traces, and the means over logs."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import sys

@@ -1,7 +1,5 @@
 """The functions of the study of Guim et al. 2009, on stored results and on small tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

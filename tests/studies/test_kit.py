@@ -3,8 +3,6 @@
 The pages, data and plans of the full studies in `studies/` belong together.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

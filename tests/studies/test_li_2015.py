@@ -1,7 +1,5 @@
 """The functions of the study of Li et al. 2015, on stored results and on small tables."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

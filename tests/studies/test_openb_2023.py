@@ -1,7 +1,5 @@
 """The functions of the study of Weng et al. 2023, on small clusters and on the stored answers."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 

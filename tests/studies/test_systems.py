@@ -1,7 +1,5 @@
 """The functions of the study of all systems, on small tables, on logs, and on its stored runs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal, get_args, get_origin, get_type_hints
 

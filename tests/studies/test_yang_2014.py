@@ -1,7 +1,5 @@
 """yang-2014: what matters on its page, computed anew from its stored runs and from the logs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

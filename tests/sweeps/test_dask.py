@@ -1,7 +1,5 @@
 """The Dask engine, with a scheduler and workers as users start them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Runs that a sweep file states, and messages about its mistakes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

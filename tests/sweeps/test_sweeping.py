@@ -1,7 +1,5 @@
 """Sweeps: what their folder holds, whoever did the work, and however often it was begun."""
 
-from __future__ import annotations
-
 import errno
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """The published rules: compiled as stated, feasible, and as the paper's examples have it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from inspect import signature
 

@@ -1,7 +1,5 @@
 """Gang packings to solve, and their optima by brute force."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

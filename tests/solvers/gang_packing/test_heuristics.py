@@ -1,7 +1,5 @@
 """First fit, best fit and colouring: as stated, feasible, and never better than the optimum."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Row search: optimal, bounded, warm-started, and deterministic."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

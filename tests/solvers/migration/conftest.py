@@ -1,7 +1,5 @@
 """Optima by trying everything, and states of a torus."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

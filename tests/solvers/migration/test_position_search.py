@@ -1,7 +1,5 @@
 """Position search is exact, and so are the compiled parts of it."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 

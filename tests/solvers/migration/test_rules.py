@@ -1,7 +1,5 @@
 """Algorithm 3 on migrations: feasible plans, those that are stated, and all single moves tried."""
 
-from __future__ import annotations
-
 import pytest
 from boxes.trying_boxes import boxes_of, extents_of, holes_of
 from hypothesis import given, settings

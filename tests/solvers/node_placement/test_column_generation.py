@@ -1,7 +1,5 @@
 """Column generation: optimal, bounded, warm-started, deterministic, for every node placement."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from dataclasses import replace

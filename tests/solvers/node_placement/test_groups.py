@@ -1,7 +1,5 @@
 """Limits of groups and segments at further levels, against all ways to place the chunks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Rules of node placement, against plain loops over nodes as the rules are stated."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Switch groups: optimal, bounded, warm-started, deterministic, and for whole nodes only."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

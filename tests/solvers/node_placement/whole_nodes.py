@@ -1,7 +1,5 @@
 """Problems of whole nodes, and their optima by trying everything."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from optsched.models.node_placement import NodePlacement

@@ -1,7 +1,5 @@
 """Windows to solve, and their optima by brute force."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The sets of jobs that slots may hold, and the search over them, against brute force."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

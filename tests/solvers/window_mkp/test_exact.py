@@ -1,7 +1,5 @@
 """Branch and bound and best-first search: optimal, bounded, warm-started, and deterministic."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from unittest.mock import patch

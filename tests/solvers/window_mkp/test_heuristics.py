@@ -1,7 +1,5 @@
 """GREEDY, with and without exchanges: as stated, feasible, and as the paper's example says."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The parts of the branch and bound, each against its plain definition."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

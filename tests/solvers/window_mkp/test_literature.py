@@ -1,7 +1,5 @@
 """Instances of the literature against their known optima."""
 
-from __future__ import annotations
-
 import csv
 import tarfile
 from functools import cache
