@@ -22,8 +22,6 @@ from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import node_placements
 
-from .whole_nodes import optimum_of, placements_of_whole_nodes
-
 SOLVER = "column-generation"
 
 
@@ -76,16 +74,6 @@ def test_the_answer_is_that_of_cp_sat(problem):
     result, other = solve(problem, SOLVER), solve(problem, "cp-sat")
     assert result.status is other.status is Status.OPTIMAL
     assert result.objective == other.objective
-
-
-@settings(max_examples=25)
-@given(placements_of_whole_nodes())
-def test_whole_nodes_on_switches_are_left_to_switch_groups(problem):
-    result, other = solve(problem, SOLVER), solve(problem, "switch-groups")
-    assert result.solver == SOLVER
-    assert result.status is Status.OPTIMAL
-    assert result.objective == optimum_of(problem)
-    assert result.solution == other.solution
 
 
 THIRDS = [str(node % 3) for node in range(8)]

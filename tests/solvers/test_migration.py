@@ -1,16 +1,66 @@
-"""Algorithm 3 on migrations: feasible plans, those that are stated, and all single moves tried."""
+"""Migrations: Algorithm 3 and single moves as stated, and the optimum of all moves."""
 
+import random
+
+import numpy as np
 import pytest
-from boxes.trying_boxes import boxes_of, extents_of, holes_of
+from boxes.trying_boxes import boxes_of, cheapest, choices_of, extents_of, holes_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optsched import Budget
+from optsched import Budget, solve
+from optsched.boxes._rows import words_of
+from optsched.boxes.box import Box, shapes
+from optsched.boxes.free_boxes import anchors
+from optsched.models import Migration
+from optsched.solvers.cp_sat import CpSat
+from optsched.solvers.migration._cheapest_boxes import cheapest_boxes
+from optsched.solvers.migration.position_search import PositionSearch
 from optsched.solvers.migration.rules import SingleVictim, find_plan
-from optsched.solvers.result import Status
-from optsched.testing import migrations
+from optsched.solvers.result import Limit, Status
+from optsched.testing import check_solver, migrations
 
-from .conftest import SWAP, optimum_of, random_state
+SWAP = Migration(
+    (8, 1, 1),
+    ["3x1x1@0,0,0", "2x1x1@5,0,0"],
+    sizes=[3, 2],
+    elapsed=[20, 10],
+    incoming=2,
+    holes=["1x1x1@4,0,0"],
+    wrap=(False, False, False),
+)
+"""The large job has room if the others change places; neither can leave before the other."""
+
+
+def optimum_of(problem):
+    """Try every place of the large job, and every box for every job, but for what costs more."""
+    holes, choices = holes_of(problem), choices_of(problem)
+    best = None
+    for _, cells in boxes_of(problem, extents_of(problem, problem.incoming)):
+        if not cells & holes:
+            best = cheapest(choices, holes | cells, best)
+    return best
+
+
+def random_state(seed, *, sides=(8, 8, 8), busy=0.6, nodes=2, large=60, largest=5, **options):
+    """Fill a torus with jobs at random places, and let some go and come until the end."""
+    rng = random.Random(seed)
+    problem = Migration(sides, [], [], [], 1)
+    grid, free, running = problem.grid, np.ones(sides, dtype=bool), []
+    for _ in range(20 * sides[0] * sides[1]):
+        routers = int(2 ** rng.uniform(0, largest))
+        ranked = shapes(routers, grid)[:4]
+        shape = rng.choice(ranked)
+        there = anchors(free, grid, shape)
+        if len(there):
+            box = Box(*rng.choice(there.tolist()), *shape)
+            free[grid.routers_of(box)] = False
+            running.append((box, routers * nodes, int(rng.expovariate(1 / 7200))))
+        while free.sum() < (1 - busy) * grid.routers:
+            box, _, _ = running.pop(rng.randrange(len(running)))
+            free[grid.routers_of(box)] = True
+    boxes, sizes, elapsed = zip(*running)
+    return Migration(grid.shape, boxes, sizes, elapsed, large, nodes_per_router=nodes, **options)
 
 
 def test_no_job_makes_room_for_a_victim_and_no_plan_is_no_proof():
@@ -85,8 +135,8 @@ def test_the_first_plan_is_the_one_stated(problem, most):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_first_plan_on_a_busy_torus_is_the_one_stated(seed):
-    for most, shapes in ((4096, 4), (40, 2), (5, None)):
-        options = {"busy": 0.7, "large": 40, "largest": 4, "shapes": shapes}
+    for most, widest in ((4096, 4), (40, 2), (5, None)):
+        options = {"busy": 0.7, "large": 40, "largest": 4, "shapes": widest}
         as_stated(random_state(seed, sides=(5, 5, 5), **options), most)
 
 
@@ -169,3 +219,51 @@ def test_there_is_a_plan_if_and_only_if_there_is_a_qualified_victim(problem):
 @pytest.mark.parametrize("seed", range(8))
 def test_plans_on_a_busy_torus_are_those_of_all_single_moves(seed):
     check(random_state(seed, sides=(4, 4, 4), busy=0.7, large=24, largest=4, shapes=3))
+
+
+@settings(max_examples=80, deadline=None)
+@given(migrations(max_running=3, max_side=3))
+def test_the_optimum_by_trying_everything(problem):
+    result = solve(problem, PositionSearch())
+    optimum = optimum_of(problem)
+    assert result.objective == optimum, result.message
+    assert result.status is (Status.INFEASIBLE if optimum is None else Status.OPTIMAL)
+
+
+@settings(max_examples=40, deadline=None)
+@given(migrations(max_running=6))
+def test_the_optimum_of_the_program(problem):
+    result, other = solve(problem, PositionSearch()), solve(problem, CpSat())
+    assert (result.status, result.objective) == (other.status, other.objective), result.message
+
+
+def test_it_says_how_far_it_came():
+    problem = random_state(0, busy=0.85)
+    best = solve(problem, PositionSearch())
+    assert (best.status, best.objective > 0) == (Status.OPTIMAL, True)
+    for work in (1, 10, 100, 1000):
+        budget = Budget(work=work)
+        result = check_solver(PositionSearch(), problem, optimum=best.objective, budget=budget)
+        assert result.limit is (None if result.status is Status.OPTIMAL else Limit.WORK)
+
+
+@given(migrations(max_running=6))
+def test_the_cheapest_boxes_are_those_with_the_cheapest_jobs_in_their_way(problem):
+    grid, costs, room = problem.grid, np.array(problem.costs, dtype=np.int64), problem.room()
+    boxes = np.array(problem.running, dtype=np.int64).reshape(-1, 6)
+    table = np.array(problem.place_extents, dtype=np.int64).reshape(-1, 3)
+    for meeting in (False, True):
+        expected = []
+        for number, (s, *anchor) in enumerate(np.ndindex(len(table), *problem.torus)):
+            box = Box(*anchor, *table[s].tolist())
+            if grid.mistake(box) or not room[grid.routers_of(box)].all():
+                continue
+            met = [job for job, other in enumerate(problem.running) if grid.overlap(box, other)]
+            if met or not meeting:
+                expected.append((int(costs[met].sum()), number))
+        expected.sort()
+        given = table, boxes, costs, words_of(room), problem.torus[2], problem.wrap, meeting
+        for after, below, most in (((-1, -1), 10**18, 1000), ((3, 5), 20, 4)):
+            found = cheapest_boxes(*given, np.array(after), below, most)
+            wanted = [one for one in expected if one > after and one[0] < below]
+            assert [tuple(one) for one in found.tolist()] == wanted[:most]
