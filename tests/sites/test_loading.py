@@ -1,11 +1,14 @@
-"""Sites from files: what Slurm shows, what it was told, and files as people write them."""
+"""Sites from files: what Slurm shows, files as people write them, and damaged ones."""
 
 import json
 import math
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
+from fuzz.captures import CAPTURES, CONFIGURATION, TOPOLOGIES
+from fuzz.mutation import damaged, damaged_tree, to_json
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,14 +26,14 @@ NODES = {
     "nodes": [NODE],
 }
 TEXT = "NodeName=c1 CPUTot=4 RealMemory=100 State=IDLE\n"
-CONFIGURATION = "NodeName=c1 CPUs=4 RealMemory=100\n"
+WRITTEN = "NodeName=c1 CPUs=4 RealMemory=100\n"
 TOML = '[[nodes]]\nnames = "c1"\ncores = 4\nmemory = 100\n'
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        *(("site.toml", TOML), ("slurm.conf.old", CONFIGURATION)),
+        *(("site.toml", TOML), ("slurm.conf.old", WRITTEN)),
         *(("anything", json.dumps(NODES)), ("nodes.txt", TEXT)),
     ],
 )
@@ -41,7 +44,7 @@ def test_a_file_says_itself_what_it_is(tmp_path, name, text):
 
 
 def test_what_slurm_shows_comes_before_what_it_was_told(tmp_path):
-    (tmp_path / "slurm.conf").write_text(CONFIGURATION.replace("4", "8"))
+    (tmp_path / "slurm.conf").write_text(WRITTEN.replace("4", "8"))
     (tmp_path / "nodes.txt").write_text(TEXT)
     notes = []
     assert load_site(tmp_path, notes).capacity[0, 0] == 4
@@ -337,3 +340,50 @@ def test_bundled_sites_are_read_and_stand_in_their_table(path):
     assert site.name == path.stem
     page = (bundled("sites") / "README.md").read_text()
     assert f"| `{path.name}` | {len(site.nodes)} nodes" in page
+
+
+MINUTE, SEVEN = ({"set": True, "infinite": False, "number": number} for number in (60, 7))
+BATCH = {"name": "batch", "nodes": {"configured": "c[1-4]"}, "topology": ""}
+BATCH |= {"priority": {"tier": 3, "job_factor": 1}, "partition": {"state": ["UP"]}}
+BATCH |= {"maximums": {"time": MINUTE, "nodes": MINUTE | {"infinite": True}, "shares": 0}}
+BATCH |= {"defaults": {"partition_memory_per_cpu": SEVEN}}
+META = {"plugin": {"data_parser": "data_parser/v0.0.42"}}
+LEFT_OUT = ("squeue.json", "jobs.txt", "now", "reservations.json")
+"""Of a queue, or with what a file of a site does not hold."""
+
+JSON, SHOWN = (
+    {name: data for name, data in files.items() if name not in LEFT_OUT}
+    for files in (CAPTURES[0], CAPTURES[2])
+)
+JSON["partitions.json"] = to_json({"meta": META, "partitions": [BATCH]})
+del JSON["partitions.txt"]
+DAMAGED = {
+    "shown as JSON": JSON,
+    "shown as text": SHOWN,
+    "configured": CONFIGURATION | {"topology.yaml": TOPOLOGIES},
+    "written": {"campus.toml": (bundled("sites") / "campus.toml").read_bytes()},
+}
+
+
+@pytest.mark.parametrize("files", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_is_a_site_or_one_line(files, tmp_path):
+    errors = []
+    for seed in range(100):
+        rng = Random(seed)
+        chosen = rng.choice(sorted(files))
+        for name, data in files.items():
+            if name == chosen:
+                as_tree = name.endswith(".json") and rng.random() < 0.6
+                tree = damaged_tree(rng, json.loads(data)) if as_tree else None
+                data = to_json(tree) if as_tree else damaged(rng, data)
+            (tmp_path / name).write_bytes(data)
+        try:
+            site = load_site(tmp_path / chosen if len(files) == 1 else tmp_path)
+        except InputError as error:
+            errors.append(error)
+            continue
+        write_site_file(site, tmp_path / "again.toml")
+        assert read_site_file(tmp_path / "again.toml") == site
+    assert 0 < len(errors) < 100
+    assert all(error.file for error in errors)
+    assert not [line for error in errors for line in error.lines() if "\n" in line]

@@ -1,16 +1,28 @@
+"""Who answers to a name, for which model, under which limits, and with whose options."""
+
 from __future__ import annotations
 
+import json
 import sys
 import time
+from dataclasses import dataclass
 
 import pytest
 
-from optsched import Budget, registry, solve
+from optsched import Budget, compare, registry, simulate, solve
+from optsched.content import bundled
 from optsched.errors import InputError, MissingDependencyError, UnknownNameError
-from optsched.models import WindowMKP
-from optsched.solvers.finding import find_solver
+from optsched.models import DataPlacement, GangPacking, PartitionMKP, WindowMKP
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import read_snapshot, save_snapshot
+from optsched.registry import solvers
+from optsched.simulator.policy import Answers
+from optsched.simulator.problem_solver import choose_solvers
+from optsched.solvers.finding import Dispatch, classes_of, find_solver
+from optsched.solvers.gang_packing.fit_rules import FirstFit
 from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.solver import Solver
+from optsched.testing import check_solver
 
 PROBLEM = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
 GOOD = (1, 2, 0, -1, 2)
@@ -118,3 +130,202 @@ def test_a_hint_under_a_work_limit_has_work_of_its_own(slow):
     slow.given.clear()
     solve(PROBLEM, "slow", hint="slow")
     assert slow.given == [Budget(), Budget()]
+
+
+WINDOW = WindowMKP(weights=[6, 4, 3], capacities=[3, 6])
+OTHER = PartitionMKP((8, 2, 1), ["4x2x1@0,0,0"], waiting=[6])
+GANG = GangPacking(4, 2, running=[0b0011], rows_of_running=[0], waiting=[1, 2])
+
+
+def window_solver(models=frozenset({"window-mkp"})):
+    """Return the class of a solver that leaves all jobs out, with an option."""
+
+    @dataclass(frozen=True)
+    class LeaveOut(Solver):
+        """Leave all jobs out."""
+
+        patience: int = 1
+
+        exact = False
+        work_unit = "looks"
+        default_work = 7e7
+
+        def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+            solution = (-1,) * len(problem.weights) if hint is None else hint
+            return Result(self.name, Status.FEASIBLE, solution, work=float(self.patience))
+
+    LeaveOut.models = models
+    return LeaveOut
+
+
+@pytest.fixture
+def first_fit_of_windows(monkeypatch):
+    """Register a solver of window knapsacks as a further first fit."""
+    assert "first-fit" in registry.solvers
+    monkeypatch.setitem(registry.solvers._classes, "first-fit", registry.solvers["first-fit"])
+    cls = window_solver()
+    registry.solvers.register("first-fit")(cls)
+    return cls
+
+
+def test_each_problem_goes_to_the_solver_of_its_model(first_fit_of_windows):
+    assert solve(WINDOW, "first-fit").solution == (-1, -1, -1)
+    assert solve(GANG, "first-fit").solution.rows_of_waiting == (0, 1)
+    assert isinstance(find_solver("first-fit", "gang-packing")[0], FirstFit)
+    assert isinstance(find_solver("first-fit", "window-mkp")[0], first_fit_of_windows)
+    assert find_solver("greedy", "window-mkp")[0].name == "greedy"
+    with pytest.raises(InputError, match="'first-fit' does not answer 'partition-mkp' problems"):
+        solve(OTHER, "first-fit")
+
+
+def test_a_solver_without_a_model_yet_answers_for_all_of_them(first_fit_of_windows):
+    solver = registry.solvers["first-fit"]()
+    assert isinstance(solver, Dispatch)
+    models = {"gang-packing", "node-placement", "threshold-allocation", "window-mkp"}
+    assert solver.models == models
+    assert (solver.exact, solver.is_rule, solver.default_work) == (False, False, 7e7)
+    assert solver.installed_version() is not None
+    assert len(classes_of("first-fit")) == 4
+    assert classes_of("greedy") == (registry.solvers["greedy"],)
+    solver.prepare()
+    for problem in (WINDOW, GANG):
+        check_solver(solver, problem)
+    assert solve(WINDOW, solver, budget=Budget(work=1)).solver == "first-fit"
+    with pytest.raises(InputError, match="'first-fit' does not answer 'partition-mkp' problems"):
+        solver.solve(OTHER, budget=Budget())
+
+
+def test_a_simulation_has_the_solver_of_each_model():
+    models = ("gang-packing", "threshold-allocation")
+    chosen = choose_solvers(dict.fromkeys(models, Answers("first-fit", "first-fit")), "first-fit")
+    assert {one.solver.models for one in chosen.values()} == {frozenset({m}) for m in models}
+    assert all(one.solver is one.fallback for one in chosen.values())
+
+
+def test_options_are_those_of_the_solver_of_the_model(first_fit_of_windows, tmp_path):
+    profile = tmp_path / "patient.toml"
+    profile.write_text('solver = "first-fit"\n[options]\npatience = 5\n')
+    assert solve(WINDOW, str(profile)).work == 5
+    assert solve(WINDOW, find_solver(str(profile))[0]).work == 5
+    with pytest.raises(InputError, match="unknown setting 'patience' of solver 'first-fit'"):
+        solve(GANG, str(profile))
+
+
+@pytest.mark.parametrize("models", [frozenset({"window-mkp", "gang-packing"}), None])
+def test_a_model_has_a_name_once(models):
+    namesake = type("FirstFit", (FirstFit,), {"__module__": "theirs"})
+    for name, cls in (
+        ("first-fit", window_solver(models)),
+        ("first-fit", namesake),
+        ("greedy", window_solver()),
+    ):
+        taken = registry.solvers[name].__qualname__
+        with pytest.raises(ValueError, match=f"solver '{name}' is already {taken}"):
+            registry.solvers.register(name)(cls)
+
+
+def test_a_class_takes_the_place_of_its_earlier_version(first_fit_of_windows):
+    registry.solvers.register("first-fit")(again := window_solver())
+    assert len(classes_of("first-fit")) == 4
+    assert isinstance(find_solver("first-fit", "window-mkp")[0], again)
+
+
+BEHIND_A_WIDE_JOB = DataPlacement([[0, 50]], [2, 1, 1], [10, 50, 51], [-1] * 3, [0] * 3)
+IN_ORDER, BACKFILLED = [50, 60, 60], [50, 0, 60]
+
+
+def starts(result):
+    assert result.status == "feasible", result.message
+    return result.solution.start.tolist()
+
+
+@pytest.fixture
+def snapshot(tmp_path):
+    path = tmp_path / "queue.json"
+    options = {"backfill": "holes", "weight": 3, "threshold": 7}
+    save_snapshot(Snapshot(BEHIND_A_WIDE_JOB, options=options), path)
+    return path
+
+
+def test_a_rule_takes_the_options_that_it_has(snapshot):
+    assert starts(solve(BEHIND_A_WIDE_JOB, "fcfs")) == IN_ORDER
+    assert starts(solve(snapshot, "fcfs")) == BACKFILLED
+    assert starts(solve(read_snapshot(snapshot), "fcfs")) == BACKFILLED
+    assert solve(snapshot, "interval-search").status == "optimal"
+
+
+def test_the_solver_of_a_hint_takes_them_too(snapshot, monkeypatch):
+    hints = []
+    original = solvers["eft"].solve
+
+    def noting(self, problem, **given):
+        hints.append(given["hint"])
+        return original(self, problem, **given)
+
+    monkeypatch.setattr(solvers["eft"], "solve", noting)
+    solve(snapshot, "eft", hint="fcfs")
+    assert [hint.start.tolist() for hint in hints] == [BACKFILLED]
+
+
+def test_a_solver_object_and_a_profile_keep_their_own_options(snapshot, tmp_path):
+    assert starts(solve(snapshot, solvers["fcfs"]())) == IN_ORDER
+    profile = tmp_path / "plain.toml"
+    profile.write_text('solver = "fcfs"\n[options]\nbackfill = "none"\n')
+    assert starts(solve(snapshot, str(profile))) == IN_ORDER
+
+
+def test_each_snapshot_of_a_comparison_has_its_own(snapshot):
+    found = compare([Snapshot(BEHIND_A_WIDE_JOB), snapshot], ["fcfs"])
+    answers = [answer["solution"]["place_of_job"] for answer in found.answers]
+    assert [[place["start"] for place in one] for one in answers] == [IN_ORDER, BACKFILLED]
+
+
+def test_fields_of_earlier_versions_become_options(snapshot):
+    written = json.loads(snapshot.read_text())
+    earlier = {**written, **written.pop("options")}
+    del earlier["options"]
+    read = Snapshot.from_json(earlier)
+    assert read.options == {"backfill": "holes", "weight": 3, "threshold": 7}
+    assert read.to_json() == {**written, "options": read.options}
+    both = earlier | {"options": {"weight": 4}}
+    with pytest.raises(InputError, match="weight: also among the options; expected once"):
+        Snapshot.from_json(both)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"weigth": 1}, "options: unknown option 'weigth'; did you mean weight"),
+        ({"weight": "W"}, "options: weight of solver 'lea': 'W'; expected a whole number"),
+        ({"backfill": "easy"}, "options: backfill of solver '.*': 'easy'; expected one of none, "),
+        ([1], "options: expected an object"),
+    ],
+)
+@pytest.mark.parametrize("use", [solve, compare])
+def test_wrong_options_are_refused_with_the_file(snapshot, options, expected, use):
+    written = json.loads(snapshot.read_text()) | {"options": options}
+    snapshot.write_text(json.dumps(written))
+    with pytest.raises(InputError, match=f"queue.json.*{expected}"):
+        use(snapshot)
+
+
+def test_an_option_of_solvers_of_other_models_is_unknown():
+    problem = WindowMKP(weights=[3, 2], capacities=[4])
+    with pytest.raises(InputError, match="options: unknown option 'backfill'; known: "):
+        solve(Snapshot(problem, options={"backfill": "holes"}))
+
+
+@pytest.mark.parametrize("rule", ["lea", "leo", "lem"])
+def test_a_captured_decision_is_repeated_with_the_settings_of_its_run(tmp_path, rule):
+    settings = {"backfill": "holes", "weight": 3, "threshold": 20, "stop": "short"}
+    settings |= {"loads": "start", "evicted": "memory", "opportune": "node"}
+    trace = bundled("traces") / "samples" / "sample-8x20.rackham"
+    (tmp_path / "captured").mkdir()
+    captured = {"capture": tmp_path / "captured", "capture_every": 20, "jobs": "1:400"}
+    simulate(trace, "cluster:8x20", "locality", solver=rule, settings=settings, **captured)
+    files = sorted((tmp_path / "captured").glob("decision-*.json"))
+    assert len(files) > 5
+    for file in files:
+        read = read_snapshot(file)
+        assert read.options == settings
+        assert solve(file, rule).objective == read.origin["objective"]

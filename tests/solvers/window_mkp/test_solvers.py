@@ -1,7 +1,11 @@
-"""Branch and bound and best-first search: optimal, bounded, warm-started, and deterministic."""
+"""Solvers of windows: optimal, bounded, warm-started, deterministic, or as their rule is stated."""
 
+import csv
 import itertools
 import math
+import tarfile
+from functools import cache
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -11,6 +15,7 @@ from hypothesis import strategies as st
 
 from optsched import Budget, registry
 from optsched.models import WindowMKP
+from optsched.models.snapshot_file import load_snapshot
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.solvers.window_mkp import best_first
@@ -21,6 +26,7 @@ from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.best_first import WindowSearch
 from optsched.testing import check_answer
 
+from . import reference
 from .conftest import optimum_of, windows
 
 NAMES = ("branch-and-bound", "best-first")
@@ -235,3 +241,93 @@ def test_depth_first_visits_the_tree_as_the_text_describes_it(
     result = solve(window, "depth-first")
     assert (result.solution, result.objective) == (search.best, search.value)
     assert result.work == 1 + len(nodes)
+
+
+def answer(name, window, **kwargs):
+    return registry.solvers[name]().solve(window, budget=Budget(), **kwargs)
+
+
+@pytest.mark.parametrize("name", ["greedy", "greedy-exchange"])
+def test_the_example_of_the_paper(name):
+    """Section III.C of Yang et al. 2014."""
+    window = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
+    assert answer(name, window).solution == (1, 2, 0, -1, 2)
+
+
+large = st.builds(
+    WindowMKP, st.lists(st.integers(1, 40), max_size=40), st.lists(st.integers(0, 90), max_size=8)
+)
+
+
+def check_rule(result, window, rule):
+    arrays = window.weights, window.profits, window.capacities
+    stated = rule(*(array.tolist() for array in arrays))
+    assert list(result.solution) == stated
+    assert window.violations(stated) == []
+    assert (result.objective, result.bound) == (window.objective(stated), None)
+
+
+@given(window=windows(jobs=30, slots=8) | large)
+def test_greedy_is_as_stated(window):
+    check_rule(answer("greedy", window), window, reference.greedy)
+
+
+@given(window=windows(jobs=30, slots=8) | large)
+def test_greedy_exchange_is_as_stated(window):
+    check_rule(answer("greedy-exchange", window), window, reference.greedy_exchange)
+
+
+def test_heuristics_keep_a_better_hint():
+    window = WindowMKP(weights=[8, 9, 5, 2, 7], capacities=[9, 12])
+    best = (-1, 0, 1, -1, 1)
+    assert answer("greedy", window).objective < window.objective(best) == 21
+    assert answer("greedy", window, hint=best).solution == best
+
+
+INSTANCES = Path(__file__).parents[3] / "../shared/instances/mkp"
+
+
+@cache
+def known():
+    with (INSTANCES / "known_values.csv").open(newline="") as stream:
+        return {row["instance"]: row for row in csv.DictReader(stream)}
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("instances")
+    for name in ("SMALL", "FK_1", "FK_3"):
+        with tarfile.open(INSTANCES / f"{name}.tar.gz") as archive:
+            archive.extractall(folder, filter="data")
+    return folder
+
+
+def solved(path, work):
+    """Solve within a budget; value and bound must not contradict what is known."""
+    window = load_snapshot(path)
+    result = solve(window, "branch-and-bound", budget=Budget(work=work))
+    assert result.verified
+    row = known()[path.stem]
+    if row["upper_bound"]:
+        assert result.objective <= float(row["upper_bound"])
+    if row["lower_bound"]:
+        assert result.bound >= float(row["lower_bound"])
+    if result.status is Status.OPTIMAL and row["optimal"] == "yes":
+        assert result.objective == float(row["lower_bound"])
+    return result
+
+
+@pytest.mark.skipif(not INSTANCES.is_dir(), reason="needs ../shared/instances/mkp")
+@pytest.mark.parametrize(
+    ("name", "number", "every", "least"),
+    [
+        ("SMALL", 180, 3, 30),  # of Kataoka and Yamada
+        pytest.param("SMALL", 180, 1, 90, marks=pytest.mark.long),
+        ("FK_1", 480, 24, 0),  # of Fukunaga
+        ("FK_3", 480, 24, 0),
+    ],
+)
+def test_known_values_hold_and_some_are_proven(unpacked, name, number, every, least):
+    paths = sorted((unpacked / name).glob("*.txt"))
+    assert len(paths) == number
+    assert sum(solved(path, 1e6).status is Status.OPTIMAL for path in paths[::every]) >= least
