@@ -11,8 +11,6 @@ The commands or the Python of the page print all other figures with a unit. Numb
 compared as those on the pages of studies.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """What is compiled when, what is said of it, and the clock that leaves it out."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """README, docs and the demo, run as a reader would run them, and the figures that they state."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import shlex

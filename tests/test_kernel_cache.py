@@ -1,7 +1,5 @@
 """Compiled kernels on disk: loaded only if nothing that they were compiled from has changed."""
 
-from __future__ import annotations
-
 import ast
 import errno
 import importlib

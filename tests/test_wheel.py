@@ -1,7 +1,5 @@
 """The wheel, installed where the source tree cannot be seen."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

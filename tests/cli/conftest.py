@@ -1,7 +1,5 @@
 """Commands as a user types them, run in this process."""
 
-from __future__ import annotations
-
 import logging
 import shlex
 from collections.abc import Callable

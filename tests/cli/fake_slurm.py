@@ -4,8 +4,6 @@ The state has jobs and nodes as the JSON of Slurm has them, the oldest version o
 that the commands know, and changes of jobs that happen when a command is run for the first time.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """``optsched slurm`` on captured clusters, and beside a small Slurm that keeps its state."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

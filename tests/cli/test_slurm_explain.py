@@ -1,7 +1,5 @@
 """What ``optsched slurm`` says of captured clusters, also of those that do not show all."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import datetime, timedelta, timezone

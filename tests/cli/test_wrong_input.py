@@ -1,7 +1,5 @@
 """Wrong input gets one clean line and the right exit code, and no file is written."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -5,8 +5,6 @@ Nothing is left out: candidates without a place and thresholds of one and the sa
 and feasibility is that of `ThresholdAllocation.violations`.
 """
 
-from __future__ import annotations
-
 import math
 from collections import namedtuple
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """Decisions on a line of processors: the kernels against the policies in Python."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

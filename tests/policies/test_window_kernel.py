@@ -1,7 +1,5 @@
 """The policy window by hand, its kernel against a plain statement, and who may decide instead."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -210,7 +210,8 @@ def test_the_pictures_of_a_run_of_boxes(boxes_run, tmp_path):
     assert len(parts.axes[0].patches) == 7
     folders = [save(boxes_run(), tmp_path / name) for name in ("one", "two")]
     assert sorted(path.stem for path in folders[0].glob("*.svg")) == sorted(names)
-    for file in (*folders[0].glob("*.svg"), *folders[0].glob("*.png")):
+    tables = [folders[0] / f"jobs.{suffix}" for suffix in ("csv", "parquet")]
+    for file in (*tables, *folders[0].glob("*.svg"), *folders[0].glob("*.png")):
         assert file.read_bytes() == (folders[1] / file.name).read_bytes()
     pictures = section(run_page.page(folders[0]), "Pictures")
     assert "before and after the migration" in pictures[2].caption

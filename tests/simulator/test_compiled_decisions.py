@@ -1,7 +1,5 @@
 """Decisions by a kernel: runs that the engine follows, and runs that the core carries out alone."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The engine on cases small enough to follow by hand."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

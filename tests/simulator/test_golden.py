@@ -4,8 +4,6 @@ A change here means that a schedule changed. If that is meant, say why in the co
 new hash, which the failing test prints, to ``golden.json``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

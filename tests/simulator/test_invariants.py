@@ -1,7 +1,5 @@
 """The checker must bite: each broken state is told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar
 

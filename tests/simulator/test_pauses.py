@@ -1,7 +1,5 @@
 """Jobs that have their processors for a share of the time, or are stopped, moved and restarted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar

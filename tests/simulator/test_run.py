@@ -1,7 +1,5 @@
 """What a run tells: of places, of some of its jobs, from users; what it refuses; what is timed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -72,13 +70,6 @@ def test_where_no_job_ran_nothing_is_measured(machine, make_trace, tmp_path):
     columns, *lines = (tmp_path / "run" / "jobs.csv").read_text().splitlines()
     measured = slice(columns.split(",").index("runs"), -1)  # the last is the reason
     assert all(not any(line.split(",")[measured]) for line in lines)
-
-
-def test_a_run_on_a_torus_repeats_to_the_byte(make_trace, tmp_path):
-    for name in ("one", "two"):
-        save(simulate(make_trace(*ROWS), "torus:2x2x2", "fcfs"), tmp_path / name, plots=False)
-    for file in ("jobs.csv", "jobs.parquet", "summary.json", "run.json"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
 
 def test_times_that_would_be_rounded_are_refused(make_trace):

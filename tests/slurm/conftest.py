@@ -1,7 +1,5 @@
 """Captured clusters, and made-up ones."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -8,8 +8,6 @@ that start before it have taken theirs, divided as Slurm does. `needless_weights
 that a node of less weight could hold.
 """
 
-from __future__ import annotations
-
 import calendar
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Forecasts against a textbook in seconds: jobs in order, each at the first time it fits."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Pins, and how they are taken back."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from dataclasses import replace

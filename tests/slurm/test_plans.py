@@ -1,7 +1,5 @@
 """Plans: how they are posed, in strict order, with reservations, and on nodes of low weight."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """Which jobs are before others: priorities, fair shares against a textbook, and preemption."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Changes in words: what each makes of the queue and the nodes, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The installed solvers, and those that answer any program."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -268,13 +268,6 @@ def test_a_snapshot_has_one_fingerprint_in_memory_and_on_file(tmp_path):
     assert len({config["snapshots"][0]["sha256"] for config in configs}) == 1
 
 
-def test_a_folder_of_something_else_is_not_touched(tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="other things"):
-        save(compare([EXAMPLE], [finds(BEST)]), tmp_path)
-    assert (tmp_path / "thesis.tex").read_text() == "years of work"
-
-
 def test_files_of_one_name_are_told_apart_by_their_paths_and_one_file_twice_is_refused(tmp_path):
     files = []
     for folder in ("x", "y"):

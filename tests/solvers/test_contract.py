@@ -1,7 +1,5 @@
 """Every registered solver on problems of every model that it answers: new ones are tested too."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

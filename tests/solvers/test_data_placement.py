@@ -1,7 +1,5 @@
 """The published rules, compiled as the paper and its authors state them and by hand; all plans."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from itertools import combinations

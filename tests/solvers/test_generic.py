@@ -1,7 +1,5 @@
 """The solvers of any program: what they must get right at the edges, and against brute force."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import signal

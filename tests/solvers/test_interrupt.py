@@ -1,7 +1,5 @@
 """Ctrl-C ends a solve soon, with its best solution, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Threshold allocation: the rules as stated and by hand, and the optimum of all placements."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 

@@ -5,8 +5,6 @@ each job, or `NOT_PLACED`. Jobs are ordered by decreasing profit per weight, the
 weight; slots by increasing capacity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
