@@ -1,7 +1,5 @@
 """Many cases, several at a time; what was wrong with them, by its cause; the command line."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import itertools

@@ -1,7 +1,5 @@
 """Small captures of a cluster, as folders of what the commands of Slurm print."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

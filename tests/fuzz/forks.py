@@ -1,7 +1,5 @@
 """How a case is run: in a fork of this process, which has imported everything, and in bounds."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

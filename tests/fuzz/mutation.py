@@ -1,7 +1,5 @@
 """Damage: valid input made invalid, in its structure, its text or its bytes."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Targets: options of every command, settings of every policy, outputs and names of all kinds."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

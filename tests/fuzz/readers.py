@@ -1,7 +1,5 @@
 """Targets: damaged files of every format, and damaged folders that commands wrote."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Valid input of every kind, small: what is damaged."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

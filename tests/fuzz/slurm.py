@@ -1,7 +1,5 @@
 """Targets: damaged captures of Slurm, and its configuration; planned, explained, simulated."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What is fuzzed: a target makes cases, each a command and the folder that it is run in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from random import Random

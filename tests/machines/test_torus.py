@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from itertools import combinations
+
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from optsched import registry, simulate
 from optsched.boxes.box import Box, Grid
 from optsched.boxes.free_boxes import anchors
@@ -17,7 +19,6 @@ from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS, hilbert_numbers, ordering
 from optsched.machines.torus import Torus
 from optsched.traces.reading import read_trace
-
 
 shapes = st.lists(st.integers(1, 7), min_size=1, max_size=4).map(tuple)
 sides = st.tuples(*[st.integers(1, 5)] * 3)

@@ -1,7 +1,5 @@
 """A case: a command, and what must be seen."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Looks at how a command ended: each returns what is wrong, or an empty text."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -4,8 +4,6 @@ A to D are sections of ``public-cases.md``, S the findings of ``slurm.md``, R th
 ``reliability.md``. Each value was worked out by hand, by brute force, or from what Slurm does.
 """
 
-from __future__ import annotations
-
 from public_cases.cases import Case
 from public_cases.looks import (
     Look,

@@ -1,7 +1,5 @@
 """Runs to draw: simulated, or put together by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

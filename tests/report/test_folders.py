@@ -98,7 +98,7 @@ def test_what_no_command_repeats_says_so(small, tmp_path):
     assert (modelled["execution"], modelled["repeat"]) == ("rigid", None)
 
 
-def test_a_run_replaces_a_run_and_nothing_else(small, tmp_path):
+def test_a_run_replaces_a_run_and_nothing_else_as_a_comparison_does(small, tmp_path):
     run = simulate(small, "nodes:10", "fcfs")
     folder = save(run, tmp_path / "run", plots=False)
     save(simulate(small, "nodes:10", "easy"), folder, plots=False)
@@ -110,8 +110,10 @@ def test_a_run_replaces_a_run_and_nothing_else(small, tmp_path):
     with pytest.raises(InputError, match=r"holds 'notes.txt', which is not of a run"):
         save(run, folder, plots=False)
     assert (folder / "notes.txt").read_text() == "mine"
-    with pytest.raises(InputError, match="other things in it"):
-        save(run, other, plots=False)
+    for one in (run, optsched.compare(PROBLEM, ["greedy"])):
+        with pytest.raises(InputError, match="other things in it"):
+            save(one, other, plots=False)
+    assert (other / "thesis.tex").read_text() == "years of work"
     with pytest.raises(InputError, match="is a file"):
         save(run, other / "thesis.tex", plots=False)
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []

@@ -4,8 +4,6 @@ On Debian it needs the packages slurmctld, slurmd, slurm-client, slurm-wlm-basic
 whose daemons need not run, and root.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Jobs of several blocks and of segments on a real Slurm that has them, from version 26.05 on."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Fair shares beside those of a real Slurm, and the order in which jobs start as they change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

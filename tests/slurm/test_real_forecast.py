@@ -4,8 +4,6 @@ Jobs that hold all nodes run to their limits of a minute, those that wait for th
 the first starts are compared with their forecasts by the second, later ones by their order.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 import time

@@ -1,7 +1,5 @@
 """Limits of QOS and accounts, and preemption by QOS, beside what a real Slurm does."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

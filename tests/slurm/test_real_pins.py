@@ -1,7 +1,5 @@
 """Random jobs on a real Slurm: every pin starts, though nothing of the plan knows of the others."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The closed loop on a real Slurm: plan, apply, see the jobs start there, and reset."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator
