@@ -98,7 +98,7 @@ def test_what_no_command_repeats_says_so(small, tmp_path):
     assert (modelled["execution"], modelled["repeat"]) == ("rigid", None)
 
 
-def test_a_run_replaces_a_run_and_nothing_else_as_a_comparison_does(small, tmp_path):
+def test_a_run_replaces_a_run_and_neither_it_nor_a_comparison_anything_else(small, tmp_path):
     run = simulate(small, "nodes:10", "fcfs")
     folder = save(run, tmp_path / "run", plots=False)
     save(simulate(small, "nodes:10", "easy"), folder, plots=False)

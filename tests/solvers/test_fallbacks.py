@@ -17,7 +17,7 @@ from optsched.testing import check_solver, holds
 
 @settings(max_examples=150, deadline=None)
 @given(holds(moves=0))
-def test_it_finds_a_release_wherever_there_is_one_with_no_claim_too_many(problem):
+def test_cheapest_first_finds_a_release_wherever_there_is_one_with_no_claim_too_many(problem):
     best = solve(problem, "highs")
     found = CheapestFirst().place(problem)
     assert (found is None) == (best.solution is None)
@@ -91,6 +91,6 @@ def test_what_is_violated_at_first_is_mended_as_far_as_needed():
     assert optsched.solve(cls(12, [3, 4, 4]), "cp-sat").status == "infeasible"
 
 
-def test_it_is_for_statements_alone():
+def test_in_order_is_for_statements_alone():
     with pytest.raises(optsched.InputError, match="does not answer 'window-mkp' problems"):
         optsched.solve(optsched.models.WindowMKP([2], [3]), "in-order")

@@ -63,7 +63,7 @@ def place(name, problem):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(problem=gang_packings(max_running=4, max_waiting=3))
-def test_answers_are_feasible_and_no_better_than_the_optimum(name, problem):
+def test_answers_of_rules_are_feasible_and_no_better_than_the_optimum(name, problem):
     solution = place(name, problem)
     assert problem.violations(solution) == []
     assert problem.objective(solution) <= optimum_of(problem)
@@ -145,7 +145,7 @@ VARIANTS = [
 
 @settings(max_examples=200)
 @given(gang_packings(max_running=4, max_waiting=4))
-def test_the_answer_is_that_of_brute_force(problem):
+def test_the_answer_of_row_search_is_that_of_brute_force(problem):
     result = solve(problem, "row-search")
     assert (result.status, result.objective) == (Status.OPTIMAL, optimum_of(problem))
 

@@ -225,7 +225,7 @@ def test_plans_on_a_busy_torus_are_those_of_all_single_moves(seed):
 
 @settings(max_examples=80, deadline=None)
 @given(migrations(max_running=3, max_side=3))
-def test_the_optimum_by_trying_everything(problem):
+def test_position_search_finds_the_optimum_of_trying_everything(problem):
     result = solve(problem, PositionSearch())
     optimum = optimum_of(problem)
     assert result.objective == optimum, result.message
@@ -234,12 +234,12 @@ def test_the_optimum_by_trying_everything(problem):
 
 @settings(max_examples=40, deadline=None)
 @given(migrations(max_running=6))
-def test_the_optimum_of_the_program(problem):
+def test_position_search_finds_the_optimum_of_the_program(problem):
     result, other = solve(problem, PositionSearch()), solve(problem, CpSat())
     assert (result.status, result.objective) == (other.status, other.objective), result.message
 
 
-def test_it_says_how_far_it_came():
+def test_position_search_says_how_far_it_came():
     problem = random_state(0, busy=0.85)
     best = solve(problem, PositionSearch())
     assert (best.status, best.objective > 0) == (Status.OPTIMAL, True)
@@ -280,7 +280,9 @@ def reference(name):
 
 @settings(max_examples=40, deadline=None)
 @given(reconfigurations(max_side=3))
-def test_answers_are_no_better_than_the_optimum_and_move_jobs_for_required_ones_only(problem):
+def test_answers_for_several_jobs_are_no_better_than_the_optimum_and_move_jobs_for_required_ones(
+    problem,
+):
     best = solve(problem, "highs")
     free = Reconfiguration.from_json(problem.to_json() | {"required": []})
     for solver in HEURISTICS:

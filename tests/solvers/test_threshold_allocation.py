@@ -156,7 +156,7 @@ def best_by_trying(problem: ThresholdAllocation) -> int | None:
 
 @settings(max_examples=60, deadline=None)
 @given(threshold_allocations())
-def test_it_is_optimal(problem):
+def test_bottleneck_search_is_optimal(problem):
     for goal in GOALS:
         goaled = replace(problem, goal=goal)
         best = best_by_trying(goaled)
