@@ -280,7 +280,7 @@ def reference(name):
 
 @settings(max_examples=40, deadline=None)
 @given(reconfigurations(max_side=3))
-def test_answers_for_several_jobs_are_no_better_than_the_optimum_and_move_jobs_for_required_ones(
+def test_answers_for_several_jobs_are_feasible_and_no_better_than_the_optimum(
     problem,
 ):
     best = solve(problem, "highs")
