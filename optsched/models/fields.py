@@ -28,6 +28,8 @@ from optsched.numbers import counted
 
 Value = TypeVar("Value")
 
+Ints = NDArray[np.int64]
+
 
 def cache_last(function: Callable[..., Value]) -> Callable[..., Value]:
     """Cache the last value of a function whose first argument is a read-only array.

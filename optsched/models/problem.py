@@ -24,12 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.fields import Fields
-from optsched.models.program import formulations
+from optsched.models.program import Formulation, formulations
 from optsched.models.schema import Schema
 from optsched.registry import display_of
-
-if TYPE_CHECKING:
-    from optsched.models.program import Formulation
 
 Solution = TypeVar("Solution")
 

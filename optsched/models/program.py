@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
+from optsched.models.fields import Ints
 from optsched.registry import models
 
 
@@ -128,8 +129,6 @@ class Program:
 UNBOUNDED = np.iinfo(np.int64).max
 """No upper bound in ``row_upper``; negated, no lower bound in ``row_lower``."""
 
-
-Ints = NDArray[np.int64]
 
 Axis = int | Sequence[int] | Sequence[str]
 """An index set: a sequence of labels, or the length n of the labels 1 to n."""
@@ -351,20 +350,10 @@ class ProgramBuilder:
 
     def build(self, offset: int = 0) -> Program:
         """Return the program, with the constant `offset` in its objective."""
-        return Program(
-            self._sense,
-            objective=_as_array(self._objective),
-            lower=_as_array(self._lower),
-            upper=_as_array(self._upper),
-            row_start=_as_array(self._start),
-            columns=_as_array(self._columns),
-            values=_as_array(self._values),
-            row_lower=_as_array(self._row_lower),
-            row_upper=_as_array(self._row_upper),
-            offset=offset,
-            variable_name=self.variable_name,
-            row_name=self._row_name,
-        )
+        of_variables = self._objective, self._lower, self._upper
+        of_rows = self._start, self._columns, self._values, self._row_lower, self._row_upper
+        arrays = (np.array(numbers, dtype=np.int64) for numbers in (*of_variables, *of_rows))
+        return Program(self._sense, *arrays, offset, self.variable_name, self._row_name)
 
 
 class BlockNames:
@@ -378,10 +367,7 @@ class BlockNames:
     def add(
         self, count: int, name: Name, axes: Sequence[Axis] = (), places: Ints | None = None
     ) -> None:
-        """Add the names of a block, or of some places of a block in row-major order.
-
-        A function without axes is called with the number in the block, from 0.
-        """
+        """Add the names of a block, or of some places of a block in row-major order."""
         self._first.append(self._count)
         self._blocks.append((name, axes, places))
         self._count += count
@@ -418,10 +404,6 @@ def _extend(numbers: array[int], values: ArrayLike, shape: tuple[int, ...]) -> N
     spread = np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.int64), shape))
     if spread.size:  # an empty buffer cannot be cast
         numbers.frombytes(spread.data.cast("B"))
-
-
-def _as_array(numbers: array[int]) -> Ints:
-    return np.array(numbers, dtype=np.int64)
 
 
 P = TypeVar("P")

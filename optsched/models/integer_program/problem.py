@@ -444,10 +444,13 @@ class StatedProgram:
         Rows whose numbers are not integers are multiplied by a power of ten, and so is the
         objective; the origin of the snapshot tells the latter.
         """
-        mistakes = [
-            *first_few("variables", list(self._continuous()), "variables"),
-            *first_few("bounds", list(self._unbounded()), "bounds"),
+        continuous = [
+            f"variable {name} is continuous; expected integer variables only"
+            for name, variable in self.variables.items()
+            if not variable.integer
         ]
+        mistakes = first_few("variables", continuous, "variables")
+        mistakes += first_few("bounds", list(self._unbounded()), "bounds")
         if mistakes:
             raise InputError(*mistakes, file=path)
         rows = []
@@ -479,11 +482,6 @@ class StatedProgram:
         except InputError as error:
             raise error.within(path) from None
         return Snapshot(problem, origin_of(path, factor))
-
-    def _continuous(self) -> Iterator[str]:
-        for name, variable in self.variables.items():
-            if not variable.integer:
-                yield f"variable {name} is continuous; expected integer variables only"
 
     def _unbounded(self) -> Iterator[str]:
         expected = "expected both, at most 10^12 in size"

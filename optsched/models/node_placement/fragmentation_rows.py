@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optsched.models.fields import Ints
 from optsched.models.node_placement.fields import WHOLE, is_allowed
 from optsched.models.node_placement.problem import NodePlacement, task_types
 from optsched.models.program import ProgramBuilder
-
-Ints = NDArray[np.int64]
 
 
 class DeviceList(NamedTuple):
@@ -180,10 +179,7 @@ class FragmentationRows:
     def _left(self, letter: str, names: list[str], room: Ints, used: Terms, cost: int) -> Ints:
         """Add what is left of some room."""
         left = self._builder.variables(f"{letter}_{{}}", names, upper=room, objective=cost)
-        if len(names):
-            self._builder.ragged_rows(
-                f"{letter}_left_{{}}", (names,), used, _each(left), equal=room
-            )
+        self._builder.ragged_rows(f"{letter}_left_{{}}", (names,), used, _each(left), equal=room)
 
         def step(x: Ints) -> None:
             x[left] = room - used.sums(x, len(room))
@@ -196,16 +192,11 @@ class FragmentationRows:
     ) -> Ints:
         """Add variables that are 1 if and only if sums, of at most `most`, reach a bound."""
         reached = self._builder.variables(f"{letter}_{{}}", names)
-        rows = np.arange(len(names))
-        if len(names):
-            less = -sums.amount, sums.variables, sums.row
-            above = -np.maximum(most - bound + 1, 0)
-            self._builder.ragged_rows(
-                f"{letter}_if_{{}}", (names,), less, (bound, reached, rows), at_most=0
-            )
-            self._builder.ragged_rows(
-                f"{letter}_only_{{}}", (names,), sums, (above, reached, rows), at_most=bound - 1
-            )
+        rows, less = np.arange(len(names)), (-sums.amount, sums.variables, sums.row)
+        add = self._builder.ragged_rows
+        add(f"{letter}_if_{{}}", (names,), less, (bound, reached, rows), at_most=0)
+        above = -np.maximum(most - bound + 1, 0), reached, rows
+        add(f"{letter}_only_{{}}", (names,), sums, above, at_most=bound - 1)
 
         def step(x: Ints) -> None:
             x[reached] = sums.sums(x, len(rows)) >= bound
@@ -224,22 +215,13 @@ class FragmentationRows:
     ) -> Ints:
         """Add the sums where a variable is 1, and 0 where it is 0."""
         product = self._builder.variables(f"{letter}_{{}}", names, upper=most, objective=objective)
-        rows = np.arange(len(names))
-        if len(names):
-            less = -sums.amount, sums.variables, sums.row
-            off = (1, product), (-most, switch)
-            self._builder.paired_rows(f"{letter}_off_{{}}", names, *off, at_most=0)
-            self._builder.ragged_rows(
-                f"{letter}_most_{{}}", (names,), less, (1, product, rows), at_most=0
-            )
-            self._builder.ragged_rows(
-                f"{letter}_on_{{}}",
-                (names,),
-                sums,
-                (-1, product, rows),
-                (most, switch, rows),
-                at_most=most,
-            )
+        rows, less = np.arange(len(names)), (-sums.amount, sums.variables, sums.row)
+        off = (1, product), (-most, switch)
+        self._builder.paired_rows(f"{letter}_off_{{}}", names, *off, at_most=0)
+        add = self._builder.ragged_rows
+        add(f"{letter}_most_{{}}", (names,), less, (1, product, rows), at_most=0)
+        on = (-1, product, rows), (most, switch, rows)
+        add(f"{letter}_on_{{}}", (names,), sums, *on, at_most=most)
 
         def step(x: Ints) -> None:
             x[product] = x[switch] * sums.sums(x, len(rows))
@@ -263,25 +245,13 @@ class FragmentationRows:
         rows = np.arange(len(names))
         needed = np.bincount(of_fit, minlength=len(names))
         limits = [(-1, group) for group in fits] + [(1, group) for group in hinders]
+        add = self._builder.ragged_rows
         for number, (sign, (which, variable)) in enumerate(limits):
             there = np.unique(which)
-            if len(there):
-                self._builder.ragged_rows(
-                    f"fits{number + 1}_{{}}",
-                    (names,),
-                    (1, t[there], there),
-                    (sign, variable, which),
-                    at_most=max(sign, 0),
-                )
-        if len(names):
-            self._builder.ragged_rows(
-                "fits_{}",
-                (names,),
-                (1, t, rows),
-                (-1, fit, of_fit),
-                (1, hindrance, of_hindrance),
-                at_least=1 - needed,
-            )
+            terms = (1, t[there], there), (sign, variable, which)
+            add(f"fits{number + 1}_{{}}", (names,), *terms, at_most=max(sign, 0))
+        every = (1, t, rows), (-1, fit, of_fit), (1, hindrance, of_hindrance)
+        add("fits_{}", (names,), *every, at_least=1 - needed)
 
         def step(x: Ints) -> None:
             missing = needed.copy()
