@@ -168,10 +168,6 @@ class Migration(MigratingProblem[Plan]):
         return [*self.describe_steps(solution.steps), ("start", start)]
 
 
-MOST_ENTRIES = 20_000_000
-"""Most entries of the program, as no solver handles a larger one."""
-
-
 class BoxVariables(NamedTuple):
     """The variables of a program: the job of each, and a candidate box of the job.
 
@@ -209,7 +205,7 @@ class MovingFormulation(Formulation[P, Solution]):
         """The variables for boxes, the first ones of the program."""
         problem = self.problem
         advice = "a short list of movable jobs or fewer shapes make it smaller"
-        check_entries(problem.program_size()[1], MOST_ENTRIES, advice)
+        check_entries(problem.program_size()[1], advice)
         rooms = {True: problem.place_room(), False: problem.room()}
 
         @cache

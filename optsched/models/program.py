@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import repeat
@@ -350,10 +351,12 @@ class ProgramBuilder:
 
     def build(self, offset: int = 0) -> Program:
         """Return the program, with the constant `offset` in its objective."""
-        of_variables = self._objective, self._lower, self._upper
-        of_rows = self._start, self._columns, self._values, self._row_lower, self._row_upper
-        arrays = (np.array(numbers, dtype=np.int64) for numbers in (*of_variables, *of_rows))
-        return Program(self._sense, *arrays, offset, self.variable_name, self._row_name)
+        of = partial(np.array, dtype=np.int64)
+        return Program(
+            self._sense, of(self._objective), of(self._lower), of(self._upper), of(self._start),
+            of(self._columns), of(self._values), of(self._row_lower), of(self._row_upper),
+            offset, self.variable_name, self._row_name,
+        )  # fmt: skip
 
 
 class BlockNames:
@@ -452,7 +455,11 @@ class Formulation(ABC, Generic[P, Solution]):
         """Return the vector of a feasible solution; the inverse of `decode`."""
 
 
-def check_entries(entries: int, most: int, advice: str) -> None:
+MOST_ENTRIES = 20_000_000
+"""Most entries of a program, as no solver handles a larger one."""
+
+
+def check_entries(entries: int, advice: str, most: int = MOST_ENTRIES) -> None:
     """Refuse a program with more than `most` entries, before it is built."""
     if entries > most:
         raise InputError(

@@ -241,7 +241,7 @@ class Variables:
         if self.until_next:
             entries += 24 * self.jobs * (len(self.pairs) + len(self.finds))
             entries += (4 * self.nodes + 10) * self.jobs * self.jobs
-        check_entries(entries, MOST_ENTRIES, "interval-search needs none")
+        check_entries(entries, "interval-search needs none", MOST_ENTRIES)
 
     def ordered_pairs(self) -> Iterable[tuple[int, int]]:
         """Return all pairs of two jobs, in both orders."""

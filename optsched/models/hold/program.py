@@ -176,10 +176,6 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
     )
 
 
-MOST_ENTRIES = 20_000_000
-"""Largest number of entries of a program."""
-
-
 class Block(NamedTuple):
     """Variables, and what each of them stands for."""
 
@@ -273,7 +269,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         """The program, and its blocks of variables by letter."""
         problem, held, moves = self.problem, self._held, self._moves
         entries = (4 + 2 * len(problem.resources)) * (len(held.claim) + len(moves.node))
-        check_entries(entries, MOST_ENTRIES, "cheapest-first needs none")
+        check_entries(entries, "cheapest-first needs none")
         movable = np.flatnonzero([bool(rows) for rows in problem.moved])
         drains = drainable(problem, held)
         may_go = liftable(problem)
@@ -282,7 +278,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         nodes = np.flatnonzero(most)
         most = most[nodes]
         every_claim = np.arange(len(problem.costs))
-        drain_costs = [] if problem.drain_costs is None else problem.drain_costs
+        drain_costs = np.array([]) if problem.drain_costs is None else problem.drain_costs
         drained = np.arange(len(drain_costs))
         away = np.flatnonzero(drains & (np.isin(held.node, nodes) | np.isin(held.node, moves.node)))
 

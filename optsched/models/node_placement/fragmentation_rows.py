@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from optsched.models.fields import Ints
-from optsched.models.node_placement.fields import WHOLE, is_allowed
+from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import NodePlacement, task_types
 from optsched.models.program import ProgramBuilder
 
@@ -54,14 +54,17 @@ class FragmentationRows:
     what is left of a device that suffices, ``q_all[i, n]`` what a chunk of type i can use of node
     n.
 
-    `price`: what a free thousandth of a device costs for each chunk of the mix that cannot use it.
+    `price`: what a free thousandth of a device costs for each chunk of the mix that cannot use it;
+    `jobs`, `nodes`: the pairs of a job and a node on which one of its chunks fits.
     """
 
-    def __init__(self, problem: NodePlacement, price: int) -> None:
+    def __init__(self, problem: NodePlacement, price: int, jobs: Ints, nodes: Ints) -> None:
         self._problem, self._price = problem, price
         self._devices, self._mix = devices_of(problem), task_types(problem)
         self._jobs = np.array([task.job for task in self._mix], dtype=np.int64)
-        self._types, self._nodes = np.nonzero(self._possible())
+        possible = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.bool_)
+        possible[jobs, nodes] = True
+        self._types, self._nodes = np.nonzero(possible[self._jobs])
         self._steps: list[Callable[[Ints], None]] = []  # each sets variables of a vector
 
     @property
@@ -69,21 +72,6 @@ class FragmentationRows:
         """Number of entries in rows, approximately."""
         per_node = np.diff(self._devices.first) + len(self._problem.resources)
         return 12 * int(per_node[self._nodes].sum())
-
-    def _possible(self) -> NDArray[np.bool_]:
-        """Return whether a chunk of each type fits on each node if no job is placed."""
-        problem = self._problem
-        fits = np.zeros((len(self._mix), len(problem.free)), dtype=np.bool_)
-        whole = np.array([row.count(WHOLE) for row in problem.devices], dtype=np.int64)
-        largest = np.array([max(row, default=0) for row in problem.devices], dtype=np.int64)
-        for there, (job, _) in zip(fits, self._mix):
-            share = int(problem.share[job])
-            there[:] = (problem.free >= problem.demand[job]).all(axis=1)
-            there &= whole >= share // WHOLE if share >= WHOLE else largest >= share
-            there &= is_allowed(problem.kinds, problem.allowed[job], len(there))
-            if job in problem.exclusive:
-                there[list(problem.busy)] = False
-        return fits
 
     def add(
         self, builder: ProgramBuilder, x: Terms, jobs: Ints, on_devices: Terms, own: Terms

@@ -28,8 +28,6 @@ from optsched.models.program import (
     formulations,
 )
 
-MOST_ENTRIES = 20_000_000
-
 
 class Block(NamedTuple):
     """Variables of a kind, and the indices of each: job, node and device, or job and group."""
@@ -94,7 +92,8 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     @cached_property
     def _fragmentation(self) -> FragmentationRows | None:
         price = self._scales[1].get("fragmentation")
-        return None if price is None else FragmentationRows(self.problem, price)
+        jobs, nodes, _ = self._pairs
+        return None if price is None else FragmentationRows(self.problem, price, jobs, nodes)
 
     @cached_property
     def _built(self) -> tuple[Program, dict[str, Block]]:
@@ -104,7 +103,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         entries = (4 + len(problem.resources)) * len(jobs)
         if self._fragmentation is not None:
             entries += self._fragmentation.entries
-        check_entries(entries, MOST_ENTRIES, "use a solver of this model")
+        check_entries(entries, "use a solver of this model")
         weight, cost = self._scales
         every_job, every_node = np.arange(len(problem.chunks)), np.arange(len(problem.free))
         builder = ProgramBuilder("max")
@@ -272,21 +271,21 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         """Return the placements; chunks on whole devices get those of their node in order."""
         problem, (_, blocks) = self.problem, self._built
 
-        def chosen(letter: str) -> Iterator[tuple[int, ...]]:
+        def stated(letter: str) -> Iterator[tuple[int, ...]]:
             """Yield the values other than 0 in a block, each with its indices."""
             variables, of = blocks[letter]
             values = np.asarray(x)[variables]
             return zip(*(each[values != 0].tolist() for each in (values, *of)))
 
         shares: dict[tuple[int, int], list[int]] = {}
-        for count, job, node, device in chosen("y"):
+        for count, job, node, device in stated("y"):
             shares.setdefault((job, node), []).extend([device] * count)
         whole: dict[int, list[int]] = {}
-        for _, node, device in chosen("v"):
+        for _, node, device in stated("v"):
             whole.setdefault(node, []).append(device)
         nodes: list[list[int]] = [[] for _ in problem.chunks]
         devices: list[list[tuple[int, ...]]] = [[] for _ in problem.chunks]
-        for count, job, node in chosen("x"):
+        for count, job, node in stated("x"):
             share = int(problem.share[job])
             nodes[job] += [node] * count
             if share >= WHOLE:

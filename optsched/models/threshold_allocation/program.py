@@ -39,7 +39,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         """The program, with variables y, x, P and w."""
         problem = self.problem
         times, nodes, counts = self._shape
-        check_entries(4 * times * nodes * counts, MOST_ENTRIES, "bottleneck-search needs none")
+        check_entries(4 * times * nodes * counts, "bottleneck-search needs none", MOST_ENTRIES)
         _, added, allowed = self._costs
         starts = problem.starts.tolist()
         waiting = {"start": 1, "response": problem.unit}.get(problem.goal, 0)
