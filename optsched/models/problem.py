@@ -134,8 +134,7 @@ class Problem(ABC, Generic[Solution]):
         return f"<{type(self).__name__} {self.size}>"
 
     def _repr_html_(self) -> str:
-        html: str = display_of("problem")(self)
-        return html
+        return str(display_of("problem")(self))
 
     def copy(self) -> Self:
         """Return a deep copy of the fields, without what was computed from them."""

@@ -88,8 +88,7 @@ class CapabilityClass:
     def run_times(self, quantile: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a run time for each random number in [0, 1)."""
         uncut = self.median * np.exp(self.sigma * special_functions().ndtri(quantile))
-        times: NDArray[np.float64] = np.minimum(uncut, self.longest)
-        return times
+        return np.asarray(np.minimum(uncut, self.longest))
 
 
 @workloads.register("capability-mix")
@@ -176,8 +175,11 @@ class CapabilityMix(WorkloadModel):
             processors[rows] = one.sizes(*sizes[rows].T)
             runtime[rows] = one.run_times(services[rows])
         longest = np.array([one.longest for one in self.classes])[chosen]
+        submit = np.cumsum(arrivals) / self.rate * interarrival_factor
+        if self.hourly:
+            submit = clock(submit, np.array(self.hourly) / np.mean(self.hourly))
         return Jobs(
-            self._submit(np.cumsum(arrivals) / self.rate * interarrival_factor),
+            submit,
             runtime * service_factor,
             processors,
             self._requests(runtime, longest, accuracies) * service_factor,
@@ -185,14 +187,7 @@ class CapabilityMix(WorkloadModel):
 
     def _probabilities(self) -> NDArray[np.float64]:
         shares = np.array([one.share for one in self.classes])
-        probabilities: NDArray[np.float64] = shares / shares.sum()
-        return probabilities
-
-    def _submit(self, average: NDArray[np.float64]) -> NDArray[np.float64]:
-        if not self.hourly:
-            return average
-        rates = np.array(self.hourly)
-        return clock(average, rates / rates.mean())
+        return np.asarray(shares / shares.sum())
 
     def _requests(
         self,

@@ -103,8 +103,7 @@ class HyperErlang:
     def sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
         """Draw `size` independent times, in seconds."""
         rates = np.where(rng.random(size) < self.p1, *self.rates)
-        times: NDArray[np.float64] = rng.standard_gamma(self.order, size) / rates
-        return times
+        return np.asarray(rng.standard_gamma(self.order, size) / rates)
 
     def to_table(self) -> dict[str, Any]:
         """Return the parameters under the names of a workload spec."""
@@ -248,8 +247,7 @@ class JobClass:
             return self.smallest + (uniform * span).astype(np.int64)
         cumulated = np.cumsum(self.weights)
         chosen = np.searchsorted(cumulated, uniform * cumulated[-1], "right")
-        sizes: NDArray[np.int64] = np.array(self.sizes)[chosen]
-        return sizes
+        return np.asarray(np.array(self.sizes)[chosen])
 
     def to_table(self) -> dict[str, Any]:
         """Return the class as a table of a spec."""

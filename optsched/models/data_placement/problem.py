@@ -455,8 +455,7 @@ def _quiet(
     span = max(start.max(initial=0), until.max(initial=0)) + 1
     starts = np.sort(where * span + start)
     before = np.searchsorted(starts, node * span + until)
-    quiet: NDArray[np.bool_] = before == np.searchsorted(starts, node * span + since)
-    return quiet
+    return np.asarray(before == np.searchsorted(starts, node * span + since))
 
 
 def _overlaps(

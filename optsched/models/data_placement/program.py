@@ -410,16 +410,16 @@ def _state_evictions(problem: DataPlacement, v: Variables, builder: ProgramBuild
             for k in v.others(i, j):
                 reasons = [v.same[min(i, k), max(i, k)], v.o[i, k], v.first[k, j]]
                 _state_all(builder, f"between_{name}_{k + 1}", v.between[i, j, k], reasons)
-            evictors = zip(v.others(i, j), v.evictors(i, j))
-            _state_eviction(builder, name, v.next[i, j], v.gone[i, j], list(evictors))
+            evictors = list(zip(v.others(i, j), v.evictors(i, j)))
+            _state_eviction(builder, name, v.next[i, j], v.gone[i, j], evictors)
     for entry, j in v.finds:
         node, name = int(problem.resident[entry, 0]), f"file_{entry + 1}_{j + 1}"
         for k in v.others(j):
             reasons = [v.x[k][node], v.over[entry, k], v.first[k, j]]
             _state_all(builder, f"evicts_{name}_{k + 1}", v.evicts[entry, j, k], reasons)
         if v.may_stay(entry, j):
-            evictors = zip(v.others(j), v.entry_evictors(entry, j))
-            _state_eviction(builder, name, v.still[entry, j], v.late[entry, j], list(evictors))
+            evictors = list(zip(v.others(j), v.entry_evictors(entry, j)))
+            _state_eviction(builder, name, v.still[entry, j], v.late[entry, j], evictors)
 
 
 def _state_all(builder: ProgramBuilder, name: str, both: int, reasons: list[int]) -> None:

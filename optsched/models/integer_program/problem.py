@@ -217,8 +217,7 @@ class IntegerProgram(Problem[Values]):
     def objective(self, solution: Values) -> int:
         """Return the value of the objective, equation (1)."""
         terms = zip(self.coefficients.tolist(), solution, strict=True)
-        total: int = self.offset + sum(coefficient * value for coefficient, value in terms)
-        return total
+        return int(self.offset + sum(coefficient * value for coefficient, value in terms))
 
     def violations(self, solution: Values) -> list[Violation]:
         """Check the form, the bounds (3) of all variables, and all rows (2)."""
@@ -392,8 +391,7 @@ def factor_of(numbers: Iterable[int | Decimal]) -> int:
         decimals = max(decimals, -exponent)
         if abs(number) * 10**decimals > LARGEST_FIELD:
             raise InputError(f"{number:f}; expected a number of at most {LARGEST_FIELD}")
-    factor: int = 10**decimals
-    return factor
+    return int(10**decimals)
 
 
 def whole_row(

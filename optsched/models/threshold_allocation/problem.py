@@ -287,13 +287,13 @@ class ThresholdAllocation(Problem[Placement]):
         penalised = self.penalised_time(solution)
         return penalised if self.goal == "penalty" else int(solution.start) * self.unit + penalised
 
-    def passes_quick_check(self, solution: Placement, *, any_start: bool = False) -> bool:
-        """Return True only if no equation is violated, apart from (1) with `any_start`."""
+    def passes_quick_check(self, solution: Placement) -> bool:
+        """Return True only if no equation is violated."""
         if type(solution) is not Placement or type(solution.start) is not int:
             return False
-        if self.latest is not None and solution.start > self.latest and not any_start:
+        if self.latest is not None and solution.start > self.latest:
             return False
-        return 0 <= self._checked_penalty(solution, any_start) <= most_penalized(self)
+        return 0 <= self._checked_penalty(solution) <= most_penalized(self)
 
     def violations(self, solution: Placement) -> list[Violation]:
         """Check equations (1), (2), (3) and (5): the start, free processors, and the threshold."""
@@ -321,18 +321,18 @@ class ThresholdAllocation(Problem[Placement]):
                 found.append(Violation("threshold", detail))
         return found
 
-    def _checked_penalty(self, solution: Placement, any_start: bool = False) -> int:
+    def _checked_penalty(self, solution: Placement) -> int:
         """Return the penalized time of a placement that fits on its nodes, otherwise -1."""
-        known: tuple[Placement, bool, int] | None = self.__dict__.get("_known_penalty")
-        if known is not None and known[0] is solution and known[1] is any_start:
-            return known[2]
+        known: tuple[Placement, int] | None = self.__dict__.get("_known_penalty")
+        if known is not None and known[0] is solution:
+            return known[1]
         start, processes = solution
         if not _is_row(processes, self.nodes) or not 0 <= start <= LARGEST_FIELD:
             return -1
-        given = self.held, self.in_kernels, start, read_only(processes), any_start
-        penalised: int = checked_penalty(*given)
+        given = self.held, self.in_kernels, start, read_only(processes)
+        penalised: int = checked_penalty(*given, False)
         if not processes.flags.writeable:  # the same placement is checked, valued and weighed
-            self.__dict__["_known_penalty"] = (solution, any_start, penalised)
+            self.__dict__["_known_penalty"] = (solution, penalised)
         return penalised
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
