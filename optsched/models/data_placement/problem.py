@@ -314,9 +314,10 @@ class DataPlacement(Problem[Plan]):
 
     def solution_to_json(self, solution: Plan) -> dict[str, Any]:
         """Return the node, the cores as intervals and the start of each job; null if left out."""
+        arrays = solution.node.tolist(), solution.start.tolist(), solution.cores.tolist()
         places = [
             None if node == LEFT_OUT else {"node": node, "cores": interval_text(mask), "start": at}
-            for node, at, mask in solution.rows.T.tolist()
+            for node, at, mask in zip(*arrays)
         ]
         return {"place_of_job": places}
 
