@@ -18,10 +18,7 @@ _CHECKOUT = Path(__file__).parents[1]
 
 
 def bundled(kind: str) -> Path:
-    """Return the folder of bundled content, one of the root folders of the repository.
-
-    It is ``optsched/_data/<kind>`` in an installed wheel, ``<checkout>/<kind>`` otherwise.
-    """
+    """Return the folder of bundled content, in a wheel or in the root of the repository."""
     return (_PACKAGED if _PACKAGED.is_dir() else _CHECKOUT) / kind
 
 
@@ -49,10 +46,7 @@ def of_model(model: str) -> list[str]:
 
 
 def find_snapshot(path_or_name: str | Path) -> Path:
-    """Return the file of a path, or of the name of a reference snapshot, the model in it or not.
-
-    A file of that name takes precedence.
-    """
+    """Return the file of a path or, if there is none, of a reference snapshot's name."""
     check_name(path_or_name)
     path, known = Path(path_or_name), reference_snapshots()
     if os.path.lexists(path):

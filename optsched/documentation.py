@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 
 def docstring(described: Callable[..., Any]) -> str:
-    """Return the docstring of a class or function, from its source where Python has dropped it.
-
-    ``python -OO`` drops docstrings.
-    """
-    if sys.flags.optimize < 2:
+    """Return the docstring of a class or function, from its source where Python has dropped it."""
+    if sys.flags.optimize < 2:  # -OO drops docstrings
         return inspect.cleandoc(described.__doc__ or "")
     try:
         source = textwrap.dedent(inspect.getsource(described))

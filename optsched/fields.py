@@ -292,10 +292,7 @@ class Table:
         self.mistakes.append(f"{self.place}{key}: {mistake}")
 
     def read(self, key: str, kind: Kind, default: Any = REQUIRED, instead: Any = None) -> Any:
-        """Return the value of a key in its stored form, or its default.
-
-        A mistake in it is noted; then `instead` is returned.
-        """
+        """Return the value of a key in its stored form, the default or, if wrong, `instead`."""
         if key not in self.table:
             if default is REQUIRED:
                 self.note(key, f"missing; {kind.expected}")
@@ -310,11 +307,7 @@ class Table:
         return value
 
     def part(self, key: str, expected: str = "a table") -> Self | None:
-        """Return the object that a key holds; None where there is a mistake.
-
-        `key`: the key, which becomes part of the prefix of the keys in that object; `expected`:
-        description of the object, which follows "expected" in the message.
-        """
+        """Return the object that a key holds; None where there is a mistake."""
         table = self.read(key, Of(dict, expected=expected))
         return None if table is None else type(self)(table, f"{self.place}{key}.", self.mistakes)
 

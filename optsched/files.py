@@ -368,10 +368,7 @@ def unwritable(path: Path, error: OSError) -> InputError:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Return a value as strict JSON, with null for NaN and infinity.
-
-    Numbers may be numpy scalars.
-    """
+    """Return a value, also of numpy's numbers, as strict JSON: null for NaN and infinity."""
     try:
         return json.dumps(value, indent=indent, allow_nan=False, default=_of_python)
     except ValueError:

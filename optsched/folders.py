@@ -231,13 +231,11 @@ def finished_runs(folder: Path) -> tuple[dict[str, Path], int]:
 def planned(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the values of each run of a sweep, by its name; settings as ``settings.window``."""
     file = folder / SWEEP.marker
-    runs = [
-        checked(run, PLANNED, file, "runs") for run in read_object(file, {"runs": list})["runs"]
-    ]
     found = {}
-    for run in runs:
-        flat = {key: value for key, value in run["config"].items() if key != "settings"}
-        settings = run["config"].get("settings")
+    for run in read_object(file, {"runs": list})["runs"]:
+        config = checked(run, PLANNED, file, "runs")["config"]
+        flat = {key: value for key, value in config.items() if key != "settings"}
+        settings = config.get("settings")
         settings = settings if isinstance(settings, dict) else {}
         found[run["run"]] = flat | {f"{SETTING}{key}": one for key, one in settings.items()}
     return found
@@ -273,10 +271,7 @@ def read_object(path: Path, expected: Expected) -> dict[str, Any]:
 
 
 def checked(fields: Any, expected: Expected, path: Path, place: str = "") -> dict[str, Any]:
-    """Check that a value of a JSON file is an object with the expected fields, and return it.
-
-    Messages name the file and the place in it.
-    """
+    """Check that a value of a JSON file is an object with the expected fields, and return it."""
     if not isinstance(fields, dict):
         raise InputError("not an object; expected one", file=path, field=place or None)
     table = Table(fields, f"{place} ".lstrip())
@@ -289,10 +284,7 @@ def checked(fields: Any, expected: Expected, path: Path, place: str = "") -> dic
 
 
 def read_frame(path: Path, columns: Mapping[str, str], later: Collection[str] = ()) -> pd.DataFrame:
-    """Return columns of a parquet file as the given types; ``float64`` for numbers with gaps.
-
-    Files of earlier versions lack `later` columns, which are empty then.
-    """
+    """Return columns of a parquet file as the given types; `later` ones may be missing."""
     table = read_table(path, [name for name in columns if name not in later], later)
     frame: pd.DataFrame = table.to_pandas().reindex(columns=list(columns))
     try:
@@ -313,7 +305,8 @@ def read_columns(
     kinds = {**columns, **(optional or {})}
     try:
         for name in table.column_names:
-            arrays[name] = _as_numpy(table[name], kinds[name])
+            array, kind = table[name].combine_chunks(), kinds[name]
+            arrays[name] = _texts(array) if kind == "str" else _numbers(array, kind)
             table = table.drop_columns(name)  # never two copies of many columns
         return arrays
     except (TypeError, ValueError):
@@ -351,11 +344,6 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield checked(parse_json(line), {}, path, f"line {number}")
         except InputError as error:
             raise InputError(*error.mistakes, file=path, line=number) from None
-
-
-def _as_numpy(column: pa.ChunkedArray, kind: str) -> NDArray[Any]:
-    array = column.combine_chunks()
-    return _texts(array) if kind == "str" else _numbers(array, kind)
 
 
 def _texts(array: pa.Array) -> NDArray[Any]:

@@ -197,9 +197,6 @@ def _three_digits(amount: float) -> str:
 
 
 def moment(seconds: float, *, is_short: bool = False) -> str:
-    """Return a time since 1970 as date and time of this machine, with the offset of its zone.
-
-    In short without seconds: ``2026-11-22 17:15+01:00``.
-    """
+    """Return a time since 1970 in the zone of this machine, in short ``2026-11-22 17:15+01:00``."""
     then = datetime.fromtimestamp(round(seconds)).astimezone()
     return then.isoformat(" ", "minutes") if is_short else then.isoformat()

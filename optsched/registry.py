@@ -68,10 +68,7 @@ class ClassInFile:
         return hashlib.sha256(self.source).hexdigest()
 
     def load(self, noun: str, contract: type[Any]) -> type[Any]:
-        """Return the class, a subclass of `contract`, with `text` as its ``name``.
-
-        Messages call it a `noun`, "policy" for instance.
-        """
+        """Return the class, a subclass of `contract`, with `text` as its ``name``."""
         module = self.module()
         own = {
             name: value
@@ -151,10 +148,7 @@ def names_class(text: object) -> bool:
 
 
 def find_class(text: str, base: Path | None = None) -> ClassInFile:
-    """Return the class that a text names: ``FILE.py:CLASS``, ``FILE.py`` or ``MODULE:CLASS``.
-
-    A relative path starts from the folder `base`, by default the current one.
-    """
+    """Return the class that ``FILE.py:CLASS``, ``FILE.py`` or ``MODULE:CLASS`` names."""
     if found := IN_FILE.fullmatch(text):
         file, name = found["path"], found["name"]
         if name is not None and not name.isidentifier():

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.fields import LARGEST_FIELD
 from optsched.machines.nodes import Run
 from optsched.machines.smp import Smp
 from optsched.metrics.measure import Group, Measure
-from optsched.models.fields import LARGEST_FIELD
 from optsched.models.threshold_allocation.problem import COUNTABLE, NO_PENALTY
 from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
@@ -33,15 +33,11 @@ if TYPE_CHECKING:
 
 
 def demands(trace_or_system: Any, machine: Smp) -> NDArray[np.int64]:
-    """Return the demand of one process of each job on each resource, shape (resources, jobs).
-
-    The demand on a resource of the machine without an annotation is 0.
-    """
+    """Return the demand of a process of each job, 0 if not stated, shape (resources, jobs)."""
     annotations = trace_or_system.annotations
-    jobs = len(trace_or_system.processors)
-    none = np.zeros(jobs, dtype=np.int64)
+    none = np.zeros(len(trace_or_system.processors), dtype=np.int64)
     rows = [annotations.get(name, none) for name in machine.capacity]
-    return np.array(rows, dtype=np.int64).reshape(len(rows), jobs)
+    return np.array(rows, dtype=np.int64).reshape(len(rows), len(none))
 
 
 @executions.register("resource-sharing")

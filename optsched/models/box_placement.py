@@ -5,6 +5,7 @@ Model page: ``models/box-placement/README.md``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from itertools import chain
@@ -106,7 +107,7 @@ def candidates_of(
     for number, (size, _) in enumerate(classes):
         found = anchors.of(admitted(size))
         for shape, at in found:
-            routers += shape[0] * shape[1] * shape[2] * len(at)
+            routers += math.prod(shape) * len(at)
             pieces.append((number, shape, at))
         if routers > MOST:
             raise InputError(
@@ -127,20 +128,13 @@ class _Anchors:
     """Anchors of free boxes by shape, each shape searched once."""
 
     def __init__(self, grid: Grid, free: NDArray[np.bool_], corners: bool) -> None:
-        self.grid = grid
-        self.free = free
-        self.corners = corners
+        self.grid, self.free, self.corners = grid, free, corners
         self.routers = np.count_nonzero(free)
         self.everywhere, self.cornered = cache(self._everywhere), cache(self._cornered)
-        # prefix sums of unavailable routers over two copies of the torus in each dimension
-        in_use = np.tile(~free, (2, 2, 2)).astype(np.int32)
-        self._sums = np.pad(in_use, ((1, 0), (1, 0), (1, 0)))
-        for axis in range(3):
-            self._sums = self._sums.cumsum(axis, dtype=np.int32)
 
     def of(self, shapes: Iterable[Triple]) -> list[tuple[Triple, NDArray[np.int64]]]:
         """Return the anchors of a job with given shapes, by shape."""
-        shapes = [shape for shape in shapes if np.prod(shape) <= self.routers]
+        shapes = [shape for shape in shapes if math.prod(shape) <= self.routers]
         if self.corners:
             found = [(shape, at) for shape in shapes if len(at := self.cornered(shape))]
             if found:
@@ -154,31 +148,23 @@ class _Anchors:
         return numbers
 
     def _cornered(self, shape: Triple) -> NDArray[np.int64]:
-        """Return the anchors of free boxes of a shape that cannot slide."""
-        at = self.everywhere(shape)
-        where = np.array(np.unravel_index(at, self.grid.shape))
-        stays = np.ones(len(at), dtype=np.bool_)
-        for axis, (length, side, wraps) in enumerate(zip(shape, self.grid.shape, self.grid.wrap)):
-            if length == side:
-                continue
-            face = np.array(shape)
-            face[axis] = 1
-            below, above = where.copy(), where.copy()
-            below[axis] = (where[axis] - 1) % side
-            above[axis] = (where[axis] + length) % side
-            touched = (self._in_use(below, face) > 0) | (self._in_use(above, face) > 0)
-            if not wraps:
-                touched |= (where[axis] == 0) | (where[axis] + length == side)
-            stays &= touched
-        return at[stays]
+        """Return the anchors of free boxes of a shape that cannot slide.
 
-    def _in_use(self, low: NDArray[np.int64], extent: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the number of unavailable routers in each box; `low` has shape (3, boxes)."""
-        (x, y, z), (a, b, c) = low, low + extent[:, None]
-        s = self._sums
-        upper = s[a, b, c] - s[x, b, c] - s[a, y, c] + s[x, y, c]
-        lower = s[a, b, z] - s[x, b, z] - s[a, y, z] + s[x, y, z]
-        return np.asarray(upper - lower)
+        A box can slide in a dimension if it is still free with a router more at both ends.
+        """
+        at = self.everywhere(shape)
+        where = np.unravel_index(at, self.grid.shape)
+        slides = np.zeros(len(at), dtype=np.bool_)
+        for axis, (length, side, wraps) in enumerate(zip(shape, self.grid.shape, self.grid.wrap)):
+            longer = min(length + 2, side) if wraps else length + 2
+            if length == side or longer > side:
+                continue
+            is_ring = wraps and longer == side  # whose boxes are at 0
+            below: list[Any] = [*where]
+            below[axis] = 0 if is_ring else (where[axis] - 1) % side
+            wider = self.everywhere((*shape[:axis], longer, *shape[axis + 1 :]))
+            slides |= np.isin(np.ravel_multi_index(below, self.grid.shape), wider)
+        return at[~slides]
 
 
 @kernel

@@ -291,6 +291,7 @@ def highs_model(program: Program) -> Any:
 
     highs = highspy.Highs()
     highs.silent()
+    bounds = program.lower, program.upper, program.row_lower, program.row_upper
     passed = highs.passModel(
         program.num_variables,
         program.num_rows,
@@ -299,10 +300,7 @@ def highs_model(program: Program) -> Any:
         int(highspy.ObjSense.kMaximize if program.sense == "max" else highspy.ObjSense.kMinimize),
         float(program.offset),
         program.objective.astype(float),
-        _with_infinities(program.lower),
-        _with_infinities(program.upper),
-        _with_infinities(program.row_lower),
-        _with_infinities(program.row_upper),
+        *map(_with_infinities, bounds),
         program.row_start.astype(np.int32),
         program.columns.astype(np.int32),
         program.values.astype(float),
@@ -386,7 +384,4 @@ def _knapsack(problem: Problem[Any]) -> str:
 
 
 def _with_infinities(bounds: NDArray[np.int64]) -> NDArray[np.float64]:
-    real = bounds.astype(float)
-    real[bounds == UNBOUNDED] = np.inf
-    real[bounds == -UNBOUNDED] = -np.inf
-    return real
+    return np.where(np.abs(bounds) == UNBOUNDED, np.copysign(np.inf, bounds), bounds)

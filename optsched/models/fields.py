@@ -28,6 +28,8 @@ from optsched.numbers import counted
 
 Value = TypeVar("Value")
 
+Ints = NDArray[np.int64]
+
 
 def cache_last(function: Callable[..., Value]) -> Callable[..., Value]:
     """Cache the last value of a function whose first argument is a read-only array.
@@ -617,14 +619,14 @@ def from_one(values: Any) -> tuple[int | None, ...] | None:
     return tuple(None if value is None else value - 1 for value in values)
 
 
-def is_table(value: Any, dimensions: int, least: int, most: int = LARGEST_FIELD) -> bool:
+def is_table(value: Any, dimensions: int, least: int) -> bool:
     """Return whether a value is an int64 array with given dimensions and bounds."""
     if type(value) is not np.ndarray or value.dtype != _INT64 or value.ndim != dimensions:
         return False
     if dimensions == 1 and len(value) <= HEAD:
         numbers = value.tolist()
-        return not numbers or (min(numbers) >= least and max(numbers) <= most)
-    return not value.size or bool(value.min() >= least and value.max() <= most)
+        return not numbers or (min(numbers) >= least and max(numbers) <= LARGEST_FIELD)
+    return not value.size or bool(value.min() >= least and value.max() <= LARGEST_FIELD)
 
 
 _INT64 = np.dtype(np.int64)

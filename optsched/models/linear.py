@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.models.fields import Ints
 from optsched.models.program import UNBOUNDED
 from optsched.models.verification import REFUSED
 from optsched.numbers import LARGEST
 
-Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
 Kind = Literal["<=", ">=", "=="]
 

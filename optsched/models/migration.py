@@ -16,7 +16,7 @@ from optsched.boxes.box import Box, Grid, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
 from optsched.fields import Integer
-from optsched.models.fields import label
+from optsched.models.fields import Ints, label
 from optsched.models.problem import Solution, Violation
 from optsched.models.program import (
     Formulation,
@@ -168,12 +168,6 @@ class Migration(MigratingProblem[Plan]):
         return [*self.describe_steps(solution.steps), ("start", start)]
 
 
-Ints = NDArray[np.int64]
-
-MOST_ENTRIES = 20_000_000
-"""Most entries of the program, as no solver handles a larger one."""
-
-
 class BoxVariables(NamedTuple):
     """The variables of a program: the job of each, and a candidate box of the job.
 
@@ -185,58 +179,6 @@ class BoxVariables(NamedTuple):
     job: Ints
     box: Ints
     stays: NDArray[np.bool_]
-
-    def name(self, variable: int, running: int, start: str) -> str:
-        """Return the name of a variable.
-
-        `running`: number of running jobs; `start`: beginning of the name for a job to start, with
-        ``{}`` for its number from 1.
-        """
-        x, y, z, nx, ny, nz = self.box[variable].tolist()
-        box, job = f"{nx}x{ny}x{nz}_at_{x}_{y}_{z}", int(self.job[variable])
-        if job >= running:
-            return f"{start.format(job - running + 1)}_{box}"
-        return f"job{job + 1}_stays" if self.stays[variable] else f"job{job + 1}_to_{box}"
-
-    def chosen(self, x: Ints) -> list[tuple[int, Box]]:
-        """Return job and box of the variables that are 1 in a vector, in order."""
-        ones = np.flatnonzero(x)
-        boxes = [Box(*row) for row in self.box[ones].tolist()]
-        return list(zip(self.job[ones].tolist(), boxes))
-
-    def vector(self, boxes: Iterable[tuple[int, Box]]) -> Ints:
-        """Return the vector in which the variables of given jobs and boxes are 1."""
-        wanted = {(job, *box) for job, box in boxes}
-        rows = np.column_stack((self.job, self.box)).tolist()
-        return np.fromiter((tuple(row) in wanted for row in rows), np.int64, len(rows))
-
-
-def box_variables(problem: MigratingProblem[Any]) -> BoxVariables:
-    """Return the variables of a problem."""
-    advice = "a short list of movable jobs or fewer shapes make it smaller"
-    check_entries(problem.program_size()[1], MOST_ENTRIES, advice)
-    rooms = {True: problem.place_room(), False: problem.room()}
-
-    @cache
-    def candidates(extent: Triple, starts: bool) -> Ints:
-        at = anchors(rooms[starts], problem.grid, extent)
-        return np.hstack((at, np.broadcast_to(extent, at.shape)))
-
-    jobs, boxes, stays = [], [], []
-    for job, extents, present in problem.choices():
-        parts = [] if present is None else [np.array([present])]
-        for extent in extents:
-            there = candidates(extent, present is None)
-            parts.append(there if present is None else there[(there != present).any(axis=1)])
-        count = sum(map(len, parts))
-        boxes += parts
-        jobs.append(np.full(count, job))
-        stays.append((np.arange(count) == 0) & (present is not None))
-    of_job, stay = (
-        np.concatenate([empty, *found])
-        for empty, found in ((np.empty(0, np.int64), jobs), (np.empty(0, np.bool_), stays))
-    )
-    return BoxVariables(of_job, np.concatenate([np.empty((0, 6), np.int64), *boxes]), stay)
 
 
 def _routers(grid: Grid, boxes: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -261,17 +203,45 @@ class MovingFormulation(Formulation[P, Solution]):
     @cached_property
     def variables(self) -> BoxVariables:
         """The variables for boxes, the first ones of the program."""
-        return box_variables(self.problem)
+        problem = self.problem
+        advice = "a short list of movable jobs or fewer shapes make it smaller"
+        check_entries(problem.program_size()[1], advice)
+        rooms = {True: problem.place_room(), False: problem.room()}
+
+        @cache
+        def candidates(extent: Triple, starts: bool) -> Ints:
+            at = anchors(rooms[starts], problem.grid, extent)
+            return np.hstack((at, np.broadcast_to(extent, at.shape)))
+
+        jobs, boxes = [np.empty(0, np.int64)], [np.empty((0, 6), np.int64)]
+        stays = [np.empty(0, np.bool_)]
+        for job, extents, present in problem.choices():
+            parts = [] if present is None else [np.array([present])]
+            for extent in extents:
+                there = candidates(extent, present is None)
+                parts.append(there if present is None else there[(there != present).any(axis=1)])
+            count = sum(map(len, parts))
+            boxes += parts
+            jobs.append(np.full(count, job))
+            stays.append((np.arange(count) == 0) & (present is not None))
+        return BoxVariables(np.concatenate(jobs), np.concatenate(boxes), np.concatenate(stays))
 
     def add_boxes(self, builder: ProgramBuilder, start: str) -> Ints:
-        """Add the variables, with the costs of moves; `start` as in `BoxVariables.name`."""
+        """Add the variables, with the costs of moves.
+
+        The name of a job to start begins with `start`, which has ``{}`` for its number from 1.
+        """
         found, running = self.variables, len(self.problem.running)
         moves = (found.job < running) & ~found.stays
         cost = np.zeros(len(found.job), dtype=np.int64)
         cost[moves] = np.array(self.problem.costs, dtype=np.int64)[found.job[moves]]
 
         def name(variable: int) -> str:
-            return found.name(variable, running, start)
+            x, y, z, nx, ny, nz = found.box[variable].tolist()
+            box, job = f"{nx}x{ny}x{nz}_at_{x}_{y}_{z}", int(found.job[variable])
+            if job >= running:
+                return f"{start.format(job - running + 1)}_{box}"
+            return f"job{job + 1}_stays" if found.stays[variable] else f"job{job + 1}_to_{box}"
 
         return builder.variables(name, range(len(found.job)), objective=cost)
 
@@ -295,10 +265,12 @@ class MovingFormulation(Formulation[P, Solution]):
 
         Of several boxes of a running job, the first one wins.
         """
-        running = self.problem.running
+        running, found = self.problem.running, self.variables
         destinations: dict[int, Box] = {}
         starts, settled = [], set()
-        for job, box in self.variables.chosen(x[: len(self.variables.job)]):
+        ones = np.flatnonzero(x[: len(found.job)])
+        for job, row in zip(found.job[ones].tolist(), found.box[ones].tolist()):
+            box = Box(*row)
             if job >= len(running):
                 starts.append((job, box))
             elif job not in settled:
@@ -306,6 +278,12 @@ class MovingFormulation(Formulation[P, Solution]):
                 if box != running[job]:
                     destinations[job] = box
         return destinations, starts
+
+    def vector(self, boxes: Iterable[tuple[int, Box]]) -> Ints:
+        """Return the vector in which the variables of given jobs and boxes are 1."""
+        wanted = {(job, *box) for job, box in boxes}
+        rows = np.column_stack((self.variables.job, self.variables.box)).tolist()
+        return np.fromiter((tuple(row) in wanted for row in rows), np.int64, len(rows))
 
 
 @formulations.register("migration")
@@ -336,4 +314,4 @@ class MigrationFormulation(MovingFormulation[Migration, Plan]):
         boxes = dict(enumerate(self.problem.running)) | solution.destinations
         if solution.place is not None:
             boxes[len(self.problem.running)] = solution.place
-        return self.variables.vector(boxes.items())
+        return self.vector(boxes.items())

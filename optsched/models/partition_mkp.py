@@ -19,7 +19,7 @@ from optsched.boxes.layer_shapes import find_layer_shape, layer_shape
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.fields import Fields, first_few
-from optsched.models.fields import Integers, from_one
+from optsched.models.fields import Integers, Ints, from_one
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field, labels
@@ -28,7 +28,6 @@ from optsched.registry import models
 
 __all__ = ["PartitionMKP", "Place", "Placement"]
 
-Ints = NDArray[np.int64]
 
 BIN, LAYER, SHELF = 0, 1, 2
 """Columns of places."""

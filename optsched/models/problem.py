@@ -24,12 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.fields import Fields
-from optsched.models.program import formulations
+from optsched.models.program import Formulation, formulations
 from optsched.models.schema import Schema
 from optsched.registry import display_of
-
-if TYPE_CHECKING:
-    from optsched.models.program import Formulation
 
 Solution = TypeVar("Solution")
 
@@ -137,8 +134,7 @@ class Problem(ABC, Generic[Solution]):
         return f"<{type(self).__name__} {self.size}>"
 
     def _repr_html_(self) -> str:
-        html: str = display_of("problem")(self)
-        return html
+        return str(display_of("problem")(self))
 
     def copy(self) -> Self:
         """Return a deep copy of the fields, without what was computed from them."""

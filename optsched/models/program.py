@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import repeat
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
+from optsched.models.fields import Ints
 from optsched.registry import models
 
 
@@ -128,8 +130,6 @@ class Program:
 UNBOUNDED = np.iinfo(np.int64).max
 """No upper bound in ``row_upper``; negated, no lower bound in ``row_lower``."""
 
-
-Ints = NDArray[np.int64]
 
 Axis = int | Sequence[int] | Sequence[str]
 """An index set: a sequence of labels, or the length n of the labels 1 to n."""
@@ -351,20 +351,12 @@ class ProgramBuilder:
 
     def build(self, offset: int = 0) -> Program:
         """Return the program, with the constant `offset` in its objective."""
+        of = partial(np.array, dtype=np.int64)
         return Program(
-            self._sense,
-            objective=_as_array(self._objective),
-            lower=_as_array(self._lower),
-            upper=_as_array(self._upper),
-            row_start=_as_array(self._start),
-            columns=_as_array(self._columns),
-            values=_as_array(self._values),
-            row_lower=_as_array(self._row_lower),
-            row_upper=_as_array(self._row_upper),
-            offset=offset,
-            variable_name=self.variable_name,
-            row_name=self._row_name,
-        )
+            self._sense, of(self._objective), of(self._lower), of(self._upper), of(self._start),
+            of(self._columns), of(self._values), of(self._row_lower), of(self._row_upper),
+            offset, self.variable_name, self._row_name,
+        )  # fmt: skip
 
 
 class BlockNames:
@@ -378,10 +370,7 @@ class BlockNames:
     def add(
         self, count: int, name: Name, axes: Sequence[Axis] = (), places: Ints | None = None
     ) -> None:
-        """Add the names of a block, or of some places of a block in row-major order.
-
-        A function without axes is called with the number in the block, from 0.
-        """
+        """Add the names of a block, or of some places of a block in row-major order."""
         self._first.append(self._count)
         self._blocks.append((name, axes, places))
         self._count += count
@@ -418,10 +407,6 @@ def _extend(numbers: array[int], values: ArrayLike, shape: tuple[int, ...]) -> N
     spread = np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.int64), shape))
     if spread.size:  # an empty buffer cannot be cast
         numbers.frombytes(spread.data.cast("B"))
-
-
-def _as_array(numbers: array[int]) -> Ints:
-    return np.array(numbers, dtype=np.int64)
 
 
 P = TypeVar("P")
@@ -470,7 +455,11 @@ class Formulation(ABC, Generic[P, Solution]):
         """Return the vector of a feasible solution; the inverse of `decode`."""
 
 
-def check_entries(entries: int, most: int, advice: str) -> None:
+MOST_ENTRIES = 20_000_000
+"""Most entries of a program, as no solver handles a larger one."""
+
+
+def check_entries(entries: int, advice: str, most: int = MOST_ENTRIES) -> None:
     """Refuse a program with more than `most` entries, before it is built."""
     if entries > most:
         raise InputError(

@@ -11,12 +11,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Triple
 from optsched.errors import InputError
 from optsched.fields import LARGEST_FIELD, Fields, Integer
-from optsched.models.fields import Integers, Numbers
+from optsched.models.fields import Integers, Ints, Numbers
 from optsched.models.migration import MovingFormulation
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.program import Program, ProgramBuilder, formulations
@@ -230,9 +229,6 @@ class Reconfiguration(MigratingProblem[Arrangement]):
         return [*self.describe_steps(solution.steps), *starts, ("not started", waiting_on)]
 
 
-Ints = NDArray[np.int64]
-
-
 @formulations.register("reconfiguration")
 class ReconfigurationFormulation(MovingFormulation[Reconfiguration, Arrangement]):
     """Equations (1) to (5) of the model's page.
@@ -290,8 +286,8 @@ class ReconfigurationFormulation(MovingFormulation[Reconfiguration, Arrangement]
             for job, box in enumerate(solution.boxes)
             if box is not None
         ]
-        count = {jobs[0]: 0 for jobs in problem.alike}
+        count = dict.fromkeys(first_of.values(), 0)
         for job, _ in started:
             count[job - running] += 1
-        boxes = self.variables.vector([*kept.items(), *started])
+        boxes = self.vector([*kept.items(), *started])
         return np.concatenate((boxes, np.array([*count.values()], dtype=np.int64)))

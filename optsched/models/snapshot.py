@@ -302,11 +302,9 @@ def _read(path: Path, _changed: int, _size: int) -> KnownValues:
 
 
 def _bound(text: str | None, line: int, column: str, mistakes: list[str]) -> float | None:
-    if text is None or not text.strip():
-        return None
-    text = text.strip()
+    text = (text or "").strip()
     try:
-        return float(parse_number(text))
+        return parse_number(text) if text else None
     except ValueError as error:
         mistakes.append(f"line {line}, {column}: {error}")
         return None

@@ -223,10 +223,7 @@ def _with_line(mistake: str, text: str) -> str:
 
 
 def _place(text: str, steps: Sequence[str]) -> int | None:
-    """Return the position of the innermost existing step into a JSON object, None without any.
-
-    `steps`: names of members and numbers of elements, from the outside to the inside.
-    """
+    """Return the position of the innermost existing step into a JSON object, None without any."""
     decode = json.JSONDecoder().raw_decode
     found, at = None, _next(text, 0)
     for step in steps:

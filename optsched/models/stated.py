@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from optsched.errors import InputError, StatementError
 from optsched.fields import Kind
 from optsched.models.export import PORTABLE_NAME
-from optsched.models.linear import Entries, Expression, Ints, Relation, Rows, integers
+from optsched.models.fields import Ints
+from optsched.models.linear import Entries, Expression, Relation, Rows, integers
 from optsched.models.problem import Problem, Violation
 from optsched.models.program import BlockNames, Formulation, Program, formulations
 from optsched.models.schema import declared, field

@@ -343,10 +343,7 @@ class MigratingProblem(TorusProblem[Solution]):
 
     @abstractmethod
     def choices(self) -> Iterator[tuple[int, tuple[Triple, ...], Box | None]]:
-        """Yield the jobs that get a box of the program: number, extents, and the present box.
-
-        Jobs to start precede running ones, and have no present box.
-        """
+        """Yield the jobs that get a box, those to start first: number, extents, present box."""
 
     @abstractmethod
     def named(self, job: int) -> str:
@@ -359,10 +356,7 @@ class MigratingProblem(TorusProblem[Solution]):
         return f"job {job + 1 if self.running_jobs is None else self.running_jobs[job]}"
 
     def place_room(self) -> NDArray[np.bool_]:
-        """Return the mask of routers that jobs to start may take, shape `torus`.
-
-        They are free, or held by movable jobs or by jobs that end before.
-        """
+        """Return the mask of routers that jobs to start may take, shape `torus`."""
         kept = set(range(len(self.running))) - set(self.movers)
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
 
@@ -375,11 +369,7 @@ class MigratingProblem(TorusProblem[Solution]):
         return ordered(self.grid, self.running, self.costs, destinations)
 
     def program_size(self) -> tuple[int, int]:
-        """Return the number of variables of the program, and an upper bound on its entries.
-
-        A variable is a box that a job may get, with an entry for each router of the box and one for
-        the job.
-        """
+        """Return the number of variables of the program, and an upper bound on its entries."""
         choices = list(self.choices())
         variables = entries = 0
         for room, starts in ((self.place_room(), True), (self.room(), False)):
@@ -395,10 +385,7 @@ class MigratingProblem(TorusProblem[Solution]):
         return sum(self.sizes[job] * self.elapsed[job] for job in moved)
 
     def executed(self, steps: Sequence[Step]) -> tuple[NDArray[np.int64], list[Violation]]:
-        """Execute steps one by one; return the holder of each router, and the violations.
-
-        The ending jobs end after the steps.
-        """
+        """Execute steps, then end jobs; return the holder of each router, and the violations."""
         holder = np.full(self.torus, FREE)
         for hole in self.holes:
             holder[self.grid.routers_of(hole)] = HOLE

@@ -243,8 +243,24 @@ class WindowFormulation(Formulation[WindowMKP, Assignment]):
         return x.ravel()
 
 
-DIGITS = 18
-"""Number of digits beyond which a number is too large for a problem."""
+def _number(text: str, place: str, mistakes: list[str]) -> int:
+    """Return the integer of a text, and note a mistake for a wrong one."""
+    try:
+        value = parse_integer(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value <= LARGEST_FIELD:
+        expected = f"expected an integer from 0 to {LARGEST_FIELD}"
+        mistakes.append(f"{place}: {text[:24]!r}; {expected}")
+    return value
+
+
+def _check(mistakes: Sequence[str], noun: str, path: Path) -> None:
+    """Raise the mistakes in a file, the first few of many."""
+    if mistakes:
+        more = len(mistakes) - SHOWN
+        rest = [f"{more} more {noun}"] if more > 0 else []
+        raise InputError(*mistakes[:SHOWN], *rest, file=path)
 
 
 def parse_window_mkp_text(words: Sequence[Sequence[str]], path: Path) -> Snapshot:
@@ -260,50 +276,35 @@ def parse_window_mkp_text(words: Sequence[Sequence[str]], path: Path) -> Snapsho
     lines = [(number, line) for number, line in enumerate(words, start=1) if line]
     mistakes: list[str] = []
 
-    def read(number: int, fields: Sequence[str], **least: int) -> list[int]:
-        """Return the values of the fields of a line, and note a mistake and 0 for a wrong one."""
-        if len(fields) != len(least):
+    def read(number: int, fields: Sequence[str], *names: str) -> list[int]:
+        """Return the values of the fields of a line, and note mistakes."""
+        if len(fields) != len(names):
             mistakes.append(
-                f"line {number}: {counted(len(fields), 'value')}; expected {' and '.join(least)}"
+                f"line {number}: {counted(len(fields), 'value')}; expected {' and '.join(names)}"
             )
-            return [0] * len(least)
-        values = []
-        for text, (name, at_least) in zip(fields, least.items()):
-            digits = text.isascii() and text.isdigit()
-            value = int(text) if digits and len(text) <= DIGITS else -1
-            if not at_least <= value <= LARGEST_FIELD:
-                mistakes.append(
-                    f"line {number}, {name}: {text[:24]!r}; "
-                    f"expected an integer from {at_least} to {LARGEST_FIELD}"
-                )
-            values.append(max(0, value))
-        return values
-
-    def checked() -> None:
-        if mistakes:
-            more = len(mistakes) - SHOWN
-            rest = [f"{more} more such lines"] if more > 0 else []
-            raise InputError(*mistakes[:SHOWN], *rest, file=path)
+            return [0] * len(names)
+        named = zip(fields, names)
+        return [_number(text, f"line {number}, {name}", mistakes) for text, name in named]
 
     if len(lines) < 2:
         raise InputError("ends before the numbers of knapsacks and items", file=path)
-    (knapsacks,) = read(*lines[0], knapsacks=0)
-    (items,) = read(*lines[1], items=0)
+    (knapsacks,) = read(*lines[0], "knapsacks")
+    (items,) = read(*lines[1], "items")
     if any(len(fields) != 1 for _, fields in lines[:2]):
         mistakes.append(
             "begins like no text format that is read; a multiple knapsack has one number on each of"
             " its first lines, a file of OR-Library on its first line"
         )
-    checked()
+    _check(mistakes, "such lines", path)
     if len(lines) != 2 + knapsacks + items:
         raise InputError(
             f"{len(lines)} lines that are not blank; expected {2 + knapsacks + items}: "
             f"2 counts, {knapsacks} capacities and {items} items",
             file=path,
         )
-    capacities = [read(*line, capacity=0)[0] for line in lines[2 : 2 + knapsacks]]
-    pairs = [read(*line, weight=0, profit=0) for line in lines[2 + knapsacks :]]
-    checked()
+    capacities = [read(*line, "capacity")[0] for line in lines[2 : 2 + knapsacks]]
+    pairs = [read(*line, "weight", "profit") for line in lines[2 + knapsacks :]]
+    _check(mistakes, "such lines", path)
     problem = WindowMKP(
         weights=[weight for weight, _ in pairs],
         capacities=capacities,
@@ -322,8 +323,6 @@ def window_mkp_text(problem: WindowMKP) -> str:
 
 REQUIRED = ("kind", "size")
 COLUMNS = (*REQUIRED, "profit", "name")
-
-ITEM, KNAPSACK = "item", "knapsack"
 
 
 def parse_window_mkp_table(data: bytes, path: Path) -> Snapshot:
@@ -353,33 +352,24 @@ def parse_window_mkp_table(data: bytes, path: Path) -> Snapshot:
     items: list[tuple[int, int | None, str]] = []
     knapsacks: list[tuple[int, str]] = []
 
-    def number(line: int, name: str, text: str, least: int) -> int:
-        try:
-            value = parse_integer(text)
-        except ValueError:
-            value = -1
-        if not least <= value <= LARGEST_FIELD:
-            expected = f"expected an integer from {least} to {LARGEST_FIELD}"
-            mistakes.append(f"line {line}, {name}: {text[:24]!r}; {expected}")
-        return value
-
     for line, cells in lines[1:]:
         if len(cells) != len(columns):
             expected = f"expected {len(columns)}, one for each column"
             mistakes.append(f"line {line}: {counted(len(cells), 'value')}; {expected}")
             continue
         row = dict.fromkeys(COLUMNS, "") | dict(zip(columns, cells))
-        if row["kind"] == ITEM:
-            size = number(line, "size", row["size"], 0)
-            profit = number(line, "profit", row["profit"], 0) if row["profit"] else None
-            items.append((size, profit, row["name"]))
-        elif row["kind"] == KNAPSACK:
-            if row["profit"]:
-                mistakes.append(f"line {line}, profit: {row['profit']!r}; a knapsack has none")
-            knapsacks.append((number(line, "size", row["size"], 0), row["name"]))
+        kind, stated = row["kind"], row["profit"]
+        if kind not in ("item", "knapsack"):
+            mistakes.append(f"line {line}, kind: {kind!r}; expected item or knapsack")
+            continue
+        if kind == "knapsack" and stated:
+            mistakes.append(f"line {line}, profit: {stated!r}; a knapsack has none")
+        size = _number(row["size"], f"line {line}, size", mistakes)
+        if kind == "knapsack":
+            knapsacks.append((size, row["name"]))
         else:
-            expected = f"expected {ITEM} or {KNAPSACK}"
-            mistakes.append(f"line {line}, kind: {row['kind']!r}; {expected}")
+            profit = _number(stated, f"line {line}, profit", mistakes) if stated else None
+            items.append((size, profit, row["name"]))
     profits = [profit for _, profit, _ in items]
     for what, given in (
         ("profit", profits),
@@ -389,10 +379,7 @@ def parse_window_mkp_table(data: bytes, path: Path) -> Snapshot:
         missing = given.count(None)
         if 0 < missing < len(given):
             mistakes.append(f"{what}: missing in {missing} of {len(given)}; expected all or none")
-    if mistakes:
-        more = len(mistakes) - SHOWN
-        rest = [f"{more} more mistakes"] if more > 0 else []
-        raise InputError(*mistakes[:SHOWN], *rest, file=path)
+    _check(mistakes, "mistakes", path)
     problem = WindowMKP(
         weights=[size for size, *_ in items],
         capacities=[size for size, _ in knapsacks],

@@ -358,16 +358,9 @@ def _check_class(problem: Problem[Any]) -> None:
 
 def _check_program(program: Program) -> None:
     n, m = program.num_variables, program.num_rows
-    sizes = {
-        "objective": n,
-        "lower": n,
-        "upper": n,
-        "row_start": m + 1,
-        "columns": len(program.values),
-        "values": len(program.values),
-        "row_lower": m,
-        "row_upper": m,
-    }
+    sizes = dict.fromkeys(("objective", "lower", "upper"), n) | {"row_start": m + 1}
+    sizes |= dict.fromkeys(("columns", "values"), len(program.values))
+    sizes |= dict.fromkeys(("row_lower", "row_upper"), m)
     for name, size in sizes.items():
         array = getattr(program, name)
         expect(array.shape == (size,), f"{name} has shape {array.shape}, expected {(size,)}")
@@ -428,7 +421,6 @@ def _check_files(problem: Problem[Any]) -> None:
     for name in fields_on_file:
         mistakes = _expect_refused(problem.from_json, fields_on_file | {name: {"nonsense": 1}})
         expect(any(name in mistake for mistake in mistakes), f"says nothing about {name}")
-    for name in fields_on_file:
         left = {other: value for other, value in fields_on_file.items() if other != name}
         try:
             problem.from_json(left)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,11 @@ from optsched.workloads.workload_model import (
     Stream,
     WorkloadModel,
     clock,
+    keys_of,
     special_functions,
+    wrong_largest,
 )
 
-MODEL_KEYS = (
-    *("model", "description", "source", "processors", "load", "accuracy", "limits", "hourly"),
-    "classes",
-)
-CLASS_KEYS = ("smallest", "largest", "share", "powers_of_two", "median", "sigma", "longest")
 HOURS = 24
 MOST_RATE = 1e9
 
@@ -47,13 +44,13 @@ class CapabilityClass:
     smallest: int
     largest: int
     share: float  # percentage of the jobs
+    # Probability that the size is a power of two, with all those in the class equally likely;
+    # the other jobs have log-uniform sizes
+    powers_of_two: float = field(default=0.0, kw_only=True)
     # Median of the run time in seconds, and standard deviation of its natural logarithm
     median: float
     sigma: float
     longest: float  # longest run time and requested time, in seconds; longer ones are cut
-    # Probability that the size is a power of two, with all those in the class equally likely;
-    # the other jobs have log-uniform sizes
-    powers_of_two: float = 0.0
 
     @property
     def powers(self) -> list[int]:
@@ -91,12 +88,7 @@ class CapabilityClass:
     def run_times(self, quantile: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a run time for each random number in [0, 1)."""
         uncut = self.median * np.exp(self.sigma * special_functions().ndtri(quantile))
-        times: NDArray[np.float64] = np.minimum(uncut, self.longest)
-        return times
-
-    def to_table(self) -> dict[str, Any]:
-        """Return the class as a table of a spec."""
-        return {key: getattr(self, key) for key in CLASS_KEYS}
+        return np.asarray(np.minimum(uncut, self.longest))
 
 
 @workloads.register("capability-mix")
@@ -142,7 +134,7 @@ class CapabilityMix(WorkloadModel):
             "accuracy": {"lowest": lowest, "highest": highest},
             "limits": list(self.limits),
             "hourly": list(self.hourly),
-            "classes": [one.to_table() for one in self.classes],
+            "classes": [asdict(one) for one in self.classes],
         }
 
     @property
@@ -183,8 +175,11 @@ class CapabilityMix(WorkloadModel):
             processors[rows] = one.sizes(*sizes[rows].T)
             runtime[rows] = one.run_times(services[rows])
         longest = np.array([one.longest for one in self.classes])[chosen]
+        submit = np.cumsum(arrivals) / self.rate * interarrival_factor
+        if self.hourly:
+            submit = clock(submit, np.array(self.hourly) / np.mean(self.hourly))
         return Jobs(
-            self._submit(np.cumsum(arrivals) / self.rate * interarrival_factor),
+            submit,
             runtime * service_factor,
             processors,
             self._requests(runtime, longest, accuracies) * service_factor,
@@ -192,14 +187,7 @@ class CapabilityMix(WorkloadModel):
 
     def _probabilities(self) -> NDArray[np.float64]:
         shares = np.array([one.share for one in self.classes])
-        probabilities: NDArray[np.float64] = shares / shares.sum()
-        return probabilities
-
-    def _submit(self, average: NDArray[np.float64]) -> NDArray[np.float64]:
-        if not self.hourly:
-            return average
-        rates = np.array(self.hourly)
-        return clock(average, rates / rates.mean())
+        return np.asarray(shares / shares.sum())
 
     def _requests(
         self,
@@ -217,7 +205,7 @@ class CapabilityMix(WorkloadModel):
 
 
 def _read_model(spec: SpecTable) -> dict[str, Any]:
-    spec.known(MODEL_KEYS)
+    spec.known(["model", *keys_of(CapabilityMix)])
     texts = {key: spec.text(key) for key in ("description", "source")}
     processors = spec.whole("processors", expected="processors of the machine")
     load = spec.number("load", 1e-9, 1e3, "work that arrives over the machine's, above 0")
@@ -229,38 +217,30 @@ def _read_model(spec: SpecTable) -> dict[str, Any]:
     total = sum(one.share for one in classes if one)
     if all(classes) and classes and abs(total - 100) > ROUNDING:
         spec.note("classes", f"shares add up to {total:g}; expected 100")
-    model = {
-        "processors": processors,
-        "load": load,
-        "accuracy": _read_accuracy(spec),
-        "limits": limits,
-        "hourly": hourly,
-        "classes": tuple(one for one in classes if one),
-    }
+    accuracy = _read_accuracy(spec)
     spec.done()
-    return model | texts
+    model = {"processors": processors, "load": load, "classes": tuple(filter(None, classes))}
+    return model | {"accuracy": accuracy, "limits": limits, "hourly": hourly} | texts
 
 
 def _read_class(spec: SpecTable, processors: int, longest: float) -> CapabilityClass | None:
     """Return the class that a table describes; None, with mistakes noted, if it has mistakes."""
     before = len(spec.mistakes)
-    spec.known(CLASS_KEYS)
+    spec.known(keys_of(CapabilityClass))
+    deviation, probability = "a standard deviation of logarithms", "a probability from 0 to 1"
     one = CapabilityClass(
-        spec.whole("smallest"),
-        spec.whole("largest"),
-        spec.number("share", 1e-9, 100, "a percentage of the jobs, above 0"),
-        spec.number("median", 1e-3, LONGEST, "seconds, above 0"),
-        spec.number("sigma", 1e-3, 10, "a standard deviation of logarithms, from 0.001 to 10"),
-        spec.number("longest", 1, longest, f"seconds, from 1 to {longest:g}"),
-        spec.number("powers_of_two", 0, 1, "a probability from 0 to 1", default=0.0),
+        smallest=spec.whole("smallest"),
+        largest=spec.whole("largest"),
+        share=spec.number("share", 1e-9, 100, "a percentage of the jobs, above 0"),
+        median=spec.number("median", 1e-3, LONGEST, "seconds, above 0"),
+        sigma=spec.number("sigma", 1e-3, 10, f"{deviation}, from 0.001 to 10"),
+        longest=spec.number("longest", 1, longest, f"seconds, from 1 to {longest:g}"),
+        powers_of_two=spec.number("powers_of_two", 0, 1, probability, default=0.0),
     )
     if len(spec.mistakes) > before:
         return None
     if not one.smallest <= one.largest <= processors:
-        wanted = (
-            f"a whole number from {one.smallest} to {processors}, the processors of the machine"
-        )
-        spec.note("largest", f"{one.largest}; expected {wanted}")
+        spec.note("largest", wrong_largest(one.smallest, one.largest, processors))
     elif one.powers_of_two and not one.powers:
         sizes = f"{one.smallest} to {one.largest}"
         spec.note("powers_of_two", f"no power of two from {sizes}; expected 0")
@@ -270,9 +250,9 @@ def _read_class(spec: SpecTable, processors: int, longest: float) -> CapabilityC
 
 
 def _read_accuracy(spec: SpecTable) -> tuple[float, float]:
-    if "accuracy" not in spec.table:
-        return 1.0, 1.0
-    part = spec.part("accuracy", "a table of lowest and highest")
+    part = None
+    if "accuracy" in spec.table:
+        part = spec.part("accuracy", "a table of lowest and highest")
     if part is None:
         return 1.0, 1.0
     part.known(("lowest", "highest"))

@@ -27,7 +27,14 @@ from optsched.registry import workloads
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-from optsched.workloads.workload_model import Jobs, SpecTable, Stream, WorkloadModel
+from optsched.workloads.workload_model import (
+    Jobs,
+    SpecTable,
+    Stream,
+    WorkloadModel,
+    keys_of,
+    wrong_largest,
+)
 
 SLOWEST, FASTEST = 1e-50, 1e50
 """Range of the rates; the moments of others might overflow a float."""
@@ -96,13 +103,11 @@ class HyperErlang:
     def sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
         """Draw `size` independent times, in seconds."""
         rates = np.where(rng.random(size) < self.p1, *self.rates)
-        times: NDArray[np.float64] = rng.standard_gamma(self.order, size) / rates
-        return times
+        return np.asarray(rng.standard_gamma(self.order, size) / rates)
 
     def to_table(self) -> dict[str, Any]:
         """Return the parameters under the names of a workload spec."""
-        lambda1, lambda2 = self.rates
-        return {"lambda1": lambda1, "lambda2": lambda2, "order": self.order, "p1": self.p1}
+        return dict(zip(TIMES_KEYS, (*self.rates, self.order, self.p1)))
 
 
 def _is_number(value: Any) -> bool:
@@ -194,10 +199,8 @@ def _three_moments(order: int, mu1: float, square: float, cube: float) -> HyperE
 def _two_moments(order: int, mu1: float, square: float) -> HyperErlang:
     m2 = square * order / (order + 1)
     longer = m2 + math.sqrt(m2 * (m2 - 1))
-    shorter = m2 / longer
-    return HyperErlang(
-        order, (_rate(order, mu1, longer), _rate(order, mu1, shorter)), 1 / (2 * longer)
-    )
+    rates = _rate(order, mu1, longer), _rate(order, mu1, m2 / longer)
+    return HyperErlang(order, rates, 1 / (2 * longer))
 
 
 def _rate(order: int, mu1: float, point: float) -> float:
@@ -215,8 +218,6 @@ def _matched(distribution: HyperErlang, moments: tuple[float, ...]) -> int:
 
 
 TIMES = "a table of lambda1, lambda2, order and p1"
-MODEL_KEYS = ("model", "description", "source", "processors", "classes")
-CLASS_KEYS = ("smallest", "largest", "share", "interarrival", "service", "sizes", "weights")
 TIMES_KEYS = ("lambda1", "lambda2", "order", "p1")
 MOST_WEIGHT = 1e15
 """Largest weight of a size, so that sums of weights stay finite and sufficiently exact."""
@@ -246,8 +247,7 @@ class JobClass:
             return self.smallest + (uniform * span).astype(np.int64)
         cumulated = np.cumsum(self.weights)
         chosen = np.searchsorted(cumulated, uniform * cumulated[-1], "right")
-        sizes: NDArray[np.int64] = np.array(self.sizes)[chosen]
-        return sizes
+        return np.asarray(np.array(self.sizes)[chosen])
 
     def to_table(self) -> dict[str, Any]:
         """Return the class as a table of a spec."""
@@ -284,7 +284,7 @@ class HyperErlangClasses(WorkloadModel):
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> HyperErlangClasses:
         """Build a model from the table of a spec; see `WorkloadModel.from_table`."""
         spec = SpecTable(table)
-        spec.known(MODEL_KEYS)
+        spec.known(["model", *keys_of(cls)])
         processors, classes = _read_model(spec)
         return cls(processors, classes, spec.text("description"), spec.text("source"), title)
 
@@ -346,18 +346,16 @@ def _read_model(spec: SpecTable) -> tuple[int, tuple[JobClass, ...]]:
     processors = spec.whole("processors", expected="processors of the machine")
     classes = [_read_class(part, processors) for part in spec.parts("classes")]
     spec.done()
-    return processors, tuple(one for one in classes if one)
+    return processors, tuple(filter(None, classes))
 
 
 def _read_class(spec: SpecTable, processors: int) -> JobClass | None:
     """Return the class that a table describes; None, with mistakes noted, if it has mistakes."""
     before = len(spec.mistakes)
-    spec.known(CLASS_KEYS)
-    smallest = spec.whole("smallest")
-    largest = spec.whole("largest")
+    spec.known(keys_of(JobClass))
+    smallest, largest = spec.whole("smallest"), spec.whole("largest")
     if len(spec.mistakes) == before and not smallest <= largest <= processors:
-        wanted = f"a whole number from {smallest} to {processors}, the processors of the machine"
-        spec.note("largest", f"{largest}; expected {wanted}")
+        spec.note("largest", wrong_largest(smallest, largest, processors))
     share = None
     if "share" in spec.table:
         share = spec.number("share", 0, 100, "a percentage of the jobs")
@@ -522,18 +520,9 @@ def fit_workload(
         share = 100 * jobs / len(trace)
         fitted.append(FittedClass(smallest, largest, jobs, share, interarrival, service))
         values, counts = np.unique(trace.processors[rows], return_counts=True)
-        observed = sizes == "observed"
-        classes.append(
-            JobClass(
-                smallest,
-                largest,
-                interarrival.distribution,
-                service.distribution,
-                round(share, 2),
-                tuple(values.tolist()) if observed else (),
-                tuple(counts.tolist()) if observed else (),
-            )
-        )
+        drawn = (tuple(values.tolist()), tuple(counts.tolist())) if sizes == "observed" else ()
+        times = interarrival.distribution, service.distribution
+        classes.append(JobClass(smallest, largest, *times, round(share, 2), *drawn))
     description = f"Fitted to {len(trace)} jobs of {trace.name}"
     computer = dict(trace.header.facts).get("Computer", "")
     model = HyperErlangClasses(machine, tuple(classes), description, computer, trace.name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from optsched.workloads.workload_model import (
     Stream,
     WorkloadModel,
     clock,
+    keys_of,
     special_functions,
 )
 
@@ -116,7 +117,7 @@ class LublinFeitelson(WorkloadModel):
     @classmethod
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> LublinFeitelson:
         """Build a model from the table of a spec; see `WorkloadModel.from_table`."""
-        keys = [field.name for field in fields(cls) if field.name != "title"]
+        keys = keys_of(cls)
         spec = SpecTable(table)
         spec.known(["model", *keys])
         if "processors" not in table:
@@ -130,7 +131,7 @@ class LublinFeitelson(WorkloadModel):
 
     def to_table(self) -> dict[str, Any]:
         """Return the model as the table of a spec, which `from_table` reads back."""
-        names = [field.name for field in fields(self) if field.name not in ("title", "umed")]
+        names = [name for name in keys_of(type(self)) if name != "umed"]
         table = self.table_head() | {name: getattr(self, name) for name in names}
         return table if self.umed is None else table | {"umed": self.umed}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -123,10 +124,8 @@ class WorkloadModel(ABC):
             ("MaxJobs", str(jobs)),
             ("MaxRecords", str(jobs)),
             ("MaxProcs", str(self.processors)),
-            *(
-                ("" if number else "Note", f" {note}" if number else note)
-                for number, note in enumerate(notes)
-            ),
+            ("Note", notes[0]),
+            *(("", f" {note}") for note in notes[1:]),
         ]
         return Trace(
             job_id=np.arange(1, jobs + 1),
@@ -218,6 +217,17 @@ def clock(average: NDArray[np.float64], rates: NDArray[np.float64]) -> NDArray[n
     passed = np.concatenate([[0.0], np.cumsum(rates)]) / len(rates)
     bounds = np.linspace(0, SECONDS_PER_DAY, len(rates) + 1)
     return days * SECONDS_PER_DAY + np.interp(rest, passed * SECONDS_PER_DAY, bounds)
+
+
+def keys_of(model: type[Any]) -> list[str]:
+    """Return the keys of the table of a model, or of a part of it, that is a dataclass."""
+    return [field.name for field in fields(model) if field.name != "title"]
+
+
+def wrong_largest(smallest: int, largest: int, processors: int) -> str:
+    """Return the mistake of a largest size of a class that is too small or too large."""
+    expected = f"expected a whole number from {smallest} to {processors}"
+    return f"{largest}; {expected}, the processors of the machine"
 
 
 class SpecTable(Table):

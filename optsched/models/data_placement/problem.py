@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.column_sets import interval_text
+from optsched.column_sets import columns_on_file, interval_text
+from optsched.errors import InputError
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, flag
 from optsched.models.data_placement.fields import (
     HEAVIEST,
@@ -26,10 +27,9 @@ from optsched.models.data_placement.fields import (
     Plan,
     Residents,
     WidestHole,
-    plan_from_json,
     wrong_sizes,
 )
-from optsched.models.fields import Integers, Labels, read_only
+from optsched.models.fields import Integers, Ints, Labels, read_only
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field
 from optsched.registry import models
@@ -37,7 +37,6 @@ from optsched.registry import models
 if TYPE_CHECKING:
     from optsched.models.data_placement._check import Arrays
 
-Ints = NDArray[np.int64]
 Kept = Literal["users", "next"]
 
 
@@ -221,10 +220,14 @@ class DataPlacement(Problem[Plan]):
         """
         known = self._known_of(solution)
         if "load_times" not in known:
-            times = self._quick_load_times(solution)
-            known["load_times"] = read_only(_load_times(self, solution) if times is None else times)
-        load_times: Ints = known["load_times"]
-        return load_times
+            if self.passes_quick_check(solution):
+                from optsched.models.data_placement._check import load_times
+
+                times: Ints = load_times(self.arrays, solution.rows)
+            else:
+                times = _load_times(self, solution)
+            known["load_times"] = read_only(times)
+        return np.asarray(known["load_times"])
 
     def objective(self, solution: Plan) -> int:
         """Return the weighted sum of waiting and loading, equation (1)."""
@@ -234,8 +237,7 @@ class DataPlacement(Problem[Plan]):
 
             given = (self.load_times(solution), self.priorities, self.load_weight)
             known["objective"] = weighed(self.arrays, solution.rows, *given)
-        objective: int = known["objective"]
-        return objective
+        return int(known["objective"])
 
     def passes_quick_check(self, solution: Plan) -> bool:
         """Return True only if equations (2) to (5) hold."""
@@ -246,8 +248,7 @@ class DataPlacement(Problem[Plan]):
             from optsched.models.data_placement._check import is_sound
 
             known["is_sound"] = is_sound(self.arrays, LARGEST_FIELD, solution.rows)
-        sound: bool = known["is_sound"]
-        return sound
+        return bool(known["is_sound"])
 
     def _known_of(self, solution: Plan) -> dict[str, Any]:
         """Return the cached figures of an immutable plan; only those of the last are kept."""
@@ -255,14 +256,6 @@ class DataPlacement(Problem[Plan]):
         if last is None or last[0] is not solution:
             last = self.__dict__["_known"] = (solution, {})
         return last[1]
-
-    def _quick_load_times(self, solution: Plan) -> Ints | None:
-        if not self.passes_quick_check(solution):
-            return None
-        from optsched.models.data_placement._check import load_times
-
-        times: Ints = load_times(self.arrays, solution.rows)
-        return times
 
     def violations(self, solution: Plan) -> list[Violation]:
         """Check equations (2) to (5): each job has the cores that it requests, free and its own."""
@@ -276,11 +269,8 @@ class DataPlacement(Problem[Plan]):
         found: list[Violation] = []
 
         def note(name: str, wrong: NDArray[np.bool_], detail: Callable[[int], str]) -> None:
-            if wrong.any():
-                found.extend(
-                    Violation(name, f"job {job + 1} {detail(job)}")
-                    for job in np.flatnonzero(wrong).tolist()
-                )
+            for job in np.flatnonzero(wrong).tolist():
+                found.append(Violation(name, f"job {job + 1} {detail(job)}"))
 
         out = solution.node == LEFT_OUT
         if not self.partial:
@@ -324,7 +314,12 @@ class DataPlacement(Problem[Plan]):
 
     def solution_to_json(self, solution: Plan) -> dict[str, Any]:
         """Return the node, the cores as intervals and the start of each job; null if left out."""
-        return solution.to_json()
+        arrays = solution.node.tolist(), solution.start.tolist(), solution.cores.tolist()
+        places = [
+            None if node == LEFT_OUT else {"node": node, "cores": interval_text(mask), "start": at}
+            for node, at, mask in zip(*arrays)
+        ]
+        return {"place_of_job": places}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`.
@@ -334,7 +329,20 @@ class DataPlacement(Problem[Plan]):
         InputError
             If `fields` are not of that form.
         """
-        return plan_from_json(fields, self.available.shape[1])
+        places = fields.get("place_of_job") if isinstance(fields, Mapping) else None
+        if not isinstance(places, list):
+            raise InputError("expected a list of places, or null", field="place_of_job")
+        cores, rows = self.available.shape[1], []
+        for job, place in enumerate(places):
+            row = (LEFT_OUT, 0, 0) if place is None else _row(place, cores)
+            if row is None:
+                raise InputError(
+                    'expected null or an object such as {"node": 0, "cores": "0-3 5", "start": 60}'
+                    f", nodes from 0 and cores within 0-{cores - 1}",
+                    field=f"place_of_job[{job}]",
+                )
+            rows.append(row)
+        return Plan(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return nodes, jobs and files, or the placements of jobs in the order of their starts."""
@@ -358,7 +366,7 @@ class DataPlacement(Problem[Plan]):
             text = f"at {solution.start[job]} s on {where}{self._loading(job, int(times[job]))}"
             lines.append((f"job {names[job]} ({self.processors[job]})", text))
         left = [names[job] for job in np.flatnonzero(solution.node == LEFT_OUT).tolist()]
-        waiting, loading = self._totals(solution, times)
+        waiting, loading = solution.start[placed].sum(), times[placed].sum()
         return [
             *lines,
             ("left out", " ".join(left) or "-"),
@@ -375,10 +383,17 @@ class DataPlacement(Problem[Plan]):
         verb = "loads" if seconds == self.loads[job] else "waits for"
         return f", {verb} file {file}, {seconds} s"
 
-    @staticmethod
-    def _totals(solution: Plan, times: NDArray[np.int64]) -> tuple[int, int]:
-        placed = solution.node != LEFT_OUT
-        return int(solution.start[placed].sum()), int(times[placed].sum())
+
+def _row(place: Any, cores: int) -> tuple[int, int, int] | None:
+    if not isinstance(place, Mapping) or set(place) != {"node", "cores", "start"}:
+        return None
+    node, text, start = place["node"], place["cores"], place["start"]
+    if not all(type(number) is int and 0 <= number <= LARGEST_FIELD for number in (node, start)):
+        return None
+    mask = columns_on_file(text, cores) if isinstance(text, str) and text else None
+    if text == "":
+        mask = 0
+    return None if mask is None else (node, start, mask)
 
 
 def _has_length(plan: Plan, jobs: int) -> bool:
@@ -441,8 +456,7 @@ def _quiet(
     span = max(start.max(initial=0), until.max(initial=0)) + 1
     starts = np.sort(where * span + start)
     before = np.searchsorted(starts, node * span + until)
-    quiet: NDArray[np.bool_] = before == np.searchsorted(starts, node * span + since)
-    return quiet
+    return np.asarray(before == np.searchsorted(starts, node * span + since))
 
 
 def _overlaps(

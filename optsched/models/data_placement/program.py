@@ -5,14 +5,15 @@ The verification uses no reductions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import combinations, permutations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.models.data_placement.fields import LEFT_OUT, NO_FILE, Plan
 from optsched.models.data_placement.problem import DataPlacement
+from optsched.models.fields import Ints
 from optsched.models.program import (
     Formulation,
     Program,
@@ -41,17 +42,11 @@ def latest_start(problem: DataPlacement) -> int:
 
 def sharing_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
     """Return the pairs of jobs with the same file and a load above 0 s, lower number first."""
-    loading = np.flatnonzero((problem.files != NO_FILE) & (problem.loads > 0)).tolist()
-    files = problem.files.tolist()
+    loading = np.flatnonzero((problem.files != NO_FILE) & (problem.loads > 0))
     by_file: dict[int, list[int]] = {}
-    for job in loading:
-        by_file.setdefault(files[job], []).append(job)
-    return [
-        (one, other)
-        for users in by_file.values()
-        for place, one in enumerate(users)
-        for other in users[place + 1 :]
-    ]
+    for job, file in zip(loading.tolist(), problem.files[loading].tolist()):
+        by_file.setdefault(file, []).append(job)
+    return [pair for users in by_file.values() for pair in combinations(users, 2)]
 
 
 def finding_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
@@ -63,10 +58,11 @@ def finding_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
     ]
 
 
-Ints = NDArray[np.int64]
-
 MOST_ENTRIES = 1_000_000
 """Most entries of the program; generic solvers fail on much smaller ones."""
+
+Pairs = dict[tuple[int, int], int]
+Triples = dict[tuple[int, int, int], int]
 
 
 @formulations.register("data-placement")
@@ -82,16 +78,12 @@ class DataFormulation(Formulation[DataPlacement, Plan]):
     def program(self) -> Program:
         """The program, with variables in the order of `Variables`."""
         problem, v = self.problem, self.variables
-        builder = v.builder
-        _state_places(problem, v, builder)
-        _state_order(problem, v, builder)
-        _state_sharing(problem, v, builder)
-        _state_found(problem, v, builder)
-        _state_loads(problem, v, builder)
+        parts = [_state_places, _state_order, _state_sharing, _state_found, _state_loads]
         if v.until_next:
-            _state_starts(problem, v, builder)
-            _state_evictions(problem, v, builder)
-        return builder.build()
+            parts += [_state_starts, _state_evictions]
+        for state in parts:
+            state(problem, v, v.builder)
+        return v.builder.build()
 
     def decode(self, x: Ints) -> Plan:
         """Return the first node, the start and the cores of each job."""
@@ -183,31 +175,24 @@ class Variables:
         self.sharing = sorted(sharing)
         loads, priorities = problem.loads, problem.priorities
         least = np.where(np.isin(np.arange(self.jobs), self.sharing), 0, loads)
-        self.h = builder.variables("h_{}_{}", self.jobs, self.all_cores).tolist()
-        self.x = builder.variables("x_{}_{}", self.jobs, self.nodes).tolist()
-        self.s = builder.variables(
-            "s_{}", self.jobs, upper=self.latest, objective=priorities
-        ).tolist()
+        add, jobs = builder.variables, self.jobs
+        self.h = add("h_{}_{}", jobs, self.all_cores).tolist()
+        self.x = add("x_{}_{}", jobs, self.nodes).tolist()
+        self.s = add("s_{}", jobs, upper=self.latest, objective=priorities).tolist()
         cost = priorities * problem.load_weight
-        self.l = builder.variables(
-            "l_{}", self.jobs, lower=least, upper=loads, objective=cost
-        ).tolist()
-        self.before: dict[tuple[int, int], int] = {}
+        self.l = add("l_{}", jobs, lower=least, upper=loads, objective=cost).tolist()
+        of_pairs = (Pairs() for _ in range(6))
+        self.before, self.q, self.gone, self.apart, self.found, self.late = of_pairs
         if problem.reserved is not None:
             until = problem.reserved.ravel()
             for job, walltime in enumerate(problem.walltimes.tolist()):
                 for core in np.flatnonzero(until >= walltime).tolist():
                     self.before[job, core] = self._new("before", job, core)
         self.o = {pair: self._new("o", *pair) for pair in self.ordered_pairs()}
-        self.q: dict[tuple[int, int], int] = {}
-        self.gone: dict[tuple[int, int], int] = {}
-        self.apart: dict[tuple[int, int], int] = {}
         for pair in self.pairs:
             self.q |= {way: self._new("q", *way) for way in (pair, pair[::-1])}
             self.gone |= {way: self._new("gone", *way) for way in (pair, pair[::-1])}
             self.apart[pair] = self._new("apart", *pair)
-        self.found: dict[tuple[int, int], int] = {}
-        self.late: dict[tuple[int, int], int] = {}
         for find in self.finds:
             self.found[find] = self._new("found", *find)
             self.late[find] = self._new("late", *find)
@@ -220,13 +205,8 @@ class Variables:
 
     def _add_evictions(self, problem: DataPlacement) -> None:
         """Add the variables for starts of jobs between two uses of a file."""
-        self.same: dict[tuple[int, int], int] = {}
-        self.first: dict[tuple[int, int], int] = {}
-        self.next: dict[tuple[int, int], int] = {}
-        self.between: dict[tuple[int, int, int], int] = {}
-        self.over: dict[tuple[int, int], int] = {}
-        self.still: dict[tuple[int, int], int] = {}
-        self.evicts: dict[tuple[int, int, int], int] = {}
+        self.same, self.first, self.next, self.over, self.still = (Pairs() for _ in range(5))
+        self.between, self.evicts = Triples(), Triples()
         if not self.until_next:
             return
         node, _, _, _, until = problem.resident.T.tolist()
@@ -261,11 +241,11 @@ class Variables:
         if self.until_next:
             entries += 24 * self.jobs * (len(self.pairs) + len(self.finds))
             entries += (4 * self.nodes + 10) * self.jobs * self.jobs
-        check_entries(entries, MOST_ENTRIES, "interval-search needs none")
+        check_entries(entries, "interval-search needs none", MOST_ENTRIES)
 
-    def ordered_pairs(self) -> list[tuple[int, int]]:
+    def ordered_pairs(self) -> Iterable[tuple[int, int]]:
         """Return all pairs of two jobs, in both orders."""
-        return [(one, other) for one in range(self.jobs) for other in self.others(one)]
+        return permutations(range(self.jobs), 2)
 
     def others(self, *of: int) -> list[int]:
         """Return all jobs except those in `of`."""
@@ -430,16 +410,16 @@ def _state_evictions(problem: DataPlacement, v: Variables, builder: ProgramBuild
             for k in v.others(i, j):
                 reasons = [v.same[min(i, k), max(i, k)], v.o[i, k], v.first[k, j]]
                 _state_all(builder, f"between_{name}_{k + 1}", v.between[i, j, k], reasons)
-            evictors = zip(v.others(i, j), v.evictors(i, j))
-            _state_eviction(builder, name, v.next[i, j], v.gone[i, j], list(evictors))
+            evictors = list(zip(v.others(i, j), v.evictors(i, j)))
+            _state_eviction(builder, name, v.next[i, j], v.gone[i, j], evictors)
     for entry, j in v.finds:
         node, name = int(problem.resident[entry, 0]), f"file_{entry + 1}_{j + 1}"
         for k in v.others(j):
             reasons = [v.x[k][node], v.over[entry, k], v.first[k, j]]
             _state_all(builder, f"evicts_{name}_{k + 1}", v.evicts[entry, j, k], reasons)
         if v.may_stay(entry, j):
-            evictors = zip(v.others(j), v.entry_evictors(entry, j))
-            _state_eviction(builder, name, v.still[entry, j], v.late[entry, j], list(evictors))
+            evictors = list(zip(v.others(j), v.entry_evictors(entry, j)))
+            _state_eviction(builder, name, v.still[entry, j], v.late[entry, j], evictors)
 
 
 def _state_all(builder: ProgramBuilder, name: str, both: int, reasons: list[int]) -> None:

@@ -9,18 +9,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Parsed, Table, first_few, flag
-from optsched.models.fields import AmountRows, Amounts, Integers, LabelSets, Numbers, Texts, label
+from optsched.models.fields import (
+    AmountRows,
+    Amounts,
+    Integers,
+    Ints,
+    LabelSets,
+    Numbers,
+    Texts,
+    label,
+)
 from optsched.models.node_placement.fields import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field, labels
 from optsched.registry import models
-
-Ints = NDArray[np.int64]
 
 
 class Release(NamedTuple):
@@ -254,7 +258,10 @@ class Hold(Problem[Release]):
         counts = Counter(solution.nodes)
         taken: dict[int, list[tuple[int, ...]]] = {}  # by moved claims, on each node
         for claim, nodes in solution.moved:
-            found += self._wrong_move(claim, nodes)
+            name, may_be_on = f"claim {claim + 1}", self.moved_to[claim]
+            found += beyond_limits(
+                name, nodes, kinds=self.kinds, allowed=may_be_on, most_per_node=1
+            )
             needs = [amounts for count, *amounts in self.moved[claim] for _ in range(count)]
             for node, amounts in zip(nodes, needs):
                 taken.setdefault(node, []).append(tuple(amounts))
@@ -267,9 +274,9 @@ class Hold(Problem[Release]):
             held, chunks = there.get(node, []), taken.get(node, [])
             away = {*self.pending} if node in solution.drained else {*()}
             found += self._violations_on(node, counts[node], held, gone, away, chunks)
-        for licence, needed in enumerate(self.licences_of.tolist()):
-            free = int(self.licences[licence])
-            free += sum(int(self.held_licences[claim, licence]) for claim in solution.lifted)
+        lifted = self.held_licences[list(solution.lifted)].sum(axis=0)
+        licences = zip((self.licences + lifted).tolist(), self.licences_of.tolist())
+        for licence, (free, needed) in enumerate(licences):
             if needed > free:
                 detail = f"{needed} of {free} of licence {licence + 1} are used"
                 found.append(Violation("licence", detail))
@@ -313,17 +320,6 @@ class Hold(Problem[Release]):
                 found.append(Violation("move", detail))
         return found
 
-    def _wrong_move(self, claim: int, nodes: Sequence[int]) -> list[Violation]:
-        return beyond_limits(
-            f"claim {claim + 1}",
-            nodes,
-            kinds=self.kinds,
-            allowed=self.moved_to[claim],
-            most_per_node=1,
-            groups=None,
-            span="anywhere",
-        )
-
     def _violations_on(
         self,
         node: int,
@@ -340,8 +336,7 @@ class Hold(Problem[Release]):
         at_start = [count * needed for needed in self.demand.tolist()]
         found += self._overuse(node, "", self.free[node].tolist(), freed, [at_start, *taken])
         if taken:
-            waiting = {*self.pending}
-            freed = [amounts for claim, amounts in held if claim in gone - waiting]
+            freed = [amounts for claim, amounts in held if claim in gone - {*self.pending}]
             before = self.free_before[node].tolist()
             found += self._overuse(node, " before", before, freed, taken)
         if self.exclusive and count and (kept or taken or node in self.busy):

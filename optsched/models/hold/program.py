@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD
+from optsched.fields import LARGEST_FIELD
+from optsched.models.fields import Ints
 from optsched.models.hold.problem import Hold, Release
 from optsched.models.node_placement.fields import is_allowed
 from optsched.models.program import (
@@ -25,7 +26,6 @@ from optsched.models.program import (
     formulations,
 )
 
-Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
@@ -176,10 +176,6 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
     )
 
 
-MOST_ENTRIES = 20_000_000
-"""Largest number of entries of a program."""
-
-
 class Block(NamedTuple):
     """Variables, and what each of them stands for."""
 
@@ -265,11 +261,15 @@ class HoldFormulation(Formulation[Hold, Release]):
         return moves_of(self.problem, self._held)
 
     @cached_property
+    def _groups(self) -> tuple[list[str], Ints]:
+        return groups(self.problem)
+
+    @cached_property
     def _built(self) -> tuple[Program, dict[str, Block]]:
         """The program, and its blocks of variables by letter."""
         problem, held, moves = self.problem, self._held, self._moves
         entries = (4 + 2 * len(problem.resources)) * (len(held.claim) + len(moves.node))
-        check_entries(entries, MOST_ENTRIES, "cheapest-first needs none")
+        check_entries(entries, "cheapest-first needs none")
         movable = np.flatnonzero([bool(rows) for rows in problem.moved])
         drains = drainable(problem, held)
         may_go = liftable(problem)
@@ -277,25 +277,20 @@ class HoldFormulation(Formulation[Hold, Release]):
         most = room(problem, held, may_go[held.claim] | drains)
         nodes = np.flatnonzero(most)
         most = most[nodes]
-        every_claim, every_node = np.arange(len(problem.costs)), np.arange(len(problem.free))
-        drained = every_node[: 0 if problem.drain_costs is None else len(every_node)]
+        every_claim = np.arange(len(problem.costs))
+        drain_costs = np.array([]) if problem.drain_costs is None else problem.drain_costs
+        drained = np.arange(len(drain_costs))
         away = np.flatnonzero(drains & (np.isin(held.node, nodes) | np.isin(held.node, moves.node)))
 
         builder = ProgramBuilder("min")
-        y = builder.variables(
-            "y_claim{}", len(every_claim), upper=liftable(problem) + 0, objective=problem.costs
-        )
+        may_lift = liftable(problem)
+        y = builder.variables("y_claim{}", len(may_lift), upper=may_lift, objective=problem.costs)
         x = builder.variables("x_node{}", nodes.tolist(), upper=most)
-        z = builder.variables("z_group{}", len(groups(problem)[0]))
-        b = builder.variables(
-            "b_node{}",
-            drained.tolist(),
-            objective=0 if problem.drain_costs is None else problem.drain_costs,
-        )
+        z = builder.variables("z_group{}", len(self._groups[0]))
+        b = builder.variables("b_node{}", range(len(drained)), objective=drain_costs)
         r = builder.variables("r_{}", _names(held, away))
-        v = builder.variables(
-            "v_claim{}", (movable + 1).tolist(), objective=problem.move_costs[movable]
-        )
+        cost = problem.move_costs[movable]
+        v = builder.variables("v_claim{}", (movable + 1).tolist(), objective=cost)
         k = builder.variables("k_{}", moves.names)
         blocks = {
             "y": Block(y, every_claim),
@@ -306,13 +301,8 @@ class HoldFormulation(Formulation[Hold, Release]):
             "v": Block(v, movable),
             "k": Block(k, np.stack([moves.kind, moves.node])),
         }
-        builder.ragged_rows(
-            "chunks_group{}",
-            (len(z),),
-            (1, x, groups(problem)[1][nodes]),
-            (-problem.chunks, z, np.arange(len(z))),
-            equal=0,
-        )
+        chunks = (1, x, self._groups[1][nodes]), (-problem.chunks, z, np.arange(len(z)))
+        builder.ragged_rows("chunks_group{}", (len(z),), *chunks, equal=0)
         builder.row("one", (1, z), equal=1)
         if len(drained):
             self._add_drains(builder, blocks, most)
@@ -321,12 +311,9 @@ class HoldFormulation(Formulation[Hold, Release]):
         self._add_room(builder, blocks, most, rows, freeing, freed)
         if len(movable):
             self._add_moves(builder, blocks, most)
-        for licence, needed in enumerate(problem.licences_of.tolist()):
-            builder.row(
-                f"licence{licence + 1}",
-                (problem.held_licences[:, licence], y),
-                at_least=needed - int(problem.licences[licence]),
-            )
+        for licence, short in enumerate((problem.licences_of - problem.licences).tolist()):
+            freed_by = (problem.held_licences[:, licence], y)
+            builder.row(f"licence{licence + 1}", freed_by, at_least=short)
         return builder.build(), blocks
 
     def _add_drains(self, builder: ProgramBuilder, blocks: dict[str, Block], most: Ints) -> None:
@@ -341,9 +328,8 @@ class HoldFormulation(Formulation[Hold, Release]):
         rows("all_node{}", nodes.tolist(), (1, b), (-1, o), at_most=0)
         rows("none_node{}", in_play.tolist(), (1, x), (most, o), (-most, b[in_play]), at_most=most)
         k, (_, to) = blocks["k"]
-        builder.ragged_rows(
-            "served_node{}", (len(nodes),), (1, b, nodes), (-1, x, in_play), (-1, k, to), at_most=0
-        )
+        served = (1, b, nodes), (-1, x, in_play), (-1, k, to)
+        builder.ragged_rows("served_node{}", (len(nodes),), *served, at_most=0)
         rows("away_{}", _names(held, away), (1, r), (-1, b[held.node[away]]), at_most=0)
         rows("kept_{}", _names(held, away), (1, r), (1, y[held.claim[away]]), at_most=1)
 
@@ -359,19 +345,13 @@ class HoldFormulation(Formulation[Hold, Release]):
         (v, movable), z = blocks["v"], blocks["z"].variables
         claim, place = held.claim[rows], np.arange(len(rows))
         if len(z) > 1:  # a tighter relaxation than with y itself
-            keys = np.stack([claim, groups(self.problem)[1][held.node[rows]]])
+            keys = np.stack([claim, self._groups[1][held.node[rows]]])
             pairs, pair = np.unique(keys, axis=1, return_inverse=True)
             labels = [f"claim{i + 1}_group{t + 1}" for i, t in pairs.T.tolist()]
             u = builder.variables("u_{}", labels)
             blocks["u"] = Block(u, pairs)
-            builder.ragged_rows(
-                "for_claim{}",
-                (len(y),),
-                (1, u, pairs[0]),
-                (-1, y, every_claim),
-                (-1, v, movable),
-                at_most=0,
-            )
+            gone = (1, u, pairs[0]), (-1, y, every_claim), (-1, v, movable)
+            builder.ragged_rows("for_claim{}", (len(y),), *gone, at_most=0)
             freeing, freed = u[pair.ravel()], place
         else:
             leaves = place[np.isin(claim, movable)]
@@ -395,7 +375,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         """Add the rows by which the chunks fit, at most `most` of them on each node in play."""
         problem, held = self.problem, self._held
         x, nodes = blocks["x"]
-        at = blocks["z"].variables[groups(problem)[1][nodes]]
+        at = blocks["z"].variables[self._groups[1][nodes]]
         row = np.searchsorted(nodes, held.node[rows])
         for resource in np.flatnonzero(problem.demand).tolist():
             demand, free = int(problem.demand[resource]), problem.free[nodes, resource]
@@ -416,14 +396,9 @@ class HoldFormulation(Formulation[Hold, Release]):
                     (-useful[freed[helps]], freeing[helps], row[freed[helps]]),
                     at_most=0,
                 )
-        if problem.exclusive and len(rows):
-            builder.ragged_rows(
-                "own_{}",
-                (_names(held, rows),),
-                (1, x[row], np.arange(len(rows))),
-                (-most[row[freed]], freeing, freed),
-                at_most=0,
-            )
+        if problem.exclusive:
+            own = (1, x[row], np.arange(len(rows))), (-most[row[freed]], freeing, freed)
+            builder.ragged_rows("own_{}", (_names(held, rows),), *own, at_most=0)
 
     def _add_moves(self, builder: ProgramBuilder, blocks: dict[str, Block], most: Ints) -> None:
         """Add the rows of claims that may be moved; `most` has the most chunks of the job."""
@@ -433,20 +408,11 @@ class HoldFormulation(Formulation[Hold, Release]):
         claim = moves.of[0]
         v_of = np.zeros(len(problem.costs), dtype=np.int64)
         v_of[movable] = v
-        builder.ragged_rows(
-            "once_claim{}",
-            (len(problem.costs),),
-            (1, y[movable], movable),
-            (1, v, movable),
-            at_most=1,
-        )
-        builder.ragged_rows(
-            "moved_{}",
-            ([f"claim{i + 1}_kind{s + 1}" for i, s in zip(*moves.of)],),
-            (1, k, moves.kind),
-            (-moves.copies, v_of[claim], np.arange(len(claim))),
-            equal=0,
-        )
+        once = (1, y[movable], movable), (1, v, movable)
+        builder.ragged_rows("once_claim{}", (len(problem.costs),), *once, at_most=1)
+        kinds = [f"claim{i + 1}_kind{s + 1}" for i, s in zip(*moves.of)]
+        all_chunks = (1, k, moves.kind), (-moves.copies, v_of[claim], np.arange(len(claim)))
+        builder.ragged_rows("moved_{}", (kinds,), *all_chunks, equal=0)
         keys = np.stack([claim[moves.kind], moves.node])
         pairs, pair = np.unique(keys, axis=1, return_inverse=True)
         over = ([f"claim{i + 1}_node{n}" for i, n in pairs.T.tolist()],)
@@ -456,13 +422,10 @@ class HoldFormulation(Formulation[Hold, Release]):
         chunks[nodes] = most
         if problem.exclusive:
             with_job = np.flatnonzero(chunks[pairs[1]])
-            builder.ragged_rows(
-                "alone_{}",
-                over,
-                (1, x[np.searchsorted(nodes, pairs[1][with_job])], with_job),
-                (np.maximum(chunks[moves.node], 1), k, pair),
-                at_most=np.maximum(chunks[pairs[1]], 1),
-            )
+            of_job = 1, x[np.searchsorted(nodes, pairs[1][with_job])], with_job
+            others = np.maximum(chunks[moves.node], 1), k, pair
+            most_there = np.maximum(chunks[pairs[1]], 1)
+            builder.ragged_rows("alone_{}", over, of_job, others, at_most=most_there)
         there = np.isin(nodes, moves.node)
         rows = np.flatnonzero(np.isin(held.node, moves.node))
         near = np.isin(held.node[away], moves.node)
@@ -525,8 +488,8 @@ class HoldFormulation(Formulation[Hold, Release]):
         gone = lifted | chosen([claim for claim, _ in solution.moved], len(lifted))
         drained = chosen(solution.drained, len(self.problem.free))
         counts = np.bincount(solution.nodes, minlength=len(drained))
-        group_of = groups(self.problem)[1]
-        groups_used = chosen(group_of[list(solution.nodes)].tolist(), len(blocks["z"].of))
+        of_job = self._groups[1][list(solution.nodes)]
+        groups_used = chosen(of_job.tolist(), len(blocks["z"].of))
         away = blocks["r"].of
         for letter, given in (
             ("y", lifted),

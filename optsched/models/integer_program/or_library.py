@@ -109,10 +109,7 @@ class _Words:
 
 
 def instances(lines: Sequence[Sequence[str]], path: Path) -> list[Instance] | None:
-    """Return the instances of a file of OR-Library, or None if it begins like no such file.
-
-    `lines`: the words of each line, blank lines included.
-    """
+    """Return the instances in the words of a file's lines; None if it begins like no such file."""
     first = [line for line in lines if line][:3]
     lengths = [len(line) for line in first]
     if not first or not all(COUNT.fullmatch(word) for word in first[0]):

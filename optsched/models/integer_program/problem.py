@@ -217,8 +217,7 @@ class IntegerProgram(Problem[Values]):
     def objective(self, solution: Values) -> int:
         """Return the value of the objective, equation (1)."""
         terms = zip(self.coefficients.tolist(), solution, strict=True)
-        total: int = self.offset + sum(coefficient * value for coefficient, value in terms)
-        return total
+        return int(self.offset + sum(coefficient * value for coefficient, value in terms))
 
     def violations(self, solution: Values) -> list[Violation]:
         """Check the form, the bounds (3) of all variables, and all rows (2)."""
@@ -392,8 +391,7 @@ def factor_of(numbers: Iterable[int | Decimal]) -> int:
         decimals = max(decimals, -exponent)
         if abs(number) * 10**decimals > LARGEST_FIELD:
             raise InputError(f"{number:f}; expected a number of at most {LARGEST_FIELD}")
-    factor: int = 10**decimals
-    return factor
+    return int(10**decimals)
 
 
 def whole_row(
@@ -444,10 +442,13 @@ class StatedProgram:
         Rows whose numbers are not integers are multiplied by a power of ten, and so is the
         objective; the origin of the snapshot tells the latter.
         """
-        mistakes = [
-            *first_few("variables", list(self._continuous()), "variables"),
-            *first_few("bounds", list(self._unbounded()), "bounds"),
+        continuous = [
+            f"variable {name} is continuous; expected integer variables only"
+            for name, variable in self.variables.items()
+            if not variable.integer
         ]
+        mistakes = first_few("variables", continuous, "variables")
+        mistakes += first_few("bounds", list(self._unbounded()), "bounds")
         if mistakes:
             raise InputError(*mistakes, file=path)
         rows = []
@@ -479,11 +480,6 @@ class StatedProgram:
         except InputError as error:
             raise error.within(path) from None
         return Snapshot(problem, origin_of(path, factor))
-
-    def _continuous(self) -> Iterator[str]:
-        for name, variable in self.variables.items():
-            if not variable.integer:
-                yield f"variable {name} is continuous; expected integer variables only"
 
     def _unbounded(self) -> Iterator[str]:
         expected = "expected both, at most 10^12 in size"

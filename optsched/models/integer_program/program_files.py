@@ -57,7 +57,7 @@ SECTIONS = {
 RESERVED = {"free", "inf", "infinity"}
 """Words of bounds, which name nothing."""
 
-GLUED = re.compile(r"[eE]")
+TURNED = {"<": ">", ">": "<", "=": "="}
 
 
 def parse_lp(text: str) -> StatedProgram:
@@ -131,11 +131,8 @@ class _LPReader:
         """Take a name, and return the number of its variable."""
         if self.kind != "name" or self.text.lower() in RESERVED:
             self._wrong("the name of a variable")
-        name = self.text
-        number = self._numbers.get(name)
-        if number is None:
-            number = self._numbers[name] = len(self._numbers)
-            self._stated.variables[name] = StatedVariable()
+        number = self._numbers.setdefault(self.text, len(self._numbers))
+        self._stated.variables.setdefault(self.text, StatedVariable())
         self._advance()
         return number
 
@@ -206,9 +203,7 @@ class _LPReader:
     def _row(self) -> None:
         rows = self._stated.rows
         begins = self.line
-        name = self._name_of_row()
-        if name is None:
-            name = f"c{len(rows) + 1}"
+        name = self._name_of_row() or f"c{len(rows) + 1}"
         if name in rows:
             self._fail(f"row {name} twice; expected different names of rows", begins)
         row = StatedRow({})
@@ -224,14 +219,13 @@ class _LPReader:
             elif not row.entries or more is not None:
                 self._fail(f"row {name} has no variable; expected one", line)
             else:
-                self._limit(row, "a row", _turned(sense), constant)
+                self._limit(row, "a row", TURNED[sense], constant)
                 if self.kind == "sense" and sense != "=":
                     if self._sense() != sense:
                         self._fail(f"row {name} has two senses; expected one direction", line)
                     self._limit(row, "a row", sense, self._bound_value())
         else:
-            sense = self._sense()
-            self._limit(row, "a row", sense, self._bound_value())
+            self._limit(row, "a row", self._sense(), self._bound_value())
         rows[name] = row
         self._end_of_statement("row")
 
@@ -261,7 +255,7 @@ class _LPReader:
         line = self.line
         if self.kind != "name" or INFINITY.fullmatch(self.text):
             left = self._bound_value()
-            left_sense = _turned(self._sense())
+            left_sense = TURNED[self._sense()]
         name = self.text
         self._variable()
         variable = self._stated.variables[name]
@@ -300,10 +294,6 @@ class _LPReader:
             variable.lower, variable.upper = lower, upper
 
 
-def _turned(sense: str) -> str:
-    return {"<": ">", ">": "<", "=": "="}[sense]
-
-
 def _words(text: str) -> Iterator[tuple[str, str, int]]:
     """Yield the kind, the text and the line of each word outside comments."""
     for number, line in enumerate(io.StringIO(text, newline=None), 1):
@@ -313,11 +303,10 @@ def _words(text: str) -> Iterator[tuple[str, str, int]]:
             word = match[kind]
             after = content[match.end() : match.end() + 1]
             if kind == "number" and re.match(NAME, after):
-                if GLUED.search(word) or after in "eE":
-                    problem = (
-                        f"{content[match.start(kind) : match.end() + 8].strip()!r} may be a number"
-                    )
-                    raise InputError(f"{problem} with an exponent; expected a blank", line=number)
+                if "e" in f"{word}{after}".lower():
+                    found = content[match.start(kind) : match.end() + 8].strip()
+                    problem = f"{found!r} may be a number with an exponent; expected a blank"
+                    raise InputError(problem, line=number)
             elif kind == "section" or (kind == "name" and word.lower() in SECTIONS):
                 yield "section", SECTIONS[" ".join(word.lower().split())], number
                 continue
@@ -462,11 +451,9 @@ class _MPSReader:
         number = self._numbers[name]
         for row, text in zip(fields[1::2], fields[2::2]):
             self._known_row(row)
-            value = self._number(text)
-            if row == self._objective:
-                entries = self._stated.objective
-            else:
-                entries = self._stated.rows[row].entries
+            value, stated = self._number(text), self._stated
+            is_objective = row == self._objective
+            entries = stated.objective if is_objective else stated.rows[row].entries
             if number in entries:
                 self._fail(f"column {name} has row {row} twice; expected one entry of it")
             entries[number] = value

@@ -20,7 +20,7 @@ from optsched.fields import (
     first_few,
     plain_sequence,
 )
-from optsched.models.fields import integer_schema
+from optsched.models.fields import Ints, integer_schema
 from optsched.models.problem import Violation
 
 WHOLE = 1000
@@ -139,8 +139,8 @@ def beyond_limits(
     allowed: Sequence[str] | None,
     most_per_node: int,  # most chunks on a node, 0 for no limit
     # The switch or block of each node if one must hold the job, named `span`
-    groups: Sequence[str] | None,
-    span: str,
+    groups: Sequence[str] | None = None,
+    span: str = "",
 ) -> list[Violation]:
     """Return where the chunks of a job are on nodes on which they may not be."""
     found = []
@@ -165,9 +165,6 @@ def is_allowed(
     if allowed is None or kinds is None:
         return np.ones(nodes, dtype=bool)
     return np.array([kind in allowed for kind in kinds], dtype=bool)
-
-
-Ints = NDArray[np.int64]
 
 
 class Limit(NamedTuple):

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from optsched.models.node_placement.fields import WHOLE, is_allowed
+from optsched.models.fields import Ints
+from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import NodePlacement, task_types
 from optsched.models.program import ProgramBuilder
-
-Ints = NDArray[np.int64]
 
 
 class DeviceList(NamedTuple):
@@ -55,14 +54,17 @@ class FragmentationRows:
     what is left of a device that suffices, ``q_all[i, n]`` what a chunk of type i can use of node
     n.
 
-    `price`: what a free thousandth of a device costs for each chunk of the mix that cannot use it.
+    `price`: what a free thousandth of a device costs for each chunk of the mix that cannot use it;
+    `jobs`, `nodes`: the pairs of a job and a node on which one of its chunks fits.
     """
 
-    def __init__(self, problem: NodePlacement, price: int) -> None:
+    def __init__(self, problem: NodePlacement, price: int, jobs: Ints, nodes: Ints) -> None:
         self._problem, self._price = problem, price
         self._devices, self._mix = devices_of(problem), task_types(problem)
         self._jobs = np.array([task.job for task in self._mix], dtype=np.int64)
-        self._types, self._nodes = np.nonzero(self._possible())
+        possible = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.bool_)
+        possible[jobs, nodes] = True
+        self._types, self._nodes = np.nonzero(possible[self._jobs])
         self._steps: list[Callable[[Ints], None]] = []  # each sets variables of a vector
 
     @property
@@ -70,21 +72,6 @@ class FragmentationRows:
         """Number of entries in rows, approximately."""
         per_node = np.diff(self._devices.first) + len(self._problem.resources)
         return 12 * int(per_node[self._nodes].sum())
-
-    def _possible(self) -> NDArray[np.bool_]:
-        """Return whether a chunk of each type fits on each node if no job is placed."""
-        problem = self._problem
-        fits = np.zeros((len(self._mix), len(problem.free)), dtype=np.bool_)
-        whole = np.array([row.count(WHOLE) for row in problem.devices], dtype=np.int64)
-        largest = np.array([max(row, default=0) for row in problem.devices], dtype=np.int64)
-        for there, (job, _) in zip(fits, self._mix):
-            share = int(problem.share[job])
-            there[:] = (problem.free >= problem.demand[job]).all(axis=1)
-            there &= whole >= share // WHOLE if share >= WHOLE else largest >= share
-            there &= is_allowed(problem.kinds, problem.allowed[job], len(there))
-            if job in problem.exclusive:
-                there[list(problem.busy)] = False
-        return fits
 
     def add(
         self, builder: ProgramBuilder, x: Terms, jobs: Ints, on_devices: Terms, own: Terms
@@ -180,10 +167,7 @@ class FragmentationRows:
     def _left(self, letter: str, names: list[str], room: Ints, used: Terms, cost: int) -> Ints:
         """Add what is left of some room."""
         left = self._builder.variables(f"{letter}_{{}}", names, upper=room, objective=cost)
-        if len(names):
-            self._builder.ragged_rows(
-                f"{letter}_left_{{}}", (names,), used, _each(left), equal=room
-            )
+        self._builder.ragged_rows(f"{letter}_left_{{}}", (names,), used, _each(left), equal=room)
 
         def step(x: Ints) -> None:
             x[left] = room - used.sums(x, len(room))
@@ -196,16 +180,11 @@ class FragmentationRows:
     ) -> Ints:
         """Add variables that are 1 if and only if sums, of at most `most`, reach a bound."""
         reached = self._builder.variables(f"{letter}_{{}}", names)
-        rows = np.arange(len(names))
-        if len(names):
-            less = -sums.amount, sums.variables, sums.row
-            above = -np.maximum(most - bound + 1, 0)
-            self._builder.ragged_rows(
-                f"{letter}_if_{{}}", (names,), less, (bound, reached, rows), at_most=0
-            )
-            self._builder.ragged_rows(
-                f"{letter}_only_{{}}", (names,), sums, (above, reached, rows), at_most=bound - 1
-            )
+        rows, less = np.arange(len(names)), (-sums.amount, sums.variables, sums.row)
+        add = self._builder.ragged_rows
+        add(f"{letter}_if_{{}}", (names,), less, (bound, reached, rows), at_most=0)
+        above = -np.maximum(most - bound + 1, 0), reached, rows
+        add(f"{letter}_only_{{}}", (names,), sums, above, at_most=bound - 1)
 
         def step(x: Ints) -> None:
             x[reached] = sums.sums(x, len(rows)) >= bound
@@ -224,22 +203,13 @@ class FragmentationRows:
     ) -> Ints:
         """Add the sums where a variable is 1, and 0 where it is 0."""
         product = self._builder.variables(f"{letter}_{{}}", names, upper=most, objective=objective)
-        rows = np.arange(len(names))
-        if len(names):
-            less = -sums.amount, sums.variables, sums.row
-            off = (1, product), (-most, switch)
-            self._builder.paired_rows(f"{letter}_off_{{}}", names, *off, at_most=0)
-            self._builder.ragged_rows(
-                f"{letter}_most_{{}}", (names,), less, (1, product, rows), at_most=0
-            )
-            self._builder.ragged_rows(
-                f"{letter}_on_{{}}",
-                (names,),
-                sums,
-                (-1, product, rows),
-                (most, switch, rows),
-                at_most=most,
-            )
+        rows, less = np.arange(len(names)), (-sums.amount, sums.variables, sums.row)
+        off = (1, product), (-most, switch)
+        self._builder.paired_rows(f"{letter}_off_{{}}", names, *off, at_most=0)
+        add = self._builder.ragged_rows
+        add(f"{letter}_most_{{}}", (names,), less, (1, product, rows), at_most=0)
+        on = (-1, product, rows), (most, switch, rows)
+        add(f"{letter}_on_{{}}", (names,), sums, *on, at_most=most)
 
         def step(x: Ints) -> None:
             x[product] = x[switch] * sums.sums(x, len(rows))
@@ -263,25 +233,13 @@ class FragmentationRows:
         rows = np.arange(len(names))
         needed = np.bincount(of_fit, minlength=len(names))
         limits = [(-1, group) for group in fits] + [(1, group) for group in hinders]
+        add = self._builder.ragged_rows
         for number, (sign, (which, variable)) in enumerate(limits):
             there = np.unique(which)
-            if len(there):
-                self._builder.ragged_rows(
-                    f"fits{number + 1}_{{}}",
-                    (names,),
-                    (1, t[there], there),
-                    (sign, variable, which),
-                    at_most=max(sign, 0),
-                )
-        if len(names):
-            self._builder.ragged_rows(
-                "fits_{}",
-                (names,),
-                (1, t, rows),
-                (-1, fit, of_fit),
-                (1, hindrance, of_hindrance),
-                at_least=1 - needed,
-            )
+            terms = (1, t[there], there), (sign, variable, which)
+            add(f"fits{number + 1}_{{}}", (names,), *terms, at_most=max(sign, 0))
+        every = (1, t, rows), (-1, fit, of_fit), (1, hindrance, of_hindrance)
+        add("fits_{}", (names,), *every, at_least=1 - needed)
 
         def step(x: Ints) -> None:
             missing = needed.copy()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Fields, Parsed, Table, first_few
-from optsched.models.fields import Amounts, Integers, LabelSets, Numbers, Texts
+from optsched.models.fields import Amounts, Integers, Ints, LabelSets, Numbers, Texts
 from optsched.models.node_placement.fields import (
     WHOLE,
     Devices,
@@ -26,8 +26,6 @@ from optsched.models.node_placement.fields import (
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
 from optsched.models.schema import declared, field, labels
 from optsched.registry import models
-
-Ints = NDArray[np.int64]
 
 COUNTABLE = 2**53
 """Upper limit of the objective, so that every solver represents it exactly."""
@@ -283,7 +281,16 @@ class NodePlacement(Problem[Placements]):
             if outside := [node for node in at if not 0 <= node < nodes]:
                 found.append(Violation("node", f"{name} is on node {outside[0]}, of {nodes}"))
                 continue
-            found += self._violations_of(job, name, at)
+            span = self.span[job]
+            found += beyond_limits(
+                name,
+                at,
+                kinds=self.kinds,
+                allowed=self.allowed[job],
+                most_per_node=int(self.most_per_node[job]),
+                groups={"switch": self.switches, "block": self.blocks}.get(span),
+                span=span,
+            )
             found += self._violations_of_levels(job, name, at)
             for node, chosen in zip(at, devices):
                 used.setdefault(node, Counter())[job] += 1
@@ -296,36 +303,22 @@ class NodePlacement(Problem[Placements]):
         exclusive = {*self.exclusive}
         for node, counts in used.items():
             for resource, name in enumerate(self.resources):
-                needed = sum(
-                    count * int(self.demand[job, resource]) for job, count in counts.items()
-                )
-                if needed > self.free[node, resource]:
-                    free = self.free[node, resource]
+                demand, free = self.demand[:, resource], self.free[node, resource]
+                needed = sum(count * int(demand[job]) for job, count in counts.items())
+                if needed > free:
                     detail = f"{needed} of {free} {name} of node {node} are used"
                     found.append(Violation("resource", detail))
             alone = [job for job in counts if job in exclusive]
             if alone and (len(counts) > 1 or node in self.busy):
                 detail = f"job {alone[0] + 1} shares node {node} with other jobs"
                 found.append(Violation("exclusive", detail))
-        for licence, free in enumerate(self.licences.tolist()):
-            placed = [job for job, at in enumerate(solution.nodes) if at]
-            needed = sum(int(self.licences_of[job, licence]) for job in placed)
+        placed = [job for job, at in enumerate(solution.nodes) if at]
+        licences = zip(self.licences.tolist(), self.licences_of[placed].sum(axis=0).tolist())
+        for licence, (free, needed) in enumerate(licences):
             if needed > free:
                 detail = f"{needed} of {free} of licence {licence + 1} are used"
                 found.append(Violation("licence", detail))
         return found
-
-    def _violations_of(self, job: int, name: str, at: Sequence[int]) -> list[Violation]:
-        span = self.span[job]
-        return beyond_limits(
-            name,
-            at,
-            kinds=self.kinds,
-            allowed=self.allowed[job],
-            most_per_node=int(self.most_per_node[job]),
-            groups={"switch": self.switches, "block": self.blocks}.get(span),
-            span=span,
-        )
 
     def _violations_of_levels(self, job: int, name: str, at: Sequence[int]) -> list[Violation]:
         found = []
@@ -476,10 +469,8 @@ def first_alike(problem: NodePlacement) -> list[int]:
 def task_types(problem: NodePlacement, most: int | None = None) -> list[TaskType]:
     """Return the types of chunks that need devices, the most frequent first.
 
-    Of equally frequent types, the first in the queue comes first.
-
-    `problem`: the problem, whose jobs are taken for those that will come; `most`: most types to
-    return; by default, all.
+    Of equally frequent types, the first in the queue comes first; jobs are taken for those that
+    will come.
     """
     chunks: Counter[int] = Counter()
     for job, first in enumerate(first_alike(problem)):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.models.fields import Ints
 from optsched.models.node_placement.fields import WHOLE, is_allowed
 from optsched.models.node_placement.fragmentation_rows import (
     FragmentationRows,
@@ -25,10 +27,6 @@ from optsched.models.program import (
     check_entries,
     formulations,
 )
-
-Ints = NDArray[np.int64]
-
-MOST_ENTRIES = 20_000_000
 
 
 class Block(NamedTuple):
@@ -94,7 +92,8 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     @cached_property
     def _fragmentation(self) -> FragmentationRows | None:
         price = self._scales[1].get("fragmentation")
-        return None if price is None else FragmentationRows(self.problem, price)
+        jobs, nodes, _ = self._pairs
+        return None if price is None else FragmentationRows(self.problem, price, jobs, nodes)
 
     @cached_property
     def _built(self) -> tuple[Program, dict[str, Block]]:
@@ -104,7 +103,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         entries = (4 + len(problem.resources)) * len(jobs)
         if self._fragmentation is not None:
             entries += self._fragmentation.entries
-        check_entries(entries, MOST_ENTRIES, "use a solver of this model")
+        check_entries(entries, "use a solver of this model")
         weight, cost = self._scales
         every_job, every_node = np.arange(len(problem.chunks)), np.arange(len(problem.free))
         builder = ProgramBuilder("max")
@@ -117,32 +116,24 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         for resource in range(len(problem.resources)):
             needed = problem.demand[jobs, resource]
             needs = needed > 0
-            if needs.any():
-                builder.ragged_rows(
-                    f"resource{resource + 1}_node{{}}",
-                    (every_node.tolist(),),
-                    (needed[needs], x[needs], nodes[needs]),
-                    at_most=problem.free[:, resource],
-                )
+            used = needed[needs], x[needs], nodes[needs]
+            name, free = f"resource{resource + 1}_node{{}}", problem.free[:, resource]
+            builder.ragged_rows(name, (every_node.tolist(),), used, at_most=free)
         blocks = {"p": Block(p, (every_job,)), "x": Block(x, (jobs, nodes))}
         blocks |= self._devices(builder, x)
         blocks |= self._own_nodes(builder, x)
         spans = np.array(problem.span)
         in_switch = spans == "switch"
         if problem.switches is not None:
-            spanning = in_switch | ("switches" in cost)
-            price = cost.get("switches", 0)
-            blocks["z"] = self._groups(
-                builder, x, p, problem.switches, "z", spanning, in_switch.astype(int), price
-            )
+            spanning, most = in_switch | ("switches" in cost), in_switch.astype(int)
+            given = problem.switches, "z", spanning, most, cost.get("switches", 0)
+            blocks["z"] = self._groups(builder, x, p, *given)
         if problem.blocks is not None:
             held = spans == "block"
-            blocks["b"] = self._groups(
-                builder, x, p, problem.blocks, "b", held, held.astype(int), 0
-            )
+            blocks["b"] = self._groups(builder, x, p, problem.blocks, "b", held, held.astype(int))
         for level, groups in enumerate(problem.groups):
             letter, most = f"a{level + 1}", problem.most_groups[:, level]
-            blocks[letter] = self._groups(builder, x, p, groups, letter, most > 0, most, 0)
+            blocks[letter] = self._groups(builder, x, p, groups, letter, most > 0, most)
             blocks[f"k{level + 1}"] = self._segments(builder, x, level)
         if "nodes" in cost:
             blocks["o"] = self._used_nodes(builder, x, cost["nodes"])
@@ -168,25 +159,16 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             [f"{self._names[i]}_device{g}" for i, g in zip(pair.tolist(), device_of[device])],
             upper=free[device] // share[pair],
         )
-        if len(sharing):
-            builder.ragged_rows(
-                "shares_{}", (self._names,), (1, y, pair), (-1, x[sharing], sharing), equal=0
-            )
+        shared = (1, y, pair), (-1, x[sharing], sharing)
+        builder.ragged_rows("shares_{}", (self._names,), *shared, equal=0)
         whole = np.flatnonzero(share >= WHOLE)
         full = np.flatnonzero((free == WHOLE) & np.isin(node_of, nodes[whole]))
         v = builder.variables("v_{}", [names[device] for device in full])
-        if len(whole):
-            builder.ragged_rows(
-                "whole_node{}",
-                (list(range(len(problem.free))),),
-                (share[whole] // WHOLE, x[whole], nodes[whole]),
-                (-1, v, node_of[full]),
-                equal=0,
-            )
-        if len(pair):
-            builder.ragged_rows(
-                "device_{}", (names,), (share[pair], y, device), (WHOLE, v, full), at_most=free
-            )
+        given = (share[whole] // WHOLE, x[whole], nodes[whole]), (-1, v, node_of[full])
+        builder.ragged_rows("whole_node{}", (range(len(problem.free)),), *given, equal=0)
+        if len(pair):  # whole devices alone are bounded
+            taken = (share[pair], y, device), (WHOLE, v, full)
+            builder.ragged_rows("device_{}", (names,), *taken, at_most=free)
         return {
             "y": Block(y, (jobs[pair], nodes[pair], device_of[device])),
             "v": Block(v, (node_of[full], device_of[full])),
@@ -198,23 +180,16 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         own, at = np.flatnonzero(alone), nodes[alone]
         names = [self._names[pair] for pair in own]
         e = builder.variables("e_{}", names)
-        if len(own):
-            there = list(range(len(self.problem.free)))
-            builder.paired_rows("own_{}", names, (1, x[own]), (-most[own], e), at_most=0)
-            builder.paired_rows("owns_{}", names, (1, x[own]), (-1, e), at_least=0)
-            builder.ragged_rows("owner_node{}", (there,), (1, e, at), at_most=1)
-            shared = np.flatnonzero(~alone & np.isin(nodes, at))
-            room = np.zeros(len(there), dtype=np.int64)
-            np.add.at(room, nodes[shared], most[shared])
-            owned = room[at] > 0
-            if owned.any():
-                builder.ragged_rows(
-                    "owned_node{}",
-                    (there,),
-                    (1, x[shared], nodes[shared]),
-                    (room[at[owned]], e[owned], at[owned]),
-                    at_most=room,
-                )
+        there = range(len(self.problem.free))
+        builder.paired_rows("own_{}", names, (1, x[own]), (-most[own], e), at_most=0)
+        builder.paired_rows("owns_{}", names, (1, x[own]), (-1, e), at_least=0)
+        builder.ragged_rows("owner_node{}", (there,), (1, e, at), at_most=1)
+        shared = np.flatnonzero(~alone & np.isin(nodes, at))
+        room = np.zeros(len(there), dtype=np.int64)
+        np.add.at(room, nodes[shared], most[shared])
+        owned = room[at] > 0
+        others = (1, x[shared], nodes[shared]), (room[at[owned]], e[owned], at[owned])
+        builder.ragged_rows("owned_node{}", (there,), *others, at_most=room)
         return {"e": Block(e, (jobs[own], at))}
 
     def _groups(
@@ -226,68 +201,54 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         letter: str,
         spanning: NDArray[np.bool_],
         most_groups: Ints,
-        price: int,
+        price: int = 0,
     ) -> Block:
         """Add the groups of the jobs `spanning`, at most so many of each job, 0 for any number."""
-        mine, at, (job, group), group_of = self._pairs_in_groups(labels, spanning)
-        names = [f"job{j + 1}_group{g + 1}" for j, g in zip(job.tolist(), group.tolist())]
+        mine, at, (job, group), group_of, names = self._pairs_in_groups(labels, spanning)
         z = builder.variables(f"{letter}_{{}}", names, objective=-price)
-        if len(names):
-            every = np.arange(len(names))
-            there = (1, x[mine], at)
-            most = self.problem.chunks[job]
-            builder.ragged_rows(
-                f"{letter}_span_{{}}", (names,), there, (-most, z, every), at_most=0
-            )
-            builder.ragged_rows(f"{letter}_used_{{}}", (names,), there, (-1, z, every), at_least=0)
-            limited, held = np.flatnonzero(most_groups[job]), np.flatnonzero(most_groups)
-            if len(limited):
-                few = (1, z[limited], job[limited]), (-most_groups[held], p[held], held)
-                builder.ragged_rows(f"{letter}_few_job{{}}", (len(p),), *few, at_most=0)
+        there, every, most = (1, x[mine], at), np.arange(len(names)), self.problem.chunks[job]
+        add = builder.ragged_rows
+        add(f"{letter}_span_{{}}", (names,), there, (-most, z, every), at_most=0)
+        add(f"{letter}_used_{{}}", (names,), there, (-1, z, every), at_least=0)
+        limited, held = np.flatnonzero(most_groups[job]), np.flatnonzero(most_groups)
+        if len(limited):
+            few = (1, z[limited], job[limited]), (-most_groups[held], p[held], held)
+            add(f"{letter}_few_job{{}}", (len(p),), *few, at_most=0)
         return Block(z, (job, group_of, group))
 
     def _segments(self, builder: ProgramBuilder, x: Ints, level: int) -> Block:
         """Add the number of segments of each job in each group of a level."""
         problem = self.problem
         size = problem.segments[:, level]
-        mine, at, (job, group), group_of = self._pairs_in_groups(problem.groups[level], size > 0)
-        names = [f"job{j + 1}_group{g + 1}" for j, g in zip(job.tolist(), group.tolist())]
-        letter = f"k{level + 1}"
+        found = self._pairs_in_groups(problem.groups[level], size > 0)
+        (mine, at, (job, group), group_of, names), letter = found, f"k{level + 1}"
         k = builder.variables(f"{letter}_{{}}", names, upper=problem.chunks[job] // size[job])
-        if len(names):
-            segments = (-size[job], k, np.arange(len(names)))
-            builder.ragged_rows(
-                f"{letter}_segments_{{}}", (names,), (1, x[mine], at), segments, equal=0
-            )
+        segments = (1, x[mine], at), (-size[job], k, np.arange(len(names)))
+        builder.ragged_rows(f"{letter}_segments_{{}}", (names,), *segments, equal=0)
         return Block(k, (job, group_of, group))
 
     def _pairs_in_groups(
         self, labels: Sequence[str], chosen: NDArray[np.bool_]
-    ) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the numbers of the pairs (j, n) of jobs, and of the pairs (j, t) they are in."""
+    ) -> tuple[Ints, Ints, Ints, Ints, list[str]]:
+        """Return numbers of pairs (j, n), and of (j, t) they are in, with groups and names."""
         jobs, nodes, _ = self._pairs
         _, group_of = np.unique(np.array(labels, dtype=str), return_inverse=True)
         mine = np.flatnonzero(chosen[jobs])
-        keys, at = np.unique(
-            np.stack([jobs[mine], group_of[nodes[mine]]]), axis=1, return_inverse=True
-        )
-        return mine, at.ravel(), keys, group_of
+        pairs = np.stack([jobs[mine], group_of[nodes[mine]]])
+        keys, at = np.unique(pairs, axis=1, return_inverse=True)
+        names = [f"job{j + 1}_group{g + 1}" for j, g in keys.T.tolist()]
+        return mine, at.ravel(), keys, group_of, names
 
     def _used_nodes(self, builder: ProgramBuilder, x: Ints, price: int) -> Block:
         _, nodes, most = self._pairs
         idle = np.setdiff1d(nodes, self.problem.busy)
         o = builder.variables("o_node{}", idle.tolist(), objective=-price)
         opening = np.flatnonzero(np.isin(nodes, idle))
-        if len(opening):
-            at = np.searchsorted(idle, nodes[opening])
-            names = [self._names[pair] for pair in opening]
-            opened = (1, x[opening]), (-most[opening], o[at])
-            builder.paired_rows("open_{}", names, *opened, at_most=0)
-            there = (idle.tolist(),)
-            every = np.arange(len(idle))
-            builder.ragged_rows(
-                "used_node{}", there, (1, x[opening], at), (-1, o, every), at_least=0
-            )
+        at = np.searchsorted(idle, nodes[opening])
+        names = [self._names[pair] for pair in opening]
+        builder.paired_rows("open_{}", names, (1, x[opening]), (-most[opening], o[at]), at_most=0)
+        used = (1, x[opening], at), (-1, o, np.arange(len(idle)))
+        builder.ragged_rows("used_node{}", (idle.tolist(),), *used, at_least=0)
         return Block(o, (idle,))
 
     def _add_fragmentation(
@@ -308,25 +269,24 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
 
     def decode(self, x: NDArray[np.int64]) -> Placements:
         """Return the placements; chunks on whole devices get those of their node in order."""
-        values = np.asarray(x)
-        _, blocks = self._built
-        problem = self.problem
-        pairs = blocks["x"]
-        chunks = values[pairs.variables]
+        problem, (_, blocks) = self.problem, self._built
+
+        def stated(letter: str) -> Iterator[tuple[int, ...]]:
+            """Yield the values other than 0 in a block, each with its indices."""
+            variables, of = blocks[letter]
+            values = np.asarray(x)[variables]
+            return zip(*(each[values != 0].tolist() for each in (values, *of)))
+
         shares: dict[tuple[int, int], list[int]] = {}
-        for i in np.flatnonzero(values[blocks["y"].variables]).tolist():
-            job, node, device = (int(index[i]) for index in blocks["y"].of)
-            count = int(values[blocks["y"].variables[i]])
+        for count, job, node, device in stated("y"):
             shares.setdefault((job, node), []).extend([device] * count)
         whole: dict[int, list[int]] = {}
-        for i in np.flatnonzero(values[blocks["v"].variables]).tolist():
-            node, device = (int(index[i]) for index in blocks["v"].of)
+        for _, node, device in stated("v"):
             whole.setdefault(node, []).append(device)
         nodes: list[list[int]] = [[] for _ in problem.chunks]
         devices: list[list[tuple[int, ...]]] = [[] for _ in problem.chunks]
-        for i in np.flatnonzero(chunks).tolist():
-            job, node = (int(index[i]) for index in pairs.of)
-            share, count = int(problem.share[job]), int(chunks[i])
+        for count, job, node in stated("x"):
+            share = int(problem.share[job])
             nodes[job] += [node] * count
             if share >= WHOLE:
                 left = whole.get(node, [])
@@ -342,37 +302,24 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
 
     def encode(self, solution: Placements) -> NDArray[np.int64]:
         """Return the vector of placements."""
-        program, blocks = self._built
-        problem = self.problem
-        count: dict[tuple[str, int, int, int], int] = {}
-
-        def add(letter: str, one: int, other: int = 0, third: int = 0) -> None:
-            key = letter, one, other, third
-            count[key] = count.get(key, 0) + 1
-
+        problem, (program, blocks) = self.problem, self._built
+        counts: dict[str, Counter[tuple[int, ...]]] = {letter: Counter() for letter in "xyv"}
         for job, (at, devices) in enumerate(zip(solution.nodes, solution.devices)):
+            of, letter = ((), "v") if problem.share[job] >= WHOLE else ((job,), "y")
+            counts["x"].update((job, node) for node in at)
             for node, chosen in zip(at, devices):
-                add("x", job, node)
-                whole = problem.share[job] >= WHOLE
-                for device in chosen:
-                    if whole:
-                        add("v", node, device)
-                    else:
-                        add("y", job, node, device)
+                counts[letter].update((*of, node, device) for device in chosen)
         found = np.zeros(program.num_variables, dtype=np.int64)
-        for letter in ("x", "y", "v"):
-            variables, of = blocks[letter]
-            keys = zip(*(index.tolist() for index in of))
-            found[variables] = [
-                count.get((letter, *key, *(0,) * (3 - len(key))), 0) for key in keys
-            ]
+        for letter, count in counts.items():
+            variables, indices = blocks[letter]
+            found[variables] = [count[key] for key in zip(*(each.tolist() for each in indices))]
         found[blocks["p"].variables] = [bool(at) for at in solution.nodes]
         pairs = blocks["x"]
         jobs, nodes = pairs.of
         there = np.flatnonzero(found[pairs.variables])
         own = set(zip(jobs[there].tolist(), nodes[there].tolist()))
-        e, of = blocks["e"]
-        found[e] = [key in own for key in zip(*(index.tolist() for index in of))]
+        e, of_own = blocks["e"]
+        found[e] = [key in own for key in zip(*(each.tolist() for each in of_own))]
         levels = range(1, len(problem.levels) + 1)
         for letter in ("z", "b", *(f"a{level}" for level in levels)):
             if letter in blocks:

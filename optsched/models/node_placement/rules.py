@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import LARGEST_FIELD
+from optsched.models.fields import Ints
 from optsched.models.linear import ONE, Block, Entries, Expression, Relation
 from optsched.models.node_placement.fields import is_allowed
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement, Placements
@@ -27,7 +28,6 @@ from optsched.models.stated import Symbols, as_data, read
 from optsched.models.verification import Comparison, Numbers, Verification, numbers
 from optsched.registry import find_class
 
-Ints = NDArray[np.int64]
 Rule = Callable[..., None]
 
 RESOURCES = {"gpus": ("gpu",), "cores": ("cpu", "cpus", "core")}
@@ -370,6 +370,10 @@ class _Reading:
         """Refuse to maximize."""
         raise TypeError("a rule may minimize(value, most), which counts after the placement")
 
+    def some(self, name: str, amount: Any) -> Any:
+        """Return 1 where an amount is above 0, otherwise 0."""
+        return super().some(f"{self.rule} {name}", amount)  # type: ignore[misc]
+
 
 class RuleNumbers(_Reading, Verification):
     """Reading of rules with numbers."""
@@ -389,10 +393,6 @@ class RuleNumbers(_Reading, Verification):
         if not self._allowed:
             self.excess[name] = relation.excess
         self.found += relation.failures(name, self._allowed.get(name))
-
-    def some(self, name: str, amount: Numbers) -> Numbers:
-        """Return 1 where an amount is above 0, otherwise 0."""
-        return super().some(f"{self.rule} {name}", amount)
 
     def minimize(self, value: Any, most: int = LARGEST_FIELD) -> None:
         """Note a value from 0 to `most` that is minimized after all else."""
@@ -424,10 +424,6 @@ class RuleSymbols(_Reading, Symbols):
                 sign = -1 if relation.kind == "<=" else 1
                 relation = replace(relation, expression=relation.expression + sign * slack)
         self._add_rows(name, relation)
-
-    def some(self, name: str, amount: Expression) -> Expression:
-        """Return 1 where an amount is above 0, otherwise 0."""
-        return super().some(f"{self.rule} {name}", amount)
 
     def minimize(self, value: Any, most: int = LARGEST_FIELD) -> None:
         """Add a value from 0 to `most` that is minimized after all else."""

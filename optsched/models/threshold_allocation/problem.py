@@ -11,10 +11,9 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, Table, first_few
-from optsched.models.fields import Integers, Labels, Records, cache_last, label, read_only
+from optsched.models.fields import Integers, Ints, Labels, Records, cache_last, label, read_only
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field
 from optsched.models.threshold_allocation.timeline import Job, checked_penalty, penalty_within
@@ -35,8 +34,6 @@ NO_PENALTY = 1000
 
 COUNTABLE = 2**62
 """Upper limit of the sum of all penalties, in units, so that sums fit into 64 bits."""
-
-Ints = NDArray[np.int64]
 
 
 class NodeAllocations(Records):
@@ -200,9 +197,7 @@ class ThresholdAllocation(Problem[Placement]):
     )
     walltime: int = field(Integer(1, LARGEST_FIELD), "walltime of the job in seconds", symbol="d")
     demand: Ints = field(
-        Integers(0, like="capacity"),
-        "demand of one process for each resource",
-        symbol="b_r",
+        Integers(0, like="capacity"), "demand of one process for each resource", symbol="b_r"
     )
     threshold: int | None = field(
         Integer(NO_PENALTY, LARGEST_FIELD),
@@ -212,10 +207,7 @@ class ThresholdAllocation(Problem[Placement]):
         always=True,
     )
     goal: Goal = field(
-        Choice(*GOALS),
-        "quantity to minimize, see (6)",
-        default="start",
-        always=True,
+        Choice(*GOALS), "quantity to minimize, see (6)", default="start", always=True
     )
     latest: int | None = field(
         Integer(0, LARGEST_FIELD),
@@ -230,9 +222,7 @@ class ThresholdAllocation(Problem[Placement]):
         filled=lambda fields: default_names(len(fields["capacity"])),
     )
     job: str | int | None = field(
-        label("a label, a text or an integer"),
-        "a label for the job",
-        default=None,
+        label("a label, a text or an integer"), "a label for the job", default=None
     )
 
     sense = "min"
@@ -297,18 +287,13 @@ class ThresholdAllocation(Problem[Placement]):
         penalised = self.penalised_time(solution)
         return penalised if self.goal == "penalty" else int(solution.start) * self.unit + penalised
 
-    def passes_quick_check(self, solution: Placement, *, any_start: bool = False) -> bool:
-        """Return True only if no equation is violated, apart from (1) with `any_start`."""
+    def passes_quick_check(self, solution: Placement) -> bool:
+        """Return True only if no equation is violated."""
         if type(solution) is not Placement or type(solution.start) is not int:
             return False
-        if self.latest is not None and solution.start > self.latest and not any_start:
+        if self.latest is not None and solution.start > self.latest:
             return False
-        penalised = self._checked_penalty(solution, any_start)
-        requested = self.walltime * self.unit
-        most = self.threshold
-        return penalised >= 0 and (
-            most is None or 1000 * (requested + penalised) <= most * requested
-        )
+        return 0 <= self._checked_penalty(solution) <= most_penalized(self)
 
     def violations(self, solution: Placement) -> list[Violation]:
         """Check equations (1), (2), (3) and (5): the start, free processors, and the threshold."""
@@ -324,13 +309,10 @@ class ThresholdAllocation(Problem[Placement]):
         total = int(processes.sum())
         if total != self.asked:
             found.append(Violation("asked", f"{total} processes are placed, {self.asked} asked"))
-        windows = _shared_windows(solution.processes, self, solution.start)
-        over = windows.processes > self.processors
-        if over.any():
-            found += [
-                Violation("free", f"more than {self.processors} processes on node {node} at a time")
-                for node in np.unique(windows.node[over]).tolist()
-            ]
+        windows = _shared_windows(processes, self, start)
+        for node in np.unique(windows.node[windows.processes > self.processors]).tolist():
+            detail = f"more than {self.processors} processes on node {node} at a time"
+            found.append(Violation("free", detail))
         if self.threshold is not None:
             requested = self.walltime * self.unit
             if 1000 * (requested + windows.penalised) > self.threshold * requested:
@@ -339,24 +321,18 @@ class ThresholdAllocation(Problem[Placement]):
                 found.append(Violation("threshold", detail))
         return found
 
-    def _checked_penalty(self, solution: Placement, any_start: bool = False) -> int:
+    def _checked_penalty(self, solution: Placement) -> int:
         """Return the penalized time of a placement that fits on its nodes, otherwise -1."""
-        known: tuple[Placement, bool, int] | None = self.__dict__.get("_known_penalty")
-        if known is not None and known[0] is solution and known[1] is any_start:
-            return known[2]
+        known: tuple[Placement, int] | None = self.__dict__.get("_known_penalty")
+        if known is not None and known[0] is solution:
+            return known[1]
         start, processes = solution
         if not _is_row(processes, self.nodes) or not 0 <= start <= LARGEST_FIELD:
             return -1
-
-        penalised: int = checked_penalty(
-            self.held,
-            self.in_kernels,
-            start,
-            read_only(processes),
-            any_start,
-        )
+        given = self.held, self.in_kernels, start, read_only(processes)
+        penalised: int = checked_penalty(*given, False)
         if not processes.flags.writeable:  # the same placement is checked, valued and weighed
-            self.__dict__["_known_penalty"] = (solution, any_start, penalised)
+            self.__dict__["_known_penalty"] = (solution, penalised)
         return penalised
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.models.fields import Ints
 from optsched.models.program import (
     Formulation,
     Program,
@@ -20,8 +20,6 @@ from optsched.models.threshold_allocation.problem import (
     ThresholdAllocation,
     most_penalized,
 )
-
-Ints = NDArray[np.int64]
 
 MOST_ENTRIES = 1_000_000
 """Most entries of the program; generic solvers fail on much smaller ones."""
@@ -41,7 +39,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         """The program, with variables y, x, P and w."""
         problem = self.problem
         times, nodes, counts = self._shape
-        check_entries(4 * times * nodes * counts, MOST_ENTRIES, "bottleneck-search needs none")
+        check_entries(4 * times * nodes * counts, "bottleneck-search needs none", MOST_ENTRIES)
         _, added, allowed = self._costs
         starts = problem.starts.tolist()
         waiting = {"start": 1, "response": problem.unit}.get(problem.goal, 0)
@@ -121,64 +119,32 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
 
         Every array has shape `_shape`. Costs are in units, and 0 for choices that are not allowed.
         """
-        problem, shape = self.problem, self._shape
-        limit = most_penalized(problem)
-        own, added = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-        allowed = np.zeros(shape, dtype=np.bool_)
-        for t, start in enumerate(problem.starts.tolist()):
-            for node in range(problem.nodes):
-                choice = _Choice(problem, start, node)
-                for k in range(min(choice.free, shape[2])):
-                    penalized = choice.own(k + 1)
-                    if penalized <= limit:
-                        own[t, node, k], added[t, node, k] = penalized, choice.added(k + 1)
-                        allowed[t, node, k] = True
+        own, added = np.empty((2, *self._shape), dtype=np.int64)
+        allowed = np.empty(self._shape, dtype=np.bool_)
+        for t, start in enumerate(self.problem.starts.tolist()):
+            for node in range(self.problem.nodes):
+                own[t, node], added[t, node], allowed[t, node] = self._costs_on(node, start)
+        allowed &= own <= most_penalized(self.problem)
+        own[~allowed] = added[~allowed] = 0
         return own, added, allowed
 
-
-class _Choice:
-    """Cost of processes on a node, to the job and to all jobs, for one start."""
-
-    def __init__(self, problem: ThresholdAllocation, start: int, node: int) -> None:
-        end = start + problem.walltime
-        rows = [
-            (processes, max(begin, start), min(until, end), demand)
-            for here, processes, begin, until, *demand in problem.held.tolist()
-            if here == node and begin < end and until > start
-        ]
-        times = sorted({start, end, *(row[1] for row in rows), *(row[2] for row in rows)})
-        self.windows = []
-        for one, other in pairwise(times):
-            inside = [row for row in rows if row[1] <= one and other <= row[2]]
-            demand = [
-                sum(processes * each[r] for processes, _, _, each in inside)
-                for r in range(len(problem.capacity))
-            ]
-            self.windows.append((other - one, sum(row[0] for row in inside), demand))
-        self.free = problem.processors - max(count for _, count, _ in self.windows)
-        self._job = problem.demand.tolist()
-        self._node = list(zip(problem.capacity.tolist(), problem.scale.tolist()))
-
-    def _overload(self, demand: list[int], count: int) -> int:
-        full = (level + count * each for level, each in zip(demand, self._job))
-        return sum(max(0, total - most) * by for total, (most, by) in zip(full, self._node))
-
-    def own(self, count: int) -> int:
-        """Return the penalized time of the job in units."""
-        return sum(length * self._overload(demand, count) for length, _, demand in self.windows)
-
-    def added(self, count: int) -> int:
-        """Return the penalized processor time added for all jobs in units."""
-        return sum(
-            length
-            * ((held + count) * self._overload(demand, count) - held * self._overload(demand, 0))
-            for length, held, demand in self.windows
-        )
+    def _costs_on(self, node: int, start: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+        """Return what `_costs` has of a node and a start, but for the limit, shape (processes,)."""
+        problem, until = self.problem, start + self.problem.walltime
+        held = problem.held[problem.held[:, 0] == node]
+        held = held[(held[:, 2] < until) & (held[:, 3] > start)]
+        begin, end = held[:, 2].clip(min=start), held[:, 3].clip(max=until)
+        times = np.unique([start, until, *begin, *end])
+        inside = (begin <= times[:-1, None]) & (times[1:, None] <= end)  # (windows, held)
+        there, used = inside @ held[:, 1], inside @ (held[:, 1:2] * held[:, 4:])
+        counts = np.arange(self._shape[2] + 1)
+        demand = used[:, None] + counts[:, None] * problem.demand
+        lost = np.maximum(demand - problem.capacity, 0) @ problem.scale  # (windows, counts)
+        with_job, without = (there[:, None] + counts) * lost, there[:, None] * lost[:, :1]
+        length, free = np.diff(times), problem.processors - there.max()
+        return (length @ lost)[1:], (length @ (with_job - without))[1:], counts[1:] <= free
 
 
 def _step(own: Ints) -> int:
-    """Return the greatest common divisor of all penalized times.
-
-    Division by it makes numbers in rows smaller, which keeps floating-point solvers exact.
-    """
+    """Return the divisor of all penalized times that keeps floating-point solvers exact."""
     return int(np.gcd.reduce(own, axis=None)) or 1
