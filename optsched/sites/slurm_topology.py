@@ -16,14 +16,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.fields import REQUIRED, Kind, Parsed, Table
-from optsched.sites.parts import (
-    MOST_NODES,
-    Places,
-    Topology,
-    Torus,
-    blocks_of,
-    tree_of,
-)
+from optsched.sites.parts import MOST_NODES, Places, Topology, Torus, blocks_of, tree_of
 from optsched.sites.site import some
 from optsched.sites.slurm_files import (
     Notes,

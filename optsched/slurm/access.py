@@ -273,9 +273,7 @@ def with_gpu_defaults(job: QueuedJob, partition: Partition, supply: Supply) -> Q
     cores = access.cores_per_gpu or of_gpu(of_site, "DefCpuPerGPU")
     memory = access.memory_per_gpu or of_gpu(of_site, "DefMemPerGPU")
     return replace(
-        job,
-        cores_per_gpu=job.cores_per_gpu or cores,
-        memory_per_gpu=job.memory_per_gpu or memory,
+        job, cores_per_gpu=job.cores_per_gpu or cores, memory_per_gpu=job.memory_per_gpu or memory
     )
 
 

@@ -28,14 +28,7 @@ from optsched.simulator.scenario import versions
 from optsched.sites.site import some
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.defragmentation import Defragmentation
-from optsched.slurm.state import (
-    WEEK,
-    Group,
-    State,
-    idle_while_waiting,
-    largest_first,
-    weekly_waits,
-)
+from optsched.slurm.state import WEEK, Group, State, idle_while_waiting, largest_first, weekly_waits
 from optsched.slurm.supply import MEMORY
 from optsched.traces.trace import Trace
 

@@ -22,14 +22,7 @@ from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_p
 from optsched.slurm.preemption import unseen_preemption
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import lacking
-from optsched.slurm.reserved import (
-    Reserved,
-    beside,
-    reserve,
-    reserved,
-    starts_now,
-    with_reserved,
-)
+from optsched.slurm.reserved import Reserved, beside, reserve, reserved, starts_now, with_reserved
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply

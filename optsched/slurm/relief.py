@@ -41,11 +41,7 @@ class Relief:
         """The running jobs that are moved, each with its new nodes and the node time lost."""
         question = self.question
         return tuple(
-            (
-                question.claims[claim],
-                tuple(map(self._name, nodes)),
-                int(question.migration[claim]),
-            )
+            (question.claims[claim], tuple(map(self._name, nodes)), int(question.migration[claim]))
             for claim, nodes in self.release.moved
         )
 

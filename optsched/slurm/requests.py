@@ -444,10 +444,7 @@ def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
         everywhere &= (gpus > 0) & (count * gpus <= shards) & (shards % np.maximum(gpus, 1) == 0)
     rest = {name: count for name, count in job.per_node.items() if name not in shares}
     gpus_asked = dict.fromkeys([gpu, *(f"gpu:{kind}" for kind in kinds)], 1)
-    return (
-        replace(job, per_node=rest | gpus_asked, cores_per_gpu=0, memory_per_gpu=0),
-        everywhere,
-    )
+    return (replace(job, per_node=rest | gpus_asked, cores_per_gpu=0, memory_per_gpu=0), everywhere)
 
 
 def _limit(job: QueuedJob, partition: Partition) -> float:
