@@ -276,8 +276,7 @@ class Requests:
     def _allowed_nodes(self, partition: Partition, features: Flags, kept: str) -> _Allowed:
         key = id(partition), features.tobytes(), kept  # the partitions stay
         if key not in self._allowed:
-            nodes = np.zeros(len(self.site.nodes), dtype=bool)
-            nodes[partition.nodes] = True
+            nodes = self.site.of_partitions([partition])
             nodes &= features & self.site.is_usable & self._kept(kept)
             alike = Counter(map(tuple, self.site.capacity[nodes].tolist()))
             self._allowed[key] = _Allowed(nodes, alike)
@@ -512,8 +511,7 @@ class Queues:
                 if key[1] >= 0:
                     own[len(site.nodes) + key[1]] = True
                 else:
-                    for each in found:
-                        own[each.nodes] = True
+                    own[: len(site.nodes)] = site.of_partitions(found)
                 queue = numbers.setdefault(own.tobytes(), len(cells))
                 if queue == len(cells):
                     cells.append(own)

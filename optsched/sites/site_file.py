@@ -332,10 +332,9 @@ def _unconnected(site: Site, name: str) -> list[str]:
     """Return the nodes that are not in a topology, of the partitions that it is for."""
     topology = site.topologies[name]
     default = name == next(iter(site.topologies))
-    meant = np.full(len(site.nodes), default and not site.partitions)
-    for partition in site.partitions:
-        if partition.topology == name or (default and not partition.topology):
-            meant[partition.nodes] = True
+    names = (name, "") if default else (name,)
+    meant = site.of_partitions(each for each in site.partitions if each.topology in names)
+    meant |= default and not site.partitions
     if isinstance(topology, Torus):
         meant[topology.nodes[topology.nodes >= 0]] = False
     elif not (isinstance(topology, Tree) and not topology.switches):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType
@@ -593,7 +593,7 @@ def _check_lines(lines: int, path: Path) -> None:
 
 
 LONGEST_LIST = 60
-"""Most characters of a list of names in a note."""
+"""Most characters of a list of names in a sentence."""
 
 
 class Notes:
@@ -614,13 +614,14 @@ class Notes:
     @property
     def texts(self) -> tuple[str, ...]:
         """The notes, a line each."""
-        return tuple(_note(what, noun, names) for (what, noun), names in self._names.items())
+        return tuple(
+            f"{listed(names, noun)}: {what}" if names else what
+            for (what, noun), names in self._names.items()
+        )
 
 
-def _note(what: str, noun: str, names: list[str]) -> str:
-    if not names:
-        return what
-    listed = host_list(names)
-    if len(listed) > LONGEST_LIST:
-        listed = f"{names[0]} first"
-    return f"{counted(len(names), noun)} ({listed}): {what}"
+def listed(names: Sequence[str], noun: str = "node") -> str:
+    """Return the number of nodes, or other things of a noun, with their names or the first one."""
+    text = host_list(names)
+    text = text if len(text) <= LONGEST_LIST else f"{names[0]} first"
+    return f"{counted(len(names), noun)} ({text})"

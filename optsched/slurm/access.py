@@ -96,8 +96,7 @@ def admits(job: QueuedJob, reservation: Reservation, supply: Supply, partition: 
 
 def keeps_parts(reservation: Reservation, supply: Supply) -> bool:
     """Return whether a reservation leaves parts of its nodes to other jobs."""
-    index = supply.site.index
-    nodes = [index[name] for name in reservation.nodes if name in index]
+    nodes = supply.site.known_places(reservation.nodes)
     cores = supply.site.capacity[nodes, 0] // supply.threads[nodes]
     return reservation.has_parts or 0 < reservation.cores < int(cores.sum())
 
@@ -367,7 +366,4 @@ def _slurm_user(supply: Supply) -> str:
 
 def nodes_of(job: QueuedJob, supply: Supply) -> Flags:
     """Return the nodes of the partitions in which a job may start."""
-    there = np.zeros(len(supply.site.nodes), dtype=bool)
-    for partition in open_partitions(job, supply):
-        there[partition.nodes] = True
-    return there
+    return supply.site.of_partitions(open_partitions(job, supply))

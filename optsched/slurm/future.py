@@ -38,7 +38,15 @@ from optsched.slurm.requests import (
     lacking,
     shares_with_own,
 )
-from optsched.slurm.running import Held, end_of, held_alone, hidden_licences, is_alone, supply_at
+from optsched.slurm.running import (
+    Held,
+    end_of,
+    held_alone,
+    hidden_amounts,
+    hidden_licences,
+    is_alone,
+    supply_at,
+)
 from optsched.slurm.snapshot import columns_of
 from optsched.slurm.supply import Flags, Supply
 from optsched.traces.cleaning import clean
@@ -614,9 +622,7 @@ class Future:
     def _hidden(self) -> Iterator[Row]:
         """Yield rows without end for what is not free, and no job of the queue has."""
         supply = self.supply
-        rest = supply.site.capacity - supply.free
-        for _, held in self._held:
-            np.subtract.at(rest, held.nodes, held.amounts)
+        rest = hidden_amounts((held for _, held in self._held), supply)
         wide = self._widened(np.maximum(rest, 0), slice(None), {})
         none = (0,) * len(supply.site.licences)
         for amounts in np.unique(wide, axis=0):

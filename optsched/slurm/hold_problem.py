@@ -18,7 +18,15 @@ from optsched.sites.parts import Ints
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, shares_with_own
-from optsched.slurm.running import Held, closes, end_of, held_alone, held_by, supply_at
+from optsched.slurm.running import (
+    Held,
+    closes,
+    end_of,
+    held_alone,
+    held_by,
+    hidden_amounts,
+    supply_at,
+)
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
 from optsched.slurm.supply import MEMORY, Flags, Supply
 
@@ -189,9 +197,9 @@ def _closers(
     """Return by node the numbers of the jobs that close it to another, by a rule."""
     found: dict[int, list[int]] = {}
     for job in filter(closing, jobs):
-        for name in job.planned_nodes if job.state == "PENDING" else job.nodes:
-            if name in supply.site.index:
-                found.setdefault(supply.site.index[name], []).append(job.job_id)
+        names = job.planned_nodes if job.state == "PENDING" else job.nodes
+        for node in supply.site.known_places(names).tolist():
+            found.setdefault(node, []).append(job.job_id)
     return found
 
 
@@ -210,11 +218,8 @@ def _strangers(
     found = _closers(jobs, is_stranger, supply)
     for node, numbers in closers.items():
         found[node] = list(dict.fromkeys([*found.get(node, ()), *numbers]))
-    hidden = (supply.site.capacity - supply.free)[:, 0]
-    for each in jobs:
-        if each.state != "PENDING":
-            held = held_by(each, supply)
-            hidden[held.nodes] -= held.amounts[:, 0]
+    held = (held_by(each, supply) for each in jobs if each.state != "PENDING")
+    hidden = hidden_amounts(held, supply)[:, 0]
     for node in np.flatnonzero((hidden > 0) & (np.array(supply.owners) != job.user)).tolist():
         found.setdefault(node, []).append(0)
     return found

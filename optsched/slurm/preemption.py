@@ -58,8 +58,7 @@ def _is_on(job: QueuedJob, there: Flags, supply: Supply) -> bool:
     """Return whether a running job is on some of the nodes, or a pending one may be."""
     if job.state == "PENDING":
         return bool((nodes_of(job, supply) & there).any())
-    index = supply.site.index
-    return any(there[index[at.node]] for at in job.allocations if at.node in index)
+    return bool(there[supply.site.known_places(job.nodes)].any())
 
 
 def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:

@@ -280,9 +280,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     """
     site = supply.site
     partitions = open_partitions(job, supply)
-    inside = np.zeros(len(site.nodes), dtype=bool)
-    for partition in partitions:
-        inside[partition.nodes] = True
+    inside = site.of_partitions(partitions)
     names = " or ".join(partition.name for partition in partitions)
     found: list[tuple[str, Flags]] = [(f"in partition {names}", inside)]
     if job.constraint:
@@ -373,15 +371,13 @@ def _features(job: QueuedJob, supply: Supply) -> Flags:
 
 def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
     """Return the nodes of a partition on which a job may start now and run to its limit."""
-    site = supply.site
-    permitted = np.zeros(len(site.nodes), dtype=bool)
-    permitted[partition.nodes] = True
+    permitted = supply.site.of_partitions([partition])
     for each in reservations_of(job, supply):
         if not admits(job, each, supply, partition.name):
             return np.zeros_like(permitted)
     own = _binding(job, supply)
     if own is not None:
-        usable = np.isin(site.states, ("up", "reserved"))
+        usable = np.isin(supply.site.states, ("up", "reserved"))
         permitted &= usable & _marked(own.nodes, supply)
     else:
         permitted &= supply.usable
@@ -465,7 +461,7 @@ def _unreserved(job: QueuedJob, supply: Supply, limit: float) -> Flags:
 def _marked(names: tuple[str, ...], supply: Supply) -> Flags:
     """Return which nodes of the site have one of the names."""
     marked = np.zeros(len(supply.site.nodes), dtype=bool)
-    marked[[supply.site.index[name] for name in names if name in supply.site.index]] = True
+    marked[supply.site.known_places(names)] = True
     return read_only(marked)
 
 

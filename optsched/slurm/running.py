@@ -18,7 +18,7 @@ from optsched.sites.site import some
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import SHARED
 from optsched.sites.slurm_site import unit_of
-from optsched.slurm.access import with_started
+from optsched.slurm.access import partitions_of, with_started
 from optsched.slurm.factors import read_factors, set_by_operator
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
@@ -71,6 +71,14 @@ def held_alone(jobs: Sequence[QueuedJob], supply: Supply) -> list[Held]:
             held = held._replace(amounts=held.amounts + _amounts_of(alone, supply)[held.nodes])
         found.append(held)
     return found
+
+
+def hidden_amounts(held: Iterable[Held], supply: Supply) -> Ints:
+    """Return what is in use beyond what some jobs hold, shape (nodes, resources)."""
+    rest: Ints = supply.site.capacity - supply.free
+    for each in held:
+        np.subtract.at(rest, each.nodes, each.amounts)
+    return rest
 
 
 def _shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int, str, int]]:
@@ -255,9 +263,7 @@ def closes(running: QueuedJob, job: QueuedJob, supply: Supply) -> bool:
 def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
     """Return in words what keeps nodes or GPUs from a job of which it is not known when it ends."""
     site = supply.site
-    inside = np.zeros(len(site.nodes), dtype=bool)
-    for partition in site.partitions:
-        inside[partition.nodes] |= partition.name in job.partitions
+    inside = site.of_partitions(partitions_of(job, supply))
     owned = np.array([each not in ("", job.user) for each in supply.owners], dtype=bool)
     labelled = np.array([each not in ("", job.mcs_label) for each in supply.labels], dtype=bool)
     reserved = np.zeros(len(site.nodes), dtype=bool)
@@ -270,16 +276,13 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
             reserved |= np.isin(site.nodes, one.nodes)
     for each in queue.running:
         if closes(each, job, supply):
-            there = [site.index[at.node] for at in each.allocations if at.node in site.index]
-            owned[there] = False
+            owned[site.known_places(each.nodes)] = False
     left = np.zeros(len(site.nodes), dtype=np.int64)
     asked = {*job.per_node, *job.per_task, *job.per_job}
     if any(name.startswith("gpu") for name in asked):
         place = site.resources.index("gpu") if "gpu" in site.resources else 0
         shares = [at for at, name in enumerate(site.resources) if name in SHARED]
-        left = (site.capacity - supply.free)[:, place]
-        for held in held_alone(queue.running, supply):
-            left[held.nodes] -= held.amounts[:, place]
+        left = hidden_amounts(held_alone(queue.running, supply), supply)[:, place]
         left = np.where((site.capacity[:, shares] > supply.free[:, shares]).any(axis=1), left, 0)
     sentences = (
         ("who holds {}, which another user owns: no job that the queue shows", owned),
@@ -297,24 +300,23 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
 
 def is_alone(job: QueuedJob, supply: Supply) -> bool:
     """Return whether a running job shares its nodes with no other job."""
-    there = (each for each in supply.site.partitions if each.name in job.partitions)
-    return not job.is_suspended and (job.exclusive == "node" or any(e.exclusive for e in there))
+    is_exclusive = any(each.exclusive for each in partitions_of(job, supply))
+    return not job.is_suspended and (job.exclusive == "node" or is_exclusive)
 
 
 def _closed(
     stay: Sequence[_Running], ended: Sequence[_Running], supply: Supply
 ) -> tuple[tuple[str, ...], Flags]:
     """Return the owner of each node while some jobs stay, and the nodes that are taken whole."""
-    owners = list(supply.owners)
-    taken = np.zeros(len(owners), dtype=bool)
-    for jobs, is_gone in ((ended, True), (stay, False)):
-        for job, held, _, owns, alone in jobs:
-            if alone and not is_gone:
-                taken[held.nodes] = True
-            for node in held.nodes.tolist() if owns else ():
-                if not is_gone or owners[node] == job.user:
-                    owners[node] = "" if is_gone else job.user
-    return tuple(owners), taken
+    owners, taken = np.array(supply.owners, dtype=object), np.zeros(len(supply.owners), dtype=bool)
+    for job, held, _, owns, _ in ended:
+        if owns:
+            owners[held.nodes[owners[held.nodes] == job.user]] = ""
+    for job, held, _, owns, alone in stay:
+        if owns:
+            owners[held.nodes] = job.user
+        taken[held.nodes] |= alone
+    return tuple(owners.tolist()), taken
 
 
 def _users(jobs: Iterable[_Running], in_use: Ints) -> tuple[str, ...]:

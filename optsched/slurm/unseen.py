@@ -13,7 +13,7 @@ import numpy as np
 from optsched.numbers import counted, short
 from optsched.sites.parts import MAGNETIC
 from optsched.sites.requests import licences_asked
-from optsched.sites.slurm_notation import host_list
+from optsched.sites.slurm_files import listed
 from optsched.slurm.access import (
     admits,
     keeps_parts,
@@ -26,11 +26,8 @@ from optsched.slurm.access import (
 )
 from optsched.slurm.preemption import unseen_preemption
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.running import held_by, hidden_licences, unseen_on_nodes
+from optsched.slurm.running import held_by, hidden_amounts, hidden_licences, unseen_on_nodes
 from optsched.slurm.supply import Supply
-
-LONGEST_LIST = 60
-"""Most characters of a list of nodes in a sentence."""
 
 
 def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
@@ -69,17 +66,12 @@ def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
 def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
     """Yield what no job of the queue holds, though it is in use: of its nodes and licences."""
     usable = np.isin(supply.site.states, ("up", "reserved")) & nodes_of(job, supply)
-    cores = np.where(usable, supply.site.capacity[:, 0] - supply.free[:, 0], 0)
-    for each in queue.running:
-        held = held_by(each, supply)
-        cores[held.nodes] -= held.amounts[:, 0]
+    held = (held_by(each, supply) for each in queue.running)
+    cores = np.where(usable, hidden_amounts(held, supply)[:, 0], 0)
     nodes = [supply.site.nodes[node] for node in np.flatnonzero(cores > 0).tolist()]
     if nodes:
-        listed = host_list(nodes)
-        listed = listed if len(listed) <= LONGEST_LIST else f"{nodes[0]} first"
         hidden = counted(int(cores[cores > 0].sum()), "core")
-        where = f"{counted(len(nodes), 'node')} ({listed})"
-        yield f"which jobs hold {hidden} of {where}: none that the queue shows"
+        yield f"which jobs hold {hidden} of {listed(nodes)}: none that the queue shows"
     for name, count in hidden_licences(queue, supply).items():
         if count > 0 and name in licences_asked(job.licences):
             yield f"which jobs hold {count:,} of licence {name}: none that the queue shows"
