@@ -35,6 +35,12 @@ def partitions_of(job: QueuedJob, supply: Supply) -> list[Partition]:
     return [there[name] for name in job.partitions if name in there]
 
 
+def longest(job: QueuedJob, partitions: Iterable[Partition]) -> float:
+    """Return for how long a job may run in some partitions, in seconds."""
+    limits = (each.max_time for each in partitions)
+    return max(limits, default=math.inf) if job.limit is None else job.limit
+
+
 def open_partitions(job: QueuedJob, supply: Supply) -> list[Partition]:
     """Return the partitions in which a job may start, in the order of the job."""
     return [each for each in partitions_of(job, supply) if not why_closed(job, each, supply)]
@@ -61,11 +67,8 @@ def reservations_of(job: QueuedJob, supply: Supply) -> list[Reservation]:
 
 def why_not_in(job: QueuedJob, reservation: Reservation, supply: Supply) -> str:
     """Return why a job cannot start in a reservation now; empty if it can, as far as is known."""
-    if FLEX in reservation.flags:
-        holds = supply.time < reservation.end
-    else:
-        holds = reservation.at(supply.time)
-    if not holds:
+    before = supply.time < reservation.end and FLEX in reservation.flags
+    if not (before or reservation.at(supply.time)):
         return f"reservation {reservation.name} does not hold now"
     if any(admits(job, reservation, supply, name) for name in job.partitions or ("",)):
         return ""
@@ -233,12 +236,11 @@ def _limited(job: QueuedJob, partition: Partition, access: Access) -> str:
         if nodes > partition.max_nodes and not is_let:
             most = f"{partition.max_nodes:,.0f} of partition {name}"
             return f"its {nodes:,} nodes are more than the {most}"
+    asked = f"it asks for {counted(least, 'node')}, and partition {name}"
     if least > len(partition.nodes):
-        asked = counted(least, "node")
-        return f"it asks for {asked}, and partition {name} has {len(partition.nodes):,}"
+        return f"{asked} has {len(partition.nodes):,}"
     if least < access.least_nodes and not is_let:
-        asked = counted(least, "node")
-        return f"it asks for {asked}, and partition {name} wants {access.least_nodes:,} or more"
+        return f"{asked} wants {access.least_nodes:,} or more"
     return ""
 
 

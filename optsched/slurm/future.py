@@ -21,7 +21,7 @@ from optsched.simulator.problem_solver import NoProblems
 from optsched.sites.parts import FLEX, Ints, Reservation
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
-from optsched.slurm.access import open_partitions, own_qos_of
+from optsched.slurm.access import longest, open_partitions, own_qos_of
 from optsched.slurm.backfill import HEEDED, UNHEEDED, Backfill, backfill, stated
 from optsched.slurm.fair_share import FairShares, Usage, fair_shares
 from optsched.slurm.hold_problem import UNTIL, lacks_service
@@ -406,8 +406,7 @@ class Future:
         for job, requests in stated:
             ways = tuple(map(self._way, requests))
             begin = max(0, (job.eligible or now) - now)
-            longest = [each.max_time for each in open_partitions(job, self._anyhow(job))]
-            limit = _whole(max(longest, default=math.inf) if job.limit is None else job.limit)
+            limit = _whole(longest(job, open_partitions(job, self._anyhow(job))))
             limit = min(limit, self._in_reservation(job))
             tasks = job.array_tasks
             if len(tasks) > MOST_TASKS:

@@ -30,6 +30,7 @@ from optsched.slurm.access import (
     cores_for_memory,
     keeps_parts,
     limits_changed,
+    longest,
     open_partitions,
     partitions_of,
     reservations_of,
@@ -137,12 +138,7 @@ class Request:
 
     def fewest_nodes(self, supply: Supply) -> int:
         """Return the fewest nodes that can hold all chunks when they are idle."""
-        if self.most_per_node == 1:
-            return self.chunks
-        most = chunks_held(self.demand, supply.columns, supply.capacity)[self.nodes]
-        if self.most_per_node:
-            most = np.minimum(most, self.most_per_node)
-        return -(-self.chunks // max(1, int(most.max(initial=0))))
+        return -(-self.chunks // max(1, int(self.most(supply.idle).max(initial=0))))
 
 
 def released(job: QueuedJob, priority: int) -> QueuedJob:
@@ -294,7 +290,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     found += [(f"not {state}", states != state) for state in ("down", "drained")]
     if supply.completing.any():
         found.append(("not completing a job", ~supply.completing))
-    limit = min((_limit(job, each) for each in partitions), default=math.inf)
+    limit = min((longest(job, [each]) for each in partitions), default=math.inf)
     runs_in = _in_each_reservation(job, supply)
     unreserved: Flags = np.any([_unreserved(each, supply, limit) for each in runs_in], axis=0)
     own = [binding for each in runs_in if (binding := _binding(each, supply))]
@@ -346,8 +342,7 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
             raise LeftToSlurmError(f"licence {name} is not one of the site")
     if not found:
         return {}
-    limits = [_limit(job, partition) for partition in partitions_of(job, supply)]
-    last = supply.time + max(limits, default=math.inf)
+    last = supply.time + longest(job, partitions_of(job, supply))
     own = job.reservation.split(",")
     others = [each for each in supply.reservations if each.name not in own]
     return found | {
@@ -381,7 +376,7 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
         permitted &= usable & _marked(own.nodes, supply)
     else:
         permitted &= supply.usable
-    permitted &= _unreserved(job, supply, _limit(job, partition))
+    permitted &= _unreserved(job, supply, longest(job, [partition]))
     for _, nodes in _open(job, supply):
         permitted &= nodes
     return permitted & ~supply.completing & ~_marked(job.excluded, supply)
@@ -441,11 +436,6 @@ def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
     rest = {name: count for name, count in job.per_node.items() if name not in shares}
     gpus_asked = dict.fromkeys([gpu, *(f"gpu:{kind}" for kind in kinds)], 1)
     return (replace(job, per_node=rest | gpus_asked, cores_per_gpu=0, memory_per_gpu=0), everywhere)
-
-
-def _limit(job: QueuedJob, partition: Partition) -> float:
-    """Return the time limit of a job in a partition in seconds."""
-    return partition.max_time if job.limit is None else job.limit
 
 
 def _unreserved(job: QueuedJob, supply: Supply, limit: float) -> Flags:

@@ -17,7 +17,7 @@ import numpy as np
 
 from optsched.models.node_placement.problem import NodePlacement
 from optsched.sites.parts import Ints
-from optsched.slurm.access import partitions_of
+from optsched.slurm.access import longest, partitions_of
 from optsched.slurm.order import rank
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, blocked_by_rule
@@ -252,6 +252,4 @@ def _left_of(licence: str, one: Reserved) -> int:
 
 
 def _longest(job: QueuedJob, supply: Supply) -> float:
-    """Return for how long a job may run, in seconds."""
-    limits = [each.max_time for each in partitions_of(job, supply)]
-    return max(limits, default=math.inf) if job.limit is None else job.limit
+    return longest(job, partitions_of(job, supply))

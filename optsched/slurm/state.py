@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optsched.sites.parts import Ints
 from optsched.slurm.access import open_partitions
 from optsched.slurm.defragmentation import Defragmentation, defragment
-from optsched.slurm.order import age
+from optsched.slurm.order import age, tasks
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives
 from optsched.slurm.running import supply_at
@@ -80,11 +80,8 @@ class State:
     @cached_property
     def _reserved(self) -> Flags:
         """Whether each node is in a reservation now."""
-        reserved = np.zeros(len(self.supply.site.nodes), dtype=bool)
-        for each in self.supply.reservations:
-            if each.at(self.supply.time):
-                reserved |= np.isin(self.supply.site.nodes, each.nodes)
-        return reserved
+        now = (each for each in self.supply.reservations if each.at(self.supply.time))
+        return np.isin(self.supply.site.nodes, [name for each in now for name in each.nodes])
 
     def _free(self) -> Ints:
         free: Ints = np.where(self.now.taken[:, None], 0, self.now.free)
@@ -196,7 +193,7 @@ class State:
         """Number of pending jobs and tasks by the reason that Slurm names, most first."""
         found: Counter[str] = Counter()
         for job in self.queue.pending:
-            found[job.reason or "none"] += max(1, len(job.array_tasks))
+            found[job.reason or "none"] += tasks([job])
         return dict(found.most_common())
 
     def waiting_by(self, name: str) -> list[tuple[str, int, int, float]]:
@@ -208,8 +205,8 @@ class State:
         rows = [
             (
                 value,
-                sum(max(1, len(job.array_tasks)) for job in jobs),
-                sum(max(1, len(job.array_tasks)) * job.least_nodes for job in jobs),
+                tasks(jobs),
+                sum(tasks([job]) * job.least_nodes for job in jobs),
                 float(max(age(job, self.supply.time) for job in jobs)),
             )
             for value, jobs in found.items()
