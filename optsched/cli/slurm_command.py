@@ -55,9 +55,9 @@ from optsched.slurm.plan import (
     Situation,
     current_situation,
     read_situation,
+    strict,
 )
 from optsched.slurm.snapshot import Row
-from optsched.slurm.strict import strict
 from optsched.slurm.what_if import read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status

@@ -22,12 +22,22 @@ from optsched.sites.parts import FLEX, Ints, Reservation
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
 from optsched.slurm.access import longest, open_partitions, own_qos_of
-from optsched.slurm.backfill import HEEDED, UNHEEDED, Backfill, backfill, stated
 from optsched.slurm.fair_share import FairShares, Usage, fair_shares
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
 from optsched.slurm.order import aging
-from optsched.slurm.playing import Backfilling, ByPriority, Gate, PlayedSite, Reserving
+from optsched.slurm.playing import (
+    HEEDED,
+    UNHEEDED,
+    Backfill,
+    Backfilling,
+    ByPriority,
+    Gate,
+    PlayedSite,
+    Reserving,
+    backfill,
+    stated,
+)
 from optsched.slurm.preemption import View, may_preempt, views
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (

@@ -16,11 +16,10 @@ from optsched.models.node_placement.problem import NodePlacement
 from optsched.models.node_placement.rules import with_rules
 from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.own_plan import slurm_plan, started_now
-from optsched.slurm.plan import Ask, read_situation
+from optsched.slurm.plan import Ask, read_situation, strict
 from optsched.slurm.requests import request_of
 from optsched.slurm.reserved import reserve, reserved, starts_now, with_reserved
 from optsched.slurm.snapshot import placement_problem
-from optsched.slurm.strict import strict
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
