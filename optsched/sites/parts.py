@@ -222,6 +222,12 @@ def blocks_of(
     return Blocks(tuple(names), block, sizes)  # type: ignore[arg-type]
 
 
+def places_of(names: Sequence[str], index: Mapping[str, int], strange: list[str]) -> Ints:
+    """Return the index of each node, -1 for an empty name and for those appended to `strange`."""
+    strange += [name for name in names if name and name not in index]
+    return np.array([index.get(name, -1) for name in names], dtype=np.int64)
+
+
 def _assign(
     group: Ints,
     number: int,

@@ -124,10 +124,9 @@ def with_commas(data: bytes) -> str | None:
 def on_several_lines(before: str, line: str) -> str | None:
     """Return a message if a line continues the record of the line before it; or None."""
     begun = _RECORD.match(before)
+    # what follows a whole record goes on with a comment that has line breaks
     if begun is None or _WHOLE.search(before) or not line[:1].isspace() or "=" not in line:
-        return (
-            None  # what a whole record is followed by goes on with a comment that has line breaks
-        )
+        return None
     command = f"scontrol -o show {_SHOWN[begun[1].lower()]}"
     return f"a record on several lines; expected one on each line, as {command} writes them"
 

@@ -427,10 +427,7 @@ def _ends(shares: _Shares, there: Ints) -> Ints:
 
 
 def _emptied(shares: _Shares, first: Flags, receives: Flags) -> Ints:
-    """Return the node of each share once nodes are emptied one by one, some of them first.
-
-    Shares go to nodes that receive some, which nodes that cannot be emptied are from then on.
-    """
+    """Return the node of each share once nodes are emptied one by one, some of them first."""
     at, own = shares.home, np.bincount(shares.home, minlength=len(shares.nodes))
     left = shares.room.copy()
     np.subtract.at(left, at, shares.amounts)
@@ -442,7 +439,7 @@ def _emptied(shares: _Shares, first: Flags, receives: Flags) -> Ints:
                 receives[node] = False
                 found = _without(shares, node, at, left, receives)
                 at, left = found or (at, left)
-                receives[node] = found is None
+                receives[node] = found is None  # as it cannot be emptied
     return at
 
 

@@ -242,19 +242,16 @@ class Explanation:
 
 def explain(
     queue: Queue,
-    supply: Supply,  # the site and what is free
+    supply: Supply,
     # Number of the job: ``17``, or ``17_3`` for a task of an array; ``17`` for its next task
     label: str,
     *,
-    # When it is to start at the latest, in seconds since 1970; by default now
-    by: int | None = None,
-    # What may be done, of `optsched.slurm.hold_problem.ACTIONS`
+    by: int | None = None,  # by default now
     actions: tuple[str, ...] = DEFAULT,
-    # Whether running jobs may be stopped although something is not known of the job
     force: bool = False,
-    factors: Factors | None = None,  # of the priorities of pending jobs
+    factors: Factors | None = None,
 ) -> Explanation:
-    """Return why a pending job does not start."""
+    """Return why a pending job does not start; for the parameters see `Explanation`."""
     for action in actions:
         if action not in ACTIONS:
             raise UnknownNameError("action", action, ACTIONS)

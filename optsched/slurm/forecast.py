@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optsched.errors import NoJobsError
 from optsched.numbers import counted, short
 from optsched.sites.slurm_files import captured_file
-from optsched.slurm.future import Future, Row
+from optsched.slurm.future import Future
 from optsched.slurm.order import Order
 from optsched.slurm.queue import QueuedJob
 from optsched.traces.cleaning import clean
@@ -167,7 +167,7 @@ class Forecast:
     def starts(self) -> tuple[Start, ...]:
         """The forecast of each job, in the order of the expected starts."""
         now = self.future.supply.time
-        rows = _waiting(self.future)
+        rows = self.future.waiting_rows
         order = Order(self.future.queue, self.future.now)
         low, median, high = _quantiles(self.drawn) + now
         times = np.array([self.by_limits + now, median, low, high]).tolist()
@@ -181,8 +181,9 @@ class Forecast:
     @cached_property
     def never(self) -> Mapping[str, str]:
         """By label, why jobs do not start if all jobs run to their time limits."""
-        starts = {row.label for row, at in zip(_waiting(self.future), self.by_limits) if at >= 0}
-        return {label: why for label, why in self.future.never.items() if label not in starts}
+        future = self.future
+        starts = {row.label for row, at in zip(future.waiting_rows, self.by_limits) if at >= 0}
+        return {label: why for label, why in future.never.items() if label not in starts}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -246,18 +247,14 @@ def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 
 
 def _taken(found: Forecast, there: Forecast, jobs: frozenset[int]) -> Forecast:
     """Return a forecast with the starts of some jobs from another one."""
-    place = {row.label: at for at, row in enumerate(_waiting(there.future))}
-    rows = [*enumerate(_waiting(found.future))]
+    place = {row.label: at for at, row in enumerate(there.future.waiting_rows)}
+    rows = [*enumerate(found.future.waiting_rows)]
     own = [at for at, row in rows if row.number in jobs and row.label in place]
     its = [place[row.label] for _, row in rows if row.number in jobs and row.label in place]
     by_limits, drawn = found.by_limits.copy(), found.drawn.copy()
     by_limits[own] = there.by_limits[its]
     drawn[:, own] = there.drawn[:, its]
     return replace(found, by_limits=by_limits, drawn=drawn)
-
-
-def _waiting(future: Future) -> list[Row]:
-    return [future.rows[at] for at in future.waiting.tolist()]
 
 
 def _played(future: Future, times: RunTimes | None, draws: int, seed: int) -> Forecast:
@@ -274,10 +271,7 @@ def _played(future: Future, times: RunTimes | None, draws: int, seed: int) -> Fo
 def _drawn(
     future: Future, times: RunTimes, draws: int, seed: int
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return for how long each row runs in each draw, and of which jobs that is for those pending.
-
-    Rows of one job run for as long.
-    """
+    """Return for how long rows run in each draw, and of which jobs that is for those pending."""
     now = future.supply.time
     found = np.repeat(future.limits[:, None], draws, axis=1)
     running: dict[int, Floats] = {}
@@ -297,7 +291,7 @@ def _drawn(
             number = times.of(job, limit)[1]
             basis.append(GROUPS[number] if number >= 0 else "")
             found[place] = times.draw(job, limit, ran, rng, draws)
-        elif not job.is_suspended:
+        elif not job.is_suspended:  # its rows run for as long
             if job.job_id not in running:
                 running[job.job_id] = times.draw(job, limit, ran, rng, draws)
             found[place] = running[job.job_id]
@@ -326,7 +320,7 @@ def sooner(future: Future, label: str) -> list[tuple[str, float]]:
     These are the highest priority, and the longest of the shorter limits `SHORTER` that helps. All
     jobs run to their limits.
     """
-    row = next(future.rows[at] for at in future.waiting.tolist() if future.rows[at].label == label)
+    row = next(row for row in future.waiting_rows if row.label == label)
     job = row.job
     assert job is not None
     found = list[tuple[str, float]]()
@@ -338,7 +332,7 @@ def sooner(future: Future, label: str) -> list[tuple[str, float]]:
         )
         there = replace(future, queue=replace(future.queue, jobs=jobs))
         starts = forecast(there, None, draws=0).by_limits.tolist()
-        by_label = {row.label: at for row, at in zip(_waiting(there), starts)}
+        by_label = {row.label: at for row, at in zip(there.waiting_rows, starts)}
         return float(there.supply.time + by_label.get(label, math.nan))
 
     before = start()

@@ -6,9 +6,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,9 +80,6 @@ MOST_TASKS = 1000
 MOST_RESERVED = 300
 """Most blocked jobs that are looked at by default, else ``easy``; more take long."""
 
-WITHOUT_END = "what it needs is in use, closed or limited without an end that is known"
-"""Why a job does not start that is not rejected."""
-
 _OF_JOB = re.compile(r":([0-9]+(?:_(?:[0-9]+|\*))?)")
 
 
@@ -127,6 +124,9 @@ class Future:
     queue: Queue
     supply: Supply
     policy: str = ""  # a name of `optsched.slurm.what_if.POLICIES`; by default see `chosen`
+    # What `_anyhow` and `_preempted` have returned
+    _idle: dict[str, Supply] = field(default_factory=dict, init=False)
+    _preempting: dict[tuple[Any, ...], int] = field(default_factory=dict, init=False)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -179,8 +179,13 @@ class Future:
 
     @cached_property
     def waiting(self) -> Ints:
-        """The rows of the pending jobs, shape (pending jobs,)."""
-        return np.array([at for at, row in enumerate(self.rows) if row.label], dtype=np.int64)
+        """The places of the rows of pending jobs, shape (pending jobs,)."""
+        return np.flatnonzero([row.label != "" for row in self.rows])
+
+    @property
+    def waiting_rows(self) -> list[Row]:
+        """The rows of the pending jobs."""
+        return [row for row in self.rows if row.label]
 
     @property
     def left(self) -> Mapping[str, str]:
@@ -208,12 +213,13 @@ class Future:
     def never(self) -> Mapping[str, str]:
         """By label, why jobs do not start if all jobs run to their time limits."""
         starts, reasons = self._by_limits
+        without_end = "what it needs is in use, closed or limited without an end that is known"
         found = {}
         for at in self.waiting[np.isnan(starts)].tolist():
             row = self.rows[at]
-            own = None if row.job is None else self._reservation(row.job)
+            own = self._reservation(row.task)
             over = own and f"its reservation {own.name} ends before it has room"
-            found[row.label] = reasons.get(at) or over or WITHOUT_END
+            found[row.label] = reasons.get(at) or over or without_end
         return found
 
     @cached_property
@@ -251,7 +257,7 @@ class Future:
         counts = usage is not None or (self.backfill.changes and self.chosen == "conservative")
         if not counts and (not grows.weight or math.isinf(grows.longest)):
             return None
-        rows = [self.rows[at] for at in self.waiting.tolist()]
+        rows = self.waiting_rows
         jobs = [row.job for row in rows if row.job is not None]
         ages, waited = (
             np.array([kind.accrued(job, now) for job in jobs], dtype=np.float64)
@@ -367,13 +373,10 @@ class Future:
 
     @cached_property
     def _site(self) -> Site:
-        """The site as it is played.
-
-        It has the columns of the requests, reservations, and licences without those that no job of
-        the queue holds. Of `UNOWNED`, each chunk has one, and the owner of a node has all.
-        """
+        """The site as it is played, without licences that no job of the queue holds."""
         site, hidden = self.supply.site, hidden_licences(self.queue, self.supply)
         capacity = self._widened(site.capacity, slice(None), self.supply.idle.cores_left)
+        # of which each chunk has one, and the owner of a node has all
         capacity[:, self._columns.index(UNOWNED)] = MANY
         return replace(
             site,
@@ -391,10 +394,7 @@ class Future:
         return cores, memory, *sorted((*others, UNOWNED))
 
     def _widened(self, amounts: Ints, nodes: Ints | slice, cores: Mapping[str, Ints]) -> Ints:
-        """Return amounts of the resources on nodes in `_columns`, without any of `UNOWNED`.
-
-        `cores` are those of partitions that limit them.
-        """
+        """Return amounts of the resources on nodes in `_columns`, without any of `UNOWNED`."""
         supply, amounts = self.supply, amounts.copy()
         if not supply.counts_memory:
             amounts[:, 1] = 0
@@ -422,10 +422,8 @@ class Future:
             if len(tasks) > MOST_TASKS:
                 rest = replace(job, array_tasks=tasks[MOST_TASKS:])
                 left[rest.label] = f"only {MOST_TASKS:,} tasks of its array are played"
-            if not tasks:
-                found.append(Row(job.label, job, ways, begin, limit))
-            for task in tasks[:MOST_TASKS]:
-                found.append(Row(f"{job.array_id}_{task}", job, ways, begin, limit))
+            labels = [f"{job.array_id}_{task}" for task in tasks[:MOST_TASKS]] or [job.label]
+            found += [Row(label, job, ways, begin, limit) for label in labels]
         return self._without_dependents(found, left)
 
     def _without_dependents(
@@ -473,10 +471,6 @@ class Future:
         return self._idle[job.reservation]
 
     @cached_property
-    def _idle(self) -> dict[str, Supply]:
-        return {}
-
-    @cached_property
     def _requests(self) -> tuple[list[tuple[QueuedJob, list[Request]]], dict[str, str]]:
         """Return the pending jobs with their requests, and by label why others are left out."""
         found, left = list[tuple[QueuedJob, list[Request]]](), dict[str, str]()
@@ -517,8 +511,7 @@ class Future:
     def doubts(self) -> Mapping[str, tuple[str, ...]]:
         """By label, in words, in what pending jobs are not played as Slurm would start them."""
         of_job = {job.job_id: tuple(self._doubts(job, them)) for job, them in self._requests[0]}
-        rows = (self.rows[at] for at in self.waiting.tolist())
-        return {row.label: found for row in rows if (found := of_job[row.number])}
+        return {row.label: found for row in self.waiting_rows if (found := of_job[row.number])}
 
     def _doubts(self, job: QueuedJob, requests: Sequence[Request]) -> Iterator[str]:
         """Yield in what a job is not played as Slurm would start it."""
@@ -546,10 +539,6 @@ class Future:
         if kind not in self._preempting:
             self._preempting[kind] = len(may_preempt(job, self.queue.running, self.supply))
         return self._preempting[kind]
-
-    @cached_property
-    def _preempting(self) -> dict[tuple[tuple[str, ...], str, int], int]:
-        return {}
 
     @cached_property
     def views(self) -> tuple[View, ...]:
@@ -581,10 +570,7 @@ class Future:
 
     @cached_property
     def _owners(self) -> Mapping[int, tuple[QueuedJob, ...]]:
-        """By node that jobs of a user, or of an MCS label, keep from others, these jobs.
-
-        They may be none that the queue shows.
-        """
+        """By node that jobs of a user or MCS label keep from others, these jobs, if shown."""
         supply = self.supply
         found: dict[int, tuple[QueuedJob, ...]] = {
             at: () for at, words in enumerate(zip(supply.owners, supply.labels)) if any(words)
@@ -643,12 +629,11 @@ class Future:
         self, nodes: Ints, amounts: Ints, alone: bool, licences: tuple[int, ...]
     ) -> tuple[tuple[Chunks, Flags], ...]:
         """Return the only way to have amounts on each of some nodes; none if no node is in use."""
-        usable = nodes[self._site.is_usable[nodes]]
-        if not len(usable) or not amounts.any():
-            return ()
         there = np.zeros(len(self.supply.site.nodes), dtype=bool)
-        there[usable] = True
-        one = Chunks(len(usable), 1, tuple(amounts.tolist()), 0, alone, licences)
+        there[nodes] = self._site.is_usable[nodes]
+        if not there.any() or not amounts.any():
+            return ()
+        one = Chunks(int(there.sum()), 1, tuple(amounts.tolist()), 0, alone, licences)
         return ((one, there),)
 
     @cached_property

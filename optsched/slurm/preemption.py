@@ -62,10 +62,7 @@ def _is_on(job: QueuedJob, there: Flags, supply: Supply) -> bool:
 
 
 def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
-    """Return in words which running jobs a job may preempt: Slurm decides; empty if none.
-
-    `supply`: the site and what is free.
-    """
+    """Return in words which running jobs a job may preempt: Slurm decides; empty if none."""
     jobs = may_preempt(job, queue.running, supply)
     if not jobs:
         return ()

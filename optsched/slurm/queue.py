@@ -14,6 +14,7 @@ from typing import NamedTuple
 from optsched.errors import InputError
 from optsched.files import MOST, read_bytes
 from optsched.numbers import counted
+from optsched.sites.requests import least_nodes
 from optsched.sites.slurm_files import (
     NO_VALUE,
     RecordFields,
@@ -190,9 +191,8 @@ class QueuedJob:
     @property
     def needed_nodes(self) -> int:
         """Least number of nodes, by its own word and by its tasks and GPUs on a node."""
-        shares = [(self.tasks, self.tasks_per_node)]
-        shares += [(total, self.per_node.get(name, 0)) for name, total in self.per_job.items()]
-        return max(self.least_nodes, *(-(-total // each) for total, each in shares if each), 1)
+        shares = [(total, self.per_node.get(name, 0)) for name, total in self.per_job.items()]
+        return least_nodes(self.least_nodes, [(self.tasks, self.tasks_per_node), *shares])
 
     @property
     def has_nodes(self) -> bool:

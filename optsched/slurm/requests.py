@@ -408,10 +408,7 @@ def _joined(job: QueuedJob, supply: Supply) -> Flags:
 
 
 def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
-    """Return a job with a GPU in place of shards, which Slurm takes of one, and where it may be.
-
-    On the nodes, no GPU has fewer shards.
-    """
+    """Return a job with a GPU in place of shards, which Slurm takes of one, and where it may be."""
     asked = {*job.per_node, *job.per_task, *job.per_job}
     everywhere = np.ones(len(supply.site.nodes), dtype=bool)
     shares = {name for name in asked if name.partition(":")[0] in SHARED}

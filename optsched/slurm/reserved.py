@@ -228,7 +228,7 @@ def _beside(
     alone[list(problem.exclusive)] = 1
     chunks = int(problem.chunks.max(initial=1))
     licences = sorted(one.request.licences)
-    left_of = np.array([_left_of(name, one) for name in licences], dtype=np.int64)
+    rest = [max(0, one.supply.licences[name] - one.request.licences[name]) for name in licences]
     asked = table([row.request.licences for row in rows], licences) * late[:, None]
     more = [f"{name}{beside(one)}" for name in (*named, "nodes")]
     return replace(
@@ -236,7 +236,7 @@ def _beside(
         resources=(*problem.resources, *more),
         free=np.hstack([problem.free, free, np.where(here, 0, chunks)[:, None]]),
         demand=np.hstack([problem.demand, demand, (alone * late)[:, None]]),
-        licences=np.concatenate([problem.licences, left_of]),
+        licences=np.concatenate([problem.licences, np.array(rest, dtype=np.int64)]),
         licences_of=np.hstack([problem.licences_of, asked]),
     )
 
@@ -244,11 +244,6 @@ def _beside(
 def beside(one: Reserved) -> str:
     """Return how the names of the resources end that a reservation leaves."""
     return f" beside job {one.row.label}"
-
-
-def _left_of(licence: str, one: Reserved) -> int:
-    """Return how many of a licence a reservation leaves."""
-    return max(0, one.supply.licences[licence] - one.request.licences[licence])
 
 
 def _longest(job: QueuedJob, supply: Supply) -> float:

@@ -82,17 +82,13 @@ def hidden_amounts(held: Iterable[Held], supply: Supply) -> Ints:
 
 
 def _shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int, str, int]]:
-    """Return the GPUs of which jobs have shares: node, type, and number among those of the type.
-
-    Each is counted once for each job. GPUs that Slurm does not state are left out, so they count as
-    in use at all times.
-    """
+    """Return of how many jobs GPUs are shared: node, type, and number among those of the type."""
     found: Counter[tuple[int, str, int]] = Counter()
     for job in jobs:
         for each in job.allocations:
             if each.node in supply.site.index:
                 node = supply.site.index[each.node]
-                for kind, _, gpus in each.shares:
+                for kind, _, gpus in each.shares:  # those not stated are in use at all times
                     found.update((node, kind, gpu) for gpu in gpus or ())
     return found
 
@@ -132,14 +128,11 @@ def read_captured(folder: Path) -> tuple[Queue, Supply]:
         in_use.update(held.licences)
         for name in {*job.partitions} & used.keys():
             used[name][held.nodes] += held.amounts[:, 0]
-        for own in supply.reservations:  # of which jobs of the reservation have some
-            for name in (
-                own.licences.keys() & held.licences.keys() if own.name == job.reservation else ()
-            ):
-                licences[beside(name, own)] += held.licences[name]
-    for name in (
-        supply.licences.keys() & supply.site.licences.keys()
-    ):  # of which Slurm may lag behind
+        for own in supply.reservations:
+            if own.name == job.reservation:  # of whose licences it has some
+                for name in own.licences.keys() & held.licences.keys():
+                    licences[beside(name, own)] += held.licences[name]
+    for name in supply.licences.keys() & supply.site.licences.keys():  # Slurm may lag behind
         left = supply.site.licences[name] - in_use[name]
         licences[name] = min(licences[name], max(0, left))
     cores_left = {

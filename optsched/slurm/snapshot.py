@@ -175,10 +175,7 @@ def _without_others(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
 def _within_limits(
     rows: list[Row], supply: Supply, limits: Limits
 ) -> tuple[list[Row], Limits, str]:
-    """Return the first of the rows of a job, as many as limits allow together.
-
-    Those that have no room now are not counted, as none of them starts.
-    """
+    """Return the first of the rows of a job, as many as limits allow together."""
     if not limits.known:
         return rows, limits, ""
     has_room = rows[0].request.room(supply) >= rows[0].request.chunks
@@ -189,7 +186,7 @@ def _within_limits(
                 alone = exceeded_limit(row.job, partition, supply, supply.limits, amounts)
                 where = "on the largest of its nodes" if alone else "beside others of the plan"
                 return rows[:count], limits, f"{where}, {reason}"
-        if has_room:
+        if has_room:  # otherwise none of them starts
             limits = with_started(limits, row.job, supply, amounts, row.job.limit or math.inf)
     return rows, limits, ""
 

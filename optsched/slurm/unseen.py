@@ -31,10 +31,7 @@ from optsched.slurm.supply import Supply
 
 
 def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
-    """Return in words which rules on the start of a job are not known.
-
-    `supply`: the site and what is free.
-    """
+    """Return in words which rules on the start of a job are not known."""
     found = list(supply.unread)
     if job.exclusive is None:
         found.append("whether it shares its nodes, which the queue does not state")
@@ -50,10 +47,7 @@ def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...
 
 
 def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
-    """Return in words what is not known that decides on the start of a job.
-
-    `supply`: the site and what is free.
-    """
+    """Return in words what is not known that decides on the start of a job."""
     return (
         *unseen_rules(job, queue, supply),
         *_hidden(job, queue, supply),
