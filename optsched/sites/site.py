@@ -372,10 +372,15 @@ class Site(Record):
 
         The node is up, or reserved by a reservation that is known.
         """
-        kept = self.mask(name for each in self.reservations for name in each.nodes)
-        reserved = np.array([state == "reserved" for state in self.states], dtype=bool)
-        usable: NDArray[np.bool_] = self.is_up | (reserved & kept)
+        usable = self.usable_with(self.reservations)
         usable.flags.writeable = False
+        return usable
+
+    def usable_with(self, reservations: Iterable[Reservation]) -> NDArray[np.bool_]:
+        """Return which nodes are up, or reserved by one of some reservations, shape (nodes,)."""
+        usable = self.is_up.copy()
+        kept = self.known_places(name for each in reservations for name in each.nodes)
+        usable[kept] |= np.array(self.states, dtype=str)[kept] == "reserved"
         return usable
 
     def _check_nodes(self) -> None:

@@ -291,9 +291,7 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
             expected = "expected a record a line, as scontrol -o show assoc_mgr writes it"
             raise InputError(f"{line.strip()[:40]!r}; {expected}", file=path, line=number)
         own, _, of_accounts = line.partition(" Account Limits=")
-        values: dict[str, str] = {}
-        for key, value in _PAIR.findall(own):
-            values.setdefault(key, value)
+        values = dict(reversed(_PAIR.findall(own)))  # the first one of a key counts
         try:
             if line.startswith("UserName="):
                 user, _, uid = values["UserName"].rstrip(")").partition("(")

@@ -19,6 +19,7 @@ from optsched.models.snapshot import Snapshot
 from optsched.numbers import short
 from optsched.sites.parts import Ints
 from optsched.slurm.capture import capture_queue, captured, run_command
+from optsched.slurm.explain import unseen_rules
 from optsched.slurm.order import Order, age, ahead_by, rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_pins
@@ -29,7 +30,6 @@ from optsched.slurm.reserved import Reserved, beside, reserve, reserved, starts_
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply
-from optsched.slurm.unseen import unseen_rules
 from optsched.slurm.what_if import Present, changed
 from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
 from optsched.solvers.result import Result, Status

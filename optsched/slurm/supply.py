@@ -183,10 +183,7 @@ class Supply:
 
         The node is up, or reserved by a reservation that is known, which then decides.
         """
-        known = {name for each in self.reservations for name in each.nodes}
-        kept = np.array([name in known for name in self.site.nodes], dtype=bool)
-        usable: Flags = self.site.is_up | (kept & (np.array(self.site.states) == "reserved"))
-        return usable
+        return self.site.usable_with(self.reservations)
 
     @cached_property
     def capacity(self) -> Ints:
