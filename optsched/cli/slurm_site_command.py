@@ -49,8 +49,7 @@ def report(*, source: Captured = None, output: Output) -> int:
         The file to write: .html.
     """
     from optsched.report.page import render
-    from optsched.slurm.page import page
-    from optsched.slurm.state import State
+    from optsched.slurm.state import State, page
 
     _check(output, ".html", source)
     with captured(source, history=True) as folder:

@@ -37,7 +37,6 @@ from optsched.slurm.hold_problem import (
 )
 from optsched.slurm.order import Order, new_priority
 from optsched.slurm.own_plan import RESOLUTION, planned_end
-from optsched.slurm.preemption import unseen_preemption
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
@@ -56,6 +55,7 @@ from optsched.slurm.running import (
     started_of,
     supply_at,
     unseen_on_nodes,
+    unseen_preemption,
 )
 from optsched.slurm.supply import Supply
 

@@ -16,13 +16,11 @@ from optsched.errors import NoJobsError
 from optsched.numbers import counted, short
 from optsched.sites.slurm_files import captured_file
 from optsched.slurm.future import Future
-from optsched.slurm.order import Order
+from optsched.slurm.order import Floats, Order
 from optsched.slurm.queue import QueuedJob
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-
-Floats = NDArray[np.float64]
 
 LEAST = 10
 """Least number of jobs of a group that counts."""
@@ -236,7 +234,7 @@ def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 
     """Return when the pending jobs start.
 
     `times`: how long jobs have run; without it, there are no draws. `draws`: their number. Jobs
-    that may preempt others start as if these were gone, see `optsched.slurm.preemption.views`.
+    that may preempt others start as if these were gone, see `optsched.slurm.running.views`.
     """
     found = _played(future, times, draws, seed)
     for view in future.views:

@@ -22,10 +22,9 @@ from optsched.sites.parts import FLEX, Ints, Reservation
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
 from optsched.slurm.access import longest, open_partitions, own_qos_of
-from optsched.slurm.fair_share import FairShares, Usage, fair_shares
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
-from optsched.slurm.order import aging
+from optsched.slurm.order import FairShares, Floats, Usage, aging, fair_shares
 from optsched.slurm.playing import (
     HEEDED,
     UNHEEDED,
@@ -38,7 +37,6 @@ from optsched.slurm.playing import (
     backfill,
     stated,
 )
-from optsched.slurm.preemption import View, may_preempt, views
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     OF_LIMITS,
@@ -50,20 +48,21 @@ from optsched.slurm.requests import (
 )
 from optsched.slurm.running import (
     Held,
+    View,
     end_of,
     held_alone,
     hidden_amounts,
     hidden_licences,
     is_alone,
+    may_preempt,
     supply_at,
+    views,
 )
 from optsched.slurm.snapshot import columns_of
 from optsched.slurm.supply import Flags, Supply
 from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
 from optsched.traces.trace import UNKNOWN, Header, Trace
-
-Floats = NDArray[np.float64]
 
 HORIZON = 5 * 365 * 86_400
 """Seconds that stand for a time without end: no job runs for longer."""
@@ -250,10 +249,9 @@ class Future:
     def by_priority(self) -> ByPriority | None:
         """Return the order of the rows as their priorities change; None if nothing changes."""
         grows, now = aging(self.supply.settings), self.supply.time
-        fair = self._fair
         # of a running job, the first row counts for all of it
         counted = [row.job if row.is_first else None for row in self.rows]
-        usage = None if fair is None else Usage(fair, counted, self.supply)
+        usage = None if (fair := self._fair) is None else Usage(fair, counted, self.supply)
         counts = usage is not None or (self.backfill.changes and self.chosen == "conservative")
         if not counts and (not grows.weight or math.isinf(grows.longest)):
             return None

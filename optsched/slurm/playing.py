@@ -22,8 +22,7 @@ from optsched.simulator.system import System
 from optsched.sites.parts import Ints
 from optsched.sites.requests import Chunks, Queues, Requests, Windows
 from optsched.sites.site import Site
-from optsched.slurm.fair_share import Usage
-from optsched.slurm.order import Aging
+from optsched.slurm.order import Aging, Floats, Usage
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.supply import Flags
 
@@ -106,9 +105,6 @@ def backfill(settings: Mapping[str, str]) -> Backfill:
         found.get("bf_min_prio_reserve", 0),
         DEFAULTS | quotas,
     )
-
-
-Floats = NDArray[np.float64]
 
 
 class Gate:

@@ -12,9 +12,9 @@ from optsched.numbers import counted
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
-from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.order import ahead_by, tasks
 from optsched.slurm.pins import Updates, updates_of
+from optsched.slurm.plan import on_lighter_nodes
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields
 
 

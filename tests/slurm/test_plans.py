@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from optsched import rules
 from optsched.models.node_placement.problem import NodePlacement
 from optsched.models.node_placement.rules import with_rules
-from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.own_plan import slurm_plan, started_now
-from optsched.slurm.plan import Ask, read_situation, strict
+from optsched.slurm.plan import Ask, on_lighter_nodes, read_situation, strict
 from optsched.slurm.requests import request_of
 from optsched.slurm.reserved import reserve, reserved, starts_now, with_reserved
 from optsched.slurm.snapshot import placement_problem
