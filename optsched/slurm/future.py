@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.numbers import counted, whole_number
 from optsched.policies.site import _tables
