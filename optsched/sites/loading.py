@@ -288,8 +288,7 @@ def read_configuration(path: str | Path) -> SlurmSite:
     names = ("topology.yaml", "topology.conf")
     topologies = read_first_topologies(path.parent, names, index, notes)
     access, counts = accesses_of(lines), (total, total, dict[str, int]())
-    described = nodes, partitions, access, topologies, settings, counts
-    return slurm_site(*described, notes, file=path)
+    return slurm_site(nodes, partitions, access, topologies, settings, counts, notes, file=path)
 
 
 def _with_defaults(lines: Iterable[Line]) -> Iterator[Line]:

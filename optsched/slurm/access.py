@@ -79,9 +79,10 @@ def admits(job: QueuedJob, reservation: Reservation, supply: Supply, partition: 
     """Return whether a reservation admits a job in a partition, as far as is known."""
     if job.user in ("root", _slurm_user(supply)):
         return True
+    above = supply.limits.accounts_above(job.account) if _below(supply) else ()
     own = {
         "users": {job.user},
-        "accounts": _accounts_in_reservations(job, supply),
+        "accounts": {job.account, *above},
         "qos": {job.qos},
         "allowed_partitions": {partition},
     }
@@ -114,11 +115,6 @@ def unknown_admission(job: QueuedJob, reservation: Reservation, supply: Supply) 
     accounts = [each.lstrip("-") for each in reservation.admits.get("accounts", ())]
     if accounts and job.account not in accounts and _below(supply) and not supply.limits.parents:
         yield f"which accounts are below {','.join(accounts)} of {name}, without assoc_mgr.txt"
-
-
-def _accounts_in_reservations(job: QueuedJob, supply: Supply) -> set[str]:
-    """Return the account of a job and, where they count in reservations, those above it."""
-    return {job.account, *(supply.limits.accounts_above(job.account) if _below(supply) else ())}
 
 
 def _below(supply: Supply) -> bool:

@@ -544,7 +544,8 @@ def _span(
         notes = [] if job.segment is not None else ["whether it asks for segments is not known"]
         nodes = nodes & (topology.group >= 0)
         of_one = len(limits) == 1 and limits[0].most == 1
-        if of_one and name == supply.block_topology and limits[0].is_of(topology.names):
+        is_base = of_one and {*limits[0].groups} <= {"", *topology.names}
+        if is_base and name == supply.block_topology:
             return "block", (), nodes, notes
         return "anywhere", limits, nodes, notes
     if not isinstance(topology, Tree) or not topology.switches:

@@ -159,12 +159,11 @@ def started_of(job: QueuedJob, queue: Queue, supply: Supply) -> int:
 
 def hidden_licences(queue: Queue, supply: Supply) -> dict[str, int]:
     """Return how many of each licence of the site are in use by no job that the queue shows."""
-    found = {name: total - supply.licences[name] for name, total in supply.site.licences.items()}
+    held = Counter[str]()
     for each in queue.running:
-        for name, count in held_by(each, supply).licences.items():
-            if name in found:
-                found[name] -= count
-    return {name: max(0, count) for name, count in found.items()}
+        held.update(held_by(each, supply).licences)
+    totals = supply.site.licences.items()
+    return {name: max(0, total - supply.licences[name] - held[name]) for name, total in totals}
 
 
 class _Running(NamedTuple):

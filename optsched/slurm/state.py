@@ -519,11 +519,10 @@ def _waits(state: State) -> Iterator[Part]:
     if not state.reasons:
         yield "No job waits."
         return
-    reasons = list(state.reasons.items())
     yield Table(
         "Jobs, and tasks of job arrays, by the reason that Slurm names.",
         ["reason", "jobs"],
-        [[name, count] for name, count in reasons],
+        [[name, count] for name, count in state.reasons.items()],
     )
     for name, label in (("partitions", "partition"), ("account", "account"), ("user", "user")):
         rows: list[list[Value]] = [
