@@ -33,9 +33,8 @@ from real_slurm import CYCLES, GPUS, HAVE, SETTINGS, Job, drawn, jobs_of, table
 from results import Times, circumstances, keep, shown
 
 from optsched.slurm.capture import capture
-from optsched.slurm.forecast import forecast
+from optsched.slurm.forecast import GROUPS, RunTimes, forecast
 from optsched.slurm.future import Future
-from optsched.slurm.run_times import GROUPS, RunTimes
 from optsched.slurm.running import read_captured
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

@@ -44,7 +44,6 @@ from optsched.numbers import counted, percent, short
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
-from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.order import age
 from optsched.slurm.own_plan import PlannedStart
 from optsched.slurm.pins import Update, pinned_placements
@@ -54,10 +53,11 @@ from optsched.slurm.plan import (
     PlannedJob,
     Situation,
     current_situation,
+    on_lighter_nodes,
     read_situation,
+    strict,
 )
 from optsched.slurm.snapshot import Row
-from optsched.slurm.strict import strict
 from optsched.slurm.what_if import read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status

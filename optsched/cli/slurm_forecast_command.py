@@ -14,11 +14,21 @@ from optsched.errors import InputError
 from optsched.numbers import check_seed, counted, moment, short
 from optsched.slurm.capture import captured
 from optsched.slurm.explain import pending_job
-from optsched.slurm.forecast import SUBMITTED, Forecast, Shift, Start, by, shifts, sooner
+from optsched.slurm.forecast import (
+    SUBMITTED,
+    Forecast,
+    RunTimes,
+    Shift,
+    Start,
+    by,
+    read_history,
+    run_times,
+    shifts,
+    sooner,
+)
 from optsched.slurm.forecast import forecast as forecasts
 from optsched.slurm.future import Future
 from optsched.slurm.pins import without_pins
-from optsched.slurm.run_times import RunTimes, read_history, run_times
 from optsched.slurm.running import read_captured
 from optsched.slurm.what_if import Present, changed, read_changes
 

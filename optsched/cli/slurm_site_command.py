@@ -13,7 +13,7 @@ from optsched.files import check_output, write_text
 from optsched.sites.site_file import write_site_file
 from optsched.sites.slurm_files import captured_folder
 from optsched.slurm.capture import captured
-from optsched.slurm.run_times import read_history
+from optsched.slurm.forecast import read_history
 from optsched.slurm.running import read_captured
 from optsched.slurm.supply import read_supply
 
@@ -49,8 +49,7 @@ def report(*, source: Captured = None, output: Output) -> int:
         The file to write: .html.
     """
     from optsched.report.page import render
-    from optsched.slurm.page import page
-    from optsched.slurm.state import State
+    from optsched.slurm.state import State, page
 
     _check(output, ".html", source)
     with captured(source, history=True) as folder:

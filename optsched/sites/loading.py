@@ -13,7 +13,7 @@ from optsched.content import bundled_sites
 from optsched.errors import InputError, no_such_file
 from optsched.files import check_name, read_bytes, read_head
 from optsched.numbers import whole_number
-from optsched.sites.parts import ADMITS, FLOATS, Reservation, Topology, repeated
+from optsched.sites.parts import ADMITS, FLOATS, Reservation, repeated
 from optsched.sites.site import NODE_NAME, Node, Partition, Site
 from optsched.sites.site_file import read_site_file
 from optsched.sites.slurm_files import (
@@ -95,23 +95,18 @@ def read_shown_site(path: str | Path) -> SlurmSite:
             notes.add("no nodes.txt: memory kept for the system (MemSpecLimit) is not known")
     nodes, time = read_nodes(nodes_file, notes, beside)
     index = {each.node.name: place for place, each in enumerate(nodes)}
-    settings: Mapping[str, str] = {}
-    partitions: list[Partition] = []
-    access: dict[str, Access] = {}
-    topologies: dict[str, Topology] = {}
-    counts: tuple[dict[str, int], ...] = {}, {}, {}
-    reservations: tuple[Reservation, ...] = ()
+    now = captured_time(path)
+    time = now if time is None else time
+    settings = _settings(path)
     if path.is_dir():
-        now = captured_time(path)
-        time = now if time is None else time
-        settings = _settings(path)
         _note_missing(path, notes)
-        topologies = read_first_topologies(path, TOPOLOGIES, index, notes)
-        if shown := captured_file(path, *PARTITIONS):
-            partitions, access = shown_partitions(shown, index, settings, notes)
-        counts = _licences(path, settings, notes)
-        reserved = captured_file(path, *RESERVATIONS)
-        reservations = () if reserved is None else read_reservations(reserved)
+    topologies = read_first_topologies(path, TOPOLOGIES, index, notes)
+    partitions, access = list[Partition](), dict[str, Access]()
+    if shown := captured_file(path, *PARTITIONS):
+        partitions, access = shown_partitions(shown, index, settings, notes)
+    counts = _licences(path, settings, notes)
+    reserved = captured_file(path, *RESERVATIONS)
+    reservations = () if reserved is None else read_reservations(reserved)
     partitions = partitions or partitions_of_nodes([each.partitions for each in nodes], notes)
     described = nodes, partitions, access, topologies, settings, counts
     return slurm_site(*described, notes, time, reservations=reservations, file=nodes_file)
@@ -211,8 +206,7 @@ def _from_record(record: RecordFields) -> Reservation:
     name, nodes = record.text("name"), record.parsed("node_list", hosts)
     begin, kept = record.instant("start_time") or -math.inf, record.parsed("licenses", licences)
     now, flags = record.dump.time, record.words("flags")
-    listed = {key: _admitted(",".join(record.words(key))) for key in ADMITS}
-    admits = {key: names for key, names in listed.items() if names}
+    admits = {key: names for key in ADMITS if (names := _admitted(",".join(record.words(key))))}
     has_parts = bool(record.value("core_specializations")) or "gres/" in record.text("tres")
     rest = flags, admits, record.count("core_count"), has_parts
     if name and FLOATS in flags and now is not None and now <= begin:
@@ -294,8 +288,7 @@ def read_configuration(path: str | Path) -> SlurmSite:
     names = ("topology.yaml", "topology.conf")
     topologies = read_first_topologies(path.parent, names, index, notes)
     access, counts = accesses_of(lines), (total, total, dict[str, int]())
-    described = nodes, partitions, access, topologies, settings, counts
-    return slurm_site(*described, notes, file=path)
+    return slurm_site(nodes, partitions, access, topologies, settings, counts, notes, file=path)
 
 
 def _with_defaults(lines: Iterable[Line]) -> Iterator[Line]:

@@ -79,10 +79,10 @@ class Tree(Record):
     leaf: Ints  # leaf switch of each node, -1 for a node on no switch, shape (nodes,)
 
     def __post_init__(self) -> None:
-        _set(self, switches=tuple(self.switches))
+        assign(self, switches=tuple(self.switches))
         most = len(self.switches) - 1
-        _set(self, parent=whole_numbers(self.parent, "parent", -1, most))
-        _set(self, leaf=whole_numbers(self.leaf, "leaf", -1, most))
+        assign(self, parent=whole_numbers(self.parent, "parent", -1, most))
+        assign(self, leaf=whole_numbers(self.leaf, "leaf", -1, most))
         if len(self.parent) != len(self.switches):
             raise InputError("expected one for each switch", field="parent")
         _check_names(self.switches, "switches")
@@ -117,10 +117,10 @@ class Blocks(Record):
     sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        _set(self, names=tuple(self.names))
-        _set(self, block=whole_numbers(self.block, "block", -1, len(self.names) - 1))
+        assign(self, names=tuple(self.names))
+        assign(self, block=whole_numbers(self.block, "block", -1, len(self.names) - 1))
         sizes = tuple(whole_numbers(self.sizes, "sizes", 1, MOST_NODES).tolist())
-        _set(self, sizes=sizes)
+        assign(self, sizes=sizes)
         _check_names(self.names, "names")
         if any(low >= high for low, high in pairwise(sizes)):
             raise InputError("expected ascending numbers of nodes", field="sizes")
@@ -156,14 +156,14 @@ class Torus(Record):
 
     def __post_init__(self) -> None:
         dims = tuple(whole_numbers(self.dims, "dims", 1, MOST_NODES).tolist())
-        _set(self, dims=dims, nodes=whole_numbers(self.nodes, "nodes", -1, MOST_NODES))
+        assign(self, dims=dims, nodes=whole_numbers(self.nodes, "nodes", -1, MOST_NODES))
         if not dims or math.prod(dims) != len(self.nodes):
             size = f"{math.prod(dims):,}, the product of dims" if dims else "dims"
             raise InputError(f"{len(self.nodes):,} positions; expected {size}", field="dims")
         used = self.nodes[self.nodes >= 0]
         if len(np.unique(used)) < len(used):
             raise InputError("a node is at two positions; expected one", field="nodes")
-        _set(self, places=tuple(self._checked(each) for each in self.places))
+        assign(self, places=tuple(self._checked(each) for each in self.places))
 
     def _checked(self, places: Places) -> Places:
         for name, low, above in (("dims", 1, 0), ("seed", 0, 1), ("spacing", 1, 0)):
@@ -222,6 +222,12 @@ def blocks_of(
     return Blocks(tuple(names), block, sizes)  # type: ignore[arg-type]
 
 
+def places_of(names: Sequence[str], index: Mapping[str, int], strange: list[str]) -> Ints:
+    """Return the index of each node, -1 for an empty name and for those appended to `strange`."""
+    strange += [name for name in names if name and name not in index]
+    return np.array([index.get(name, -1) for name in names], dtype=np.int64)
+
+
 def _assign(
     group: Ints,
     number: int,
@@ -242,7 +248,8 @@ def _assign(
             group[place] = number
 
 
-def _set(record: object, **values: object) -> None:
+def assign(record: object, **values: object) -> None:
+    """Set fields of a frozen dataclass, while it is made."""
     for name, value in values.items():
         object.__setattr__(record, name, value)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -58,6 +58,14 @@ def divided(
         if holding(_shares(totals, count)) >= count:
             return one_on_each(totals, count)
     return one_on_each(totals, least)  # which never fits
+
+
+def least_nodes(stated: int, shares: Iterable[tuple[int, int]]) -> int:
+    """Return the least number of nodes of a job, by its own word and by its totals.
+
+    `shares`: each total, of tasks or GPUs for instance, with the most of it on a node, if any.
+    """
+    return max(stated, 1, *(-(-total // most) for total, most in shares if most > 0))
 
 
 def one_on_each(totals: Sequence[int], nodes: int) -> Division:
@@ -251,7 +259,7 @@ class Requests:
             totals,
             least,
             most_nodes,
-            lambda shares: allowed.able(of_chunk(shares, on_nodes=True)),
+            lambda shares: allowed.room(of_chunk(shares, on_nodes=True)),
             nodes=allowed.alike.total(),
             tasks_per_node=max(asked.tasks_per_node, 0),
             of_nodes=asked.gpus_per_node > 0 or asked.memory_per_node >= 0 or gpus > 0,
@@ -264,7 +272,7 @@ class Requests:
         for count, shares, limit, on_nodes in divisions:
             most = min(limit or count, count)
             demand = of_chunk(shares, on_nodes=on_nodes)
-            if _fits(allowed, demand, count, most):
+            if allowed.room(demand, most) >= count:
                 nodes = self._set(allowed.nodes)
                 found.append(Chunks(count, most, tuple(demand), nodes, exclusive, licences))
         if not found:
@@ -276,8 +284,7 @@ class Requests:
     def _allowed_nodes(self, partition: Partition, features: Flags, kept: str) -> _Allowed:
         key = id(partition), features.tobytes(), kept  # the partitions stay
         if key not in self._allowed:
-            nodes = np.zeros(len(self.site.nodes), dtype=bool)
-            nodes[partition.nodes] = True
+            nodes = self.site.of_partitions([partition])
             nodes &= features & self.site.is_usable & self._kept(kept)
             alike = Counter(map(tuple, self.site.capacity[nodes].tolist()))
             self._allowed[key] = _Allowed(nodes, alike)
@@ -304,13 +311,13 @@ class _Allowed(NamedTuple):
     nodes: Flags
     alike: Counter[tuple[int, ...]]
 
-    def able(self, demand: Sequence[int]) -> int:
-        """Return the number of nodes that hold an amount of each resource when they are idle."""
-        return sum(
-            nodes
-            for capacity, nodes in self.alike.items()
-            if all(there >= needs for there, needs in zip(capacity, demand))
-        )
+    def room(self, demand: Sequence[int], most: int = 1) -> int:
+        """Return how many chunks the nodes hold when they are idle, each of them at most some."""
+        found = 0
+        for capacity, nodes in self.alike.items():
+            held = (there // needs for there, needs in zip(capacity, demand) if needs)
+            found += nodes * min([most, *held])
+        return found
 
 
 class _Asked(NamedTuple):
@@ -363,12 +370,8 @@ class _Asked(NamedTuple):
     @property
     def least_nodes(self) -> int:
         """Least number of nodes."""
-        least = max(self.nodes, 1)
-        if self.tasks_per_node > 0:
-            least = max(least, -(-self.all_tasks // self.tasks_per_node))
-        if self.gpus_per_node > 0:
-            least = max(least, -(-self.gpus // self.gpus_per_node))
-        return least
+        shares = (self.all_tasks, self.tasks_per_node), (self.gpus, self.gpus_per_node)
+        return least_nodes(self.nodes, shares)
 
 
 _FIRST_TEXT = _Asked._fields.index("partition_name")
@@ -395,13 +398,6 @@ def _amounts(
         raise NeverStartsError("it asks for GPUs that no node has")
     # no node has more than the limit, and products of such amounts do not overflow
     return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in site.resources]
-
-
-def _fits(allowed: _Allowed, demand: Sequence[int], chunks: int, most: int) -> bool:
-    room = 0
-    for capacity, nodes in allowed.alike.items():
-        room += nodes * min(most, *(a // b for a, b in zip(capacity, demand) if b))
-    return room >= chunks
 
 
 def known_partitions(names: str, site: Site) -> list[Partition]:
@@ -492,36 +488,30 @@ class Queues:
         reserved = jobs.get("reservation", np.full(count, "")).tolist()
         # Number of jobs in reservations that the site does not have; they count as in none
         self.unknown = sum(bool(name) and name not in known for name in reserved)
-        # Number of the queue of each job; -1 for one whose partitions the site does not have
-        self.of_job: list[int] = []
-        # Tier of each job, the highest of its partitions. Jobs of a higher tier are
-        # before others.
-        self.tier: list[int] = []
         # For each queue the number of its reservation in `reservations`; -1 for one of
         # partitions
         self.reservation: list[int] = []
         cells: list[Flags] = []
         seen: dict[tuple[str, int], tuple[int, int]] = {}
         numbers: dict[bytes, int] = {}
-        for names, name in zip(partitions, reserved):
-            key = names, number.get(name, -1)
-            if key not in seen and not (found := known_partitions(names, site)):
-                seen[key] = -1, 0
-            if key not in seen:
-                own = np.zeros(len(site.nodes) + len(number), dtype=bool)
-                if key[1] >= 0:
-                    own[len(site.nodes) + key[1]] = True
-                else:
-                    for each in found:
-                        own[each.nodes] = True
-                queue = numbers.setdefault(own.tobytes(), len(cells))
-                if queue == len(cells):
-                    cells.append(own)
-                    self.reservation.append(key[1])
-                seen[key] = queue, max(each.priority_tier for each in found)
-            queue, tier = seen[key]
-            self.of_job.append(queue)
-            self.tier.append(tier)
+        keys = [(names, number.get(name, -1)) for names, name in zip(partitions, reserved)]
+        for names, reservation in dict.fromkeys(keys):
+            found = known_partitions(names, site)
+            own = np.zeros(len(site.nodes) + len(number), dtype=bool)
+            if reservation >= 0:
+                own[len(site.nodes) + reservation] = True
+            else:
+                own[: len(site.nodes)] = site.of_partitions(found)
+            queue = numbers.setdefault(own.tobytes(), len(cells)) if found else -1
+            if queue == len(cells):
+                cells.append(own)
+                self.reservation.append(reservation)
+            tier = max((each.priority_tier for each in found), default=0)
+            seen[names, reservation] = queue, tier
+        # Number of the queue of each job; -1 for one whose partitions the site does not have
+        self.of_job = [seen[key][0] for key in keys]
+        # Tier of each job, the highest of its partitions. Jobs of a higher tier are before others.
+        self.tier = [seen[key][1] for key in keys]
         kinds = {kind for kind in seen.values() if kind[0] >= 0}
         self._several = len(kinds) > 1
         self.has_tiers = len({tier for _, tier in kinds}) > 1  # whether jobs are of different tiers

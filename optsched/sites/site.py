@@ -27,6 +27,7 @@ from optsched.sites.parts import (
     Reservation,
     Topology,
     Torus,
+    assign,
     repeated,
     whole_numbers,
 )
@@ -166,7 +167,7 @@ class Partition(Record):
         if not self.name:
             raise InputError("empty; expected a name", field="name")
         nodes = whole_numbers(self.nodes, "nodes", 0, MOST_NODES)
-        object.__setattr__(self, "nodes", nodes)
+        assign(self, nodes=nodes)
         if (np.diff(nodes) <= 0).any():
             raise InputError("expected ascending indices of nodes", field="nodes")
         for name, low, high in (
@@ -228,19 +229,19 @@ class Site(Record):
         capacity = whole_numbers(self.capacity, "capacity", 0, MOST_CAPACITY, dimensions=2)
         shared: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal features are one object
         features = (shared.setdefault(each, each) for each in map(tuple, self.features))
-        for name, value in (
-            ("nodes", tuple(self.nodes)),
-            ("resources", tuple(self.resources)),
-            ("capacity", capacity),
-            ("features", tuple(features) or ((),) * number),
-            ("states", tuple(self.states) or ("up",) * number),
-            ("reasons", tuple(self.reasons) or ("",) * number),
-            ("partitions", tuple(self.partitions)),
-            ("licences", MappingProxyType(dict(self.licences))),
-            ("topologies", MappingProxyType(dict(self.topologies))),
-            ("reservations", tuple(self.reservations)),
-        ):
-            object.__setattr__(self, name, value)
+        assign(
+            self,
+            nodes=tuple(self.nodes),
+            resources=tuple(self.resources),
+            capacity=capacity,
+            features=tuple(features) or ((),) * number,
+            states=tuple(self.states) or ("up",) * number,
+            reasons=tuple(self.reasons) or ("",) * number,
+            partitions=tuple(self.partitions),
+            licences=MappingProxyType(dict(self.licences)),
+            topologies=MappingProxyType(dict(self.topologies)),
+            reservations=tuple(self.reservations),
+        )
         self._check_nodes()
         self._check_resources()
         self._check_partitions()
@@ -292,11 +293,23 @@ class Site(Record):
         nodes[self.places(names)] = True
         return nodes
 
+    def known_places(self, names: Iterable[str]) -> Ints:
+        """Return the indices of the nodes among some names, shape (nodes of the names,)."""
+        there = [self.index[name] for name in names if name in self.index]
+        return np.array(there, dtype=np.int64)
+
+    def of_partitions(self, partitions: Iterable[Partition]) -> NDArray[np.bool_]:
+        """Return which nodes are in one of some partitions, shape (nodes,)."""
+        nodes = np.zeros(len(self.nodes), dtype=bool)
+        for partition in partitions:
+            nodes[partition.nodes] = True
+        return nodes
+
     @property
     def unpartitioned(self) -> list[str]:
         """Nodes in no partition; Slurm allows them, but starts no job there."""
-        placed = {place for each in self.partitions for place in each.nodes.tolist()}
-        return [name for place, name in enumerate(self.nodes) if place not in placed]
+        placed = self.of_partitions(self.partitions).tolist()
+        return [name for name, is_in in zip(self.nodes, placed) if not is_in]
 
     def partition(self, name: str) -> Partition:
         """Return a partition by its name."""
@@ -359,10 +372,15 @@ class Site(Record):
 
         The node is up, or reserved by a reservation that is known.
         """
-        kept = self.mask(name for each in self.reservations for name in each.nodes)
-        reserved = np.array([state == "reserved" for state in self.states], dtype=bool)
-        usable: NDArray[np.bool_] = self.is_up | (reserved & kept)
+        usable = self.usable_with(self.reservations)
         usable.flags.writeable = False
+        return usable
+
+    def usable_with(self, reservations: Iterable[Reservation]) -> NDArray[np.bool_]:
+        """Return which nodes are up, or reserved by one of some reservations, shape (nodes,)."""
+        usable = self.is_up.copy()
+        kept = self.known_places(name for each in reservations for name in each.nodes)
+        usable[kept] |= np.array(self.states, dtype=str)[kept] == "reserved"
         return usable
 
     def _check_nodes(self) -> None:

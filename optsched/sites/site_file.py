@@ -26,6 +26,7 @@ from optsched.sites.parts import (
     Tree,
     blocks_of,
     overlapping,
+    places_of,
     tree_of,
 )
 from optsched.sites.site import STATES, Node, Partition, Site, described, some, typed
@@ -332,10 +333,9 @@ def _unconnected(site: Site, name: str) -> list[str]:
     """Return the nodes that are not in a topology, of the partitions that it is for."""
     topology = site.topologies[name]
     default = name == next(iter(site.topologies))
-    meant = np.full(len(site.nodes), default and not site.partitions)
-    for partition in site.partitions:
-        if partition.topology == name or (default and not partition.topology):
-            meant[partition.nodes] = True
+    names = (name, "") if default else (name,)
+    meant = site.of_partitions(each for each in site.partitions if each.topology in names)
+    meant |= default and not site.partitions
     if isinstance(topology, Torus):
         meant[topology.nodes[topology.nodes >= 0]] = False
     elif not (isinstance(topology, Tree) and not topology.switches):
@@ -400,8 +400,7 @@ def _torus(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topolo
     names = part.read("nodes", _POSITIONS if isinstance(part.table.get("nodes"), list) else _HOSTS)
     if dims is None or names is None:
         return Torus((1,), np.array([-1]))
-    strange += [name for name in names if name and name not in index]
-    at = [index.get(name, -1) for name in names]
+    at = places_of(names, index, strange)
     found = []
     for each in part.parts("places"):
         size = each.read("dims", _PLACE)
@@ -409,7 +408,7 @@ def _torus(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topolo
             seed = each.read("seed", _NUMBERS, [0] * len(dims), [])
             spacing = each.read("spacing", _NUMBERS, size, [])
             found.append(Places(tuple(size), tuple(seed), tuple(spacing)))
-    return Torus(tuple(dims), np.array(at, dtype=np.int64), tuple(found))
+    return Torus(tuple(dims), at, tuple(found))
 
 
 _MAKERS: Mapping[str, Callable[[_Table, Mapping[str, int], list[str]], Topology]] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType
@@ -124,10 +124,9 @@ def with_commas(data: bytes) -> str | None:
 def on_several_lines(before: str, line: str) -> str | None:
     """Return a message if a line continues the record of the line before it; or None."""
     begun = _RECORD.match(before)
+    # what follows a whole record goes on with a comment that has line breaks
     if begun is None or _WHOLE.search(before) or not line[:1].isspace() or "=" not in line:
-        return (
-            None  # what a whole record is followed by goes on with a comment that has line breaks
-        )
+        return None
     command = f"scontrol -o show {_SHOWN[begun[1].lower()]}"
     return f"a record on several lines; expected one on each line, as {command} writes them"
 
@@ -593,7 +592,7 @@ def _check_lines(lines: int, path: Path) -> None:
 
 
 LONGEST_LIST = 60
-"""Most characters of a list of names in a note."""
+"""Most characters of a list of names in a sentence."""
 
 
 class Notes:
@@ -614,13 +613,14 @@ class Notes:
     @property
     def texts(self) -> tuple[str, ...]:
         """The notes, a line each."""
-        return tuple(_note(what, noun, names) for (what, noun), names in self._names.items())
+        return tuple(
+            f"{listed(names, noun)}: {what}" if names else what
+            for (what, noun), names in self._names.items()
+        )
 
 
-def _note(what: str, noun: str, names: list[str]) -> str:
-    if not names:
-        return what
-    listed = host_list(names)
-    if len(listed) > LONGEST_LIST:
-        listed = f"{names[0]} first"
-    return f"{counted(len(names), noun)} ({listed}): {what}"
+def listed(names: Sequence[str], noun: str = "node") -> str:
+    """Return the number of nodes, or other things of a noun, with their names or the first one."""
+    text = host_list(names)
+    text = text if len(text) <= LONGEST_LIST else f"{names[0]} first"
+    return f"{counted(len(names), noun)} ({text})"

@@ -255,11 +255,7 @@ def _of_any_type(used: dict[str, int], have: Mapping[str, int]) -> bool:
 def _use_shared_gpus(
     used: dict[str, int], have: Mapping[str, int], shares: Iterable[Shares]
 ) -> None:
-    """Count GPUs with shares in use as in use.
-
-    Where Slurm does not say which GPUs these are, as many as possible count, and where it does not
-    say of which type, of every type.
-    """
+    """Count GPUs with shares in use: as many as possible, and of every type, if not stated."""
     for kind, count, gpus in shares:
         many = count if gpus is None else len(gpus)
         own = f"gpu:{kind}"
@@ -330,22 +326,20 @@ class SlurmSite:
 
 def slurm_site(
     nodes: Sequence[SlurmNode],
-    # The partitions. A topology that is not among `topologies` is left out and noted.
-    partitions: Iterable[Partition],
-    access: Mapping[str, Access],  # by name of the partition, its rules that the site does not have
-    topologies: Mapping[str, Topology],  # the topologies, the default one first
-    settings: Mapping[str, str],  # settings of slurm.conf, by names in small letters
-    # Numbers of all, of the free and of the reserved licences
-    licences: Sequence[Mapping[str, int]],
+    partitions: Iterable[Partition],  # with topologies that are not there, which is noted
+    access: Mapping[str, Access],
+    topologies: Mapping[str, Topology],  # the default one first
+    settings: Mapping[str, str],
+    licences: Sequence[Mapping[str, int]],  # numbers of all, of the free and of the reserved ones
     notes: Notes,
-    time: int | None = None,  # when the output was captured
+    time: int | None = None,
     *,
-    # The reservations. Those of unknown times, those that float, and nodes that are not
-    # there, are left out of the site and noted. Those that overlap are noted.
+    # Those of unknown times, those that float, and nodes that are not there, are left out of
+    # the site and noted. Those that overlap are noted.
     reservations: Sequence[Reservation] = (),
     file: Path,  # the file or folder, for messages
 ) -> SlurmSite:
-    """Return the site of nodes, partitions and topologies."""
+    """Return the site of nodes, partitions and topologies; see `SlurmSite`."""
     partitions = _known_topologies(partitions, topologies, notes)
     if settings.get("selecttype", "").endswith("linear"):
         notes.add("exclusive partitions, as select/linear gives whole nodes")
@@ -443,10 +437,8 @@ def _states(nodes: Sequence[SlurmNode], reservations: Iterable[Reservation]) -> 
 
 
 def _comparable(nodes: Sequence[SlurmNode], notes: Notes) -> Sequence[SlurmNode]:
-    """Return the nodes without resources of which what there is has lost its unit.
-
-    Slurm 22.05 shows ``scratch:900`` for 900G, and what is in use in full.
-    """
+    """Return the nodes without resources of which what there is has lost its unit."""
+    # Slurm 22.05 shows scratch:900 for 900G, and what is in use in full
     lost = {
         key.partition(":")[0]
         for each in nodes
@@ -469,10 +461,7 @@ def _comparable(nodes: Sequence[SlurmNode], notes: Notes) -> Sequence[SlurmNode]
 
 
 def _units(nodes: Sequence[SlurmNode], notes: Notes) -> dict[str, int]:
-    """Return a unit for each resource, without its type, of which a node has too much otherwise.
-
-    It divides all amounts if one of 2^i 5^j does.
-    """
+    """Return a unit for each resource, without its type, of which a node has too much otherwise."""
     amounts: dict[str, set[int]] = {}
     for each in nodes:
         for key, many in (*each.node.amounts.items(), *each.used.items()):
@@ -483,6 +472,7 @@ def _units(nodes: Sequence[SlurmNode], notes: Notes) -> dict[str, int]:
         if least > 1:
             whole = math.gcd(*amounts[base])
             enough = [unit for unit in UNITS if unit >= least]
+            # one that divides all amounts, if there is any
             found[base] = next((unit for unit in enough if whole % unit == 0), enough[0])
             notes.add(f"{base}: counted in units of {found[base]:,}")
     return found

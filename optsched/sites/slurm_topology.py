@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -16,14 +16,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.fields import REQUIRED, Kind, Parsed, Table
-from optsched.sites.parts import (
-    MOST_NODES,
-    Places,
-    Topology,
-    Torus,
-    blocks_of,
-    tree_of,
-)
+from optsched.sites.parts import MOST_NODES, Places, Topology, Torus, blocks_of, places_of, tree_of
 from optsched.sites.site import some
 from optsched.sites.slurm_files import (
     Notes,
@@ -39,8 +32,6 @@ DEEPEST, MOST_VALUES = 50, 100_000
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
-
-KINDS = ("tree", "block", "ring", "torus3d", "flat")
 
 
 def read_first_topologies(
@@ -72,14 +63,14 @@ def _of_yaml(path: Path, index: Mapping[str, int], strange: list[str]) -> dict[s
     default = None
     try:
         document = parse_yaml(read_text(path))
-        known = ("topology", "cluster_default", *KINDS)
+        known = ("topology", "cluster_default", *_MAKERS)
         for part in _Part({"": document}).rows("", *known):
             name = part.read("topology", _TEXT)
-            given = [kind for kind in KINDS if part.table.get(kind)]
-            if all(part.table.get(kind) == {} for kind in KINDS):
+            given = [kind for kind in _MAKERS if part.table.get(kind)]
+            if all(part.table.get(kind) == {} for kind in _MAKERS):
                 continue  # it is described in topology.conf, and shown in topology.txt alone
             if name in found or len(given) != 1:
-                kinds = f"exactly one of {', '.join(KINDS)}"
+                kinds = f"exactly one of {', '.join(_MAKERS)}"
                 expected = "another name" if name in found else kinds
                 raise part.refused("topology", f"{name}; expected {expected}")
             if part.table.get("cluster_default") is True and default is None:
@@ -211,7 +202,7 @@ def _block(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topolog
 def _ring(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
     part.only("rings")
     names = _only_one(part, "rings", "ring", "nodes").hosts()
-    return Torus((len(names),), _places(names, index, strange))
+    return Torus((len(names),), places_of(names, index, strange))
 
 
 def _torus(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
@@ -222,7 +213,7 @@ def _torus(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topolog
         raise torus.refused("dims", f"{dims}; expected at most {MOST_NODES:,} positions")
     places = _job_places(torus)
     if not torus.table.get("regions"):
-        return Torus(tuple(dims), _places(torus.hosts(), index, strange), places)
+        return Torus(tuple(dims), places_of(torus.hosts(), index, strange), places)
     nodes = np.full(dims[::-1], -1)
     for region in torus.rows("regions", "anchor", "dims", "nodes"):
         names, extent, anchor = (
@@ -235,7 +226,7 @@ def _torus(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topolog
         if not fits or len(names) != np.prod(extent) or (nodes[box] >= 0).any():
             expected = "expected a free box of the torus with one node at each position"
             raise region.refused("dims", f"{extent} at {anchor}, {len(names)} nodes; {expected}")
-        nodes[box] = _places(names, index, strange).reshape(extent[::-1])
+        nodes[box] = places_of(names, index, strange).reshape(extent[::-1])
     return Torus(tuple(dims), nodes.ravel(), places)
 
 
@@ -258,14 +249,6 @@ def _only_one(part: _Part, key: str, *keys: str) -> _Part:
     if len(found) != 1:
         raise part.refused(key, f"{len(found)} of them; expected one")
     return found[0]
-
-
-def _places(
-    names: Sequence[str], index: Mapping[str, int], strange: list[str]
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the index of each node, -1 for one that the site does not have."""
-    strange += [name for name in names if name not in index]
-    return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 
 
 _MAKERS: Mapping[str, Callable[[_Part, Mapping[str, int], list[str]], Topology]] = {

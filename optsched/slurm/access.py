@@ -35,6 +35,12 @@ def partitions_of(job: QueuedJob, supply: Supply) -> list[Partition]:
     return [there[name] for name in job.partitions if name in there]
 
 
+def longest(job: QueuedJob, partitions: Iterable[Partition]) -> float:
+    """Return for how long a job may run in some partitions, in seconds."""
+    limits = (each.max_time for each in partitions)
+    return max(limits, default=math.inf) if job.limit is None else job.limit
+
+
 def open_partitions(job: QueuedJob, supply: Supply) -> list[Partition]:
     """Return the partitions in which a job may start, in the order of the job."""
     return [each for each in partitions_of(job, supply) if not why_closed(job, each, supply)]
@@ -61,11 +67,8 @@ def reservations_of(job: QueuedJob, supply: Supply) -> list[Reservation]:
 
 def why_not_in(job: QueuedJob, reservation: Reservation, supply: Supply) -> str:
     """Return why a job cannot start in a reservation now; empty if it can, as far as is known."""
-    if FLEX in reservation.flags:
-        holds = supply.time < reservation.end
-    else:
-        holds = reservation.at(supply.time)
-    if not holds:
+    before = supply.time < reservation.end and FLEX in reservation.flags
+    if not (before or reservation.at(supply.time)):
         return f"reservation {reservation.name} does not hold now"
     if any(admits(job, reservation, supply, name) for name in job.partitions or ("",)):
         return ""
@@ -76,9 +79,10 @@ def admits(job: QueuedJob, reservation: Reservation, supply: Supply, partition: 
     """Return whether a reservation admits a job in a partition, as far as is known."""
     if job.user in ("root", _slurm_user(supply)):
         return True
+    above = supply.limits.accounts_above(job.account) if _below(supply) else ()
     own = {
         "users": {job.user},
-        "accounts": _accounts_in_reservations(job, supply),
+        "accounts": {job.account, *above},
         "qos": {job.qos},
         "allowed_partitions": {partition},
     }
@@ -96,8 +100,7 @@ def admits(job: QueuedJob, reservation: Reservation, supply: Supply, partition: 
 
 def keeps_parts(reservation: Reservation, supply: Supply) -> bool:
     """Return whether a reservation leaves parts of its nodes to other jobs."""
-    index = supply.site.index
-    nodes = [index[name] for name in reservation.nodes if name in index]
+    nodes = supply.site.known_places(reservation.nodes)
     cores = supply.site.capacity[nodes, 0] // supply.threads[nodes]
     return reservation.has_parts or 0 < reservation.cores < int(cores.sum())
 
@@ -112,11 +115,6 @@ def unknown_admission(job: QueuedJob, reservation: Reservation, supply: Supply) 
     accounts = [each.lstrip("-") for each in reservation.admits.get("accounts", ())]
     if accounts and job.account not in accounts and _below(supply) and not supply.limits.parents:
         yield f"which accounts are below {','.join(accounts)} of {name}, without assoc_mgr.txt"
-
-
-def _accounts_in_reservations(job: QueuedJob, supply: Supply) -> set[str]:
-    """Return the account of a job and, where they count in reservations, those above it."""
-    return {job.account, *(supply.limits.accounts_above(job.account) if _below(supply) else ())}
 
 
 def _below(supply: Supply) -> bool:
@@ -234,12 +232,11 @@ def _limited(job: QueuedJob, partition: Partition, access: Access) -> str:
         if nodes > partition.max_nodes and not is_let:
             most = f"{partition.max_nodes:,.0f} of partition {name}"
             return f"its {nodes:,} nodes are more than the {most}"
+    asked = f"it asks for {counted(least, 'node')}, and partition {name}"
     if least > len(partition.nodes):
-        asked = counted(least, "node")
-        return f"it asks for {asked}, and partition {name} has {len(partition.nodes):,}"
+        return f"{asked} has {len(partition.nodes):,}"
     if least < access.least_nodes and not is_let:
-        asked = counted(least, "node")
-        return f"it asks for {asked}, and partition {name} wants {access.least_nodes:,} or more"
+        return f"{asked} wants {access.least_nodes:,} or more"
     return ""
 
 
@@ -273,9 +270,7 @@ def with_gpu_defaults(job: QueuedJob, partition: Partition, supply: Supply) -> Q
     cores = access.cores_per_gpu or of_gpu(of_site, "DefCpuPerGPU")
     memory = access.memory_per_gpu or of_gpu(of_site, "DefMemPerGPU")
     return replace(
-        job,
-        cores_per_gpu=job.cores_per_gpu or cores,
-        memory_per_gpu=job.memory_per_gpu or memory,
+        job, cores_per_gpu=job.cores_per_gpu or cores, memory_per_gpu=job.memory_per_gpu or memory
     )
 
 
@@ -369,7 +364,4 @@ def _slurm_user(supply: Supply) -> str:
 
 def nodes_of(job: QueuedJob, supply: Supply) -> Flags:
     """Return the nodes of the partitions in which a job may start."""
-    there = np.zeros(len(supply.site.nodes), dtype=bool)
-    for partition in open_partitions(job, supply):
-        there[partition.nodes] = True
-    return there
+    return supply.site.of_partitions(open_partitions(job, supply))

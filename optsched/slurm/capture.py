@@ -89,7 +89,7 @@ HISTORY = (
     *("sacct", "--allusers", "--allocations", "--parsable2", "--starttime", "now-30days"),
     "--format=JobID,User,Account,QOS,Partition,Submit,Start,End,Timelimit,State,AllocCPUS,NNodes",
 )
-"""The command whose output says how long jobs have run."""
+"""The command whose output says how long the jobs of the last 30 days have run."""
 
 FOLDER = FolderKind("captured output of Slurm", "squeue.json", ("*.json", "*.txt", "now"))
 
@@ -123,13 +123,8 @@ def captured(source: Path | None, *, history: bool = False) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         capture(Path(folder))
         if history:
-            capture_history(Path(folder))
+            _write(Path(folder) / "sacct.sacct", *HISTORY)
         yield Path(folder)
-
-
-def capture_history(folder: Path) -> None:
-    """Write which jobs have ended in the last 30 days to ``sacct.sacct``, where that is known."""
-    _write(folder / "sacct.sacct", *HISTORY)
 
 
 def capture_queue(folder: Path) -> str:

@@ -26,7 +26,7 @@ from optsched.slurm.hold_problem import is_stoppable
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import alternatives
-from optsched.slurm.running import end_of, held_alone
+from optsched.slurm.running import end_of, held_alone, hidden_amounts
 from optsched.slurm.supply import MEMORY, Flags, Supply
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
@@ -169,10 +169,7 @@ def _shares(queue: Queue, supply: Supply, is_open: Flags) -> tuple[_Shares, Coun
     counts = [n for n, name in enumerate(site.resources) if supply.counts_memory or name != MEMORY]
     capacity, threads = site.capacity[:, counts], supply.threads
     held = held_alone(queue.running, supply)
-    hidden = (site.capacity - supply.free)[:, counts]
-    for each in held:
-        np.subtract.at(hidden, each.nodes, each.amounts[:, counts])
-    is_clear = ~hidden.any(axis=1)
+    is_clear = ~hidden_amounts(held, supply)[:, counts].any(axis=1)
     unclear = int((is_open & ~is_clear).sum())
     is_open = is_open & is_clear & ~supply.completing
     for job, own in zip(queue.running, held):
@@ -430,10 +427,7 @@ def _ends(shares: _Shares, there: Ints) -> Ints:
 
 
 def _emptied(shares: _Shares, first: Flags, receives: Flags) -> Ints:
-    """Return the node of each share once nodes are emptied one by one, some of them first.
-
-    Shares go to nodes that receive some, which nodes that cannot be emptied are from then on.
-    """
+    """Return the node of each share once nodes are emptied one by one, some of them first."""
     at, own = shares.home, np.bincount(shares.home, minlength=len(shares.nodes))
     left = shares.room.copy()
     np.subtract.at(left, at, shares.amounts)
@@ -445,7 +439,7 @@ def _emptied(shares: _Shares, first: Flags, receives: Flags) -> Ints:
                 receives[node] = False
                 found = _without(shares, node, at, left, receives)
                 at, left = found or (at, left)
-                receives[node] = found is None
+                receives[node] = found is None  # as it cannot be emptied
     return at
 
 

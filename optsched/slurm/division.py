@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -202,10 +202,6 @@ class GroupLimit(NamedTuple):
     groups: tuple[str, ...]
     most: int = 0  # most groups, 0 for any number
     segment: int = 0  # the number of nodes in each group is a multiple of this, 0 for any number
-
-    def is_of(self, names: Collection[str]) -> bool:
-        """Return whether all groups are among some names."""
-        return {*self.groups} <= {"", *names}
 
     @property
     def numbered(self) -> Limit:

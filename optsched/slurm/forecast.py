@@ -3,21 +3,132 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.errors import NoJobsError
 from optsched.numbers import counted, short
-from optsched.slurm.future import Future, Row
-from optsched.slurm.order import Order
+from optsched.sites.slurm_files import captured_file
+from optsched.slurm.future import Future
+from optsched.slurm.order import Floats, Order
 from optsched.slurm.queue import QueuedJob
-from optsched.slurm.run_times import GROUPS, RunTimes
+from optsched.traces.cleaning import clean
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
 
-Floats = NDArray[np.float64]
+LEAST = 10
+"""Least number of jobs of a group that counts."""
+
+LAST = 200
+"""Most jobs of a group that count, the last ones."""
+
+FILES = ("sacct.json", "sacct.sacct")
+"""Names of a file of jobs that have ended, in a folder with the output of Slurm."""
+
+Key: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RunTimes:
+    """Shares of their limits for which jobs have run.
+
+    The estimate for a job is a share, drawn at random from the last ones of the first of `GROUPS`
+    that has `LEAST`. For a job that runs, only shares beyond what it has run count; if there are
+    none, it runs to its limit.
+    """
+
+    shares: Floats  # in the order of the ends, shape (jobs,)
+    groups: tuple[NDArray[np.object_], ...]  # the texts of each job, by kind of group
+
+    @cached_property
+    def _by_key(self) -> dict[Key, Floats]:
+        """The last shares of each group, ascending."""
+        found: dict[Key, list[float]] = {}
+        for share, *texts in zip(self.shares.tolist(), *self.groups):
+            for kind, text in enumerate(texts):
+                found.setdefault((str(kind), text), []).append(share)
+        return {key: np.sort(shares[-LAST:]) for key, shares in found.items()}
+
+    def of(self, job: QueuedJob, limit: float) -> tuple[Floats, int]:
+        """Return the shares of the first group of a job that has enough, and its number.
+
+        None, and -1, if there is no such group.
+        """
+        partition = ",".join(job.partitions)
+        for kind, text in enumerate(_texts(job.user, job.account, partition, f"{limit:.0f}")):
+            shares = self._by_key.get((str(kind), text), np.empty(0))
+            if len(shares) >= LEAST:
+                return shares, kind
+        return np.empty(0), -1
+
+    def draw(
+        self, job: QueuedJob, limit: float, ran: float, rng: np.random.Generator, number: int
+    ) -> Floats:
+        """Return how long a job may run from now on, in seconds, shape (number,).
+
+        `limit` is its whole time limit, and `ran` for how long it has run; both in seconds.
+        """
+        shares, _ = self.of(job, limit)
+        beyond = shares[np.searchsorted(shares, ran / limit, side="right") :]
+        if not len(beyond) or math.isinf(limit):
+            return np.full(number, limit - ran)
+        return rng.choice(beyond, number) * limit - ran
+
+
+GROUPS = (
+    "jobs of its user in its partition with its limit",
+    "jobs of its user in its partition",
+    "jobs of its user",
+    "jobs of its account in its partition",
+    "jobs of its partition",
+    "all jobs",
+)
+"""The groups, in order."""
+
+
+def _texts(user: str, account: str, partition: str, limit: str) -> Iterator[str]:
+    """Yield the text that tells each group of a job from others of its kind."""
+    yield f"{user}\0{partition}\0{limit}"
+    yield f"{user}\0{partition}"
+    yield user
+    yield f"{account}\0{partition}"
+    yield partition
+    yield ""
+
+
+def run_times(trace: Trace) -> RunTimes:
+    """Return the shares of the jobs of a trace that have a time limit, in the order of its ends."""
+    limit = np.where(trace.stated_time > 0, trace.stated_time, trace.requested_time)
+    known = np.flatnonzero((limit > 0) & (trace.runtime > 0))
+    ends = trace.submit + np.maximum(trace.wait, 0) + trace.runtime
+    rows = known[np.argsort(ends[known], kind="stable")]
+    none = np.full(len(trace), "", dtype=object)
+    names = ("user_name", "account", "partition_name")
+    columns = [trace.texts.get(name, none)[rows].tolist() for name in names]
+    columns.append([f"{one:.0f}" for one in limit[rows].tolist()])
+    texts = [tuple(_texts(*row)) for row in zip(*columns)]
+    groups = tuple(np.array(each, dtype=object) for each in zip(*texts))
+    shares = np.minimum(trace.runtime[rows] / limit[rows], 1.0)
+    return RunTimes(shares, groups or (np.empty(0, dtype=object),) * len(GROUPS))
+
+
+def read_history(folder: Path) -> Trace | None:
+    """Return the jobs in the output of ``sacct`` in a folder that have ended; None without any."""
+    path = captured_file(folder, *FILES)
+    if path is None:
+        return None
+    try:
+        trace = read_trace(path, clean=False)
+    except NoJobsError:
+        return None
+    return clean(trace) if (trace.runtime >= 1).any() else None
+
 
 INTERVAL = (0.1, 0.9)
 """Quantiles of the draws between which the start of a job is in 80 % of them."""
@@ -54,7 +165,7 @@ class Forecast:
     def starts(self) -> tuple[Start, ...]:
         """The forecast of each job, in the order of the expected starts."""
         now = self.future.supply.time
-        rows = _waiting(self.future)
+        rows = self.future.waiting_rows
         order = Order(self.future.queue, self.future.now)
         low, median, high = _quantiles(self.drawn) + now
         times = np.array([self.by_limits + now, median, low, high]).tolist()
@@ -68,8 +179,9 @@ class Forecast:
     @cached_property
     def never(self) -> Mapping[str, str]:
         """By label, why jobs do not start if all jobs run to their time limits."""
-        starts = {row.label for row, at in zip(_waiting(self.future), self.by_limits) if at >= 0}
-        return {label: why for label, why in self.future.never.items() if label not in starts}
+        future = self.future
+        starts = {row.label for row, at in zip(future.waiting_rows, self.by_limits) if at >= 0}
+        return {label: why for label, why in future.never.items() if label not in starts}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -122,7 +234,7 @@ def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 
     """Return when the pending jobs start.
 
     `times`: how long jobs have run; without it, there are no draws. `draws`: their number. Jobs
-    that may preempt others start as if these were gone, see `optsched.slurm.preemption.views`.
+    that may preempt others start as if these were gone, see `optsched.slurm.running.views`.
     """
     found = _played(future, times, draws, seed)
     for view in future.views:
@@ -133,18 +245,14 @@ def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 
 
 def _taken(found: Forecast, there: Forecast, jobs: frozenset[int]) -> Forecast:
     """Return a forecast with the starts of some jobs from another one."""
-    place = {row.label: at for at, row in enumerate(_waiting(there.future))}
-    rows = [*enumerate(_waiting(found.future))]
+    place = {row.label: at for at, row in enumerate(there.future.waiting_rows)}
+    rows = [*enumerate(found.future.waiting_rows)]
     own = [at for at, row in rows if row.number in jobs and row.label in place]
     its = [place[row.label] for _, row in rows if row.number in jobs and row.label in place]
     by_limits, drawn = found.by_limits.copy(), found.drawn.copy()
     by_limits[own] = there.by_limits[its]
     drawn[:, own] = there.drawn[:, its]
     return replace(found, by_limits=by_limits, drawn=drawn)
-
-
-def _waiting(future: Future) -> list[Row]:
-    return [future.rows[at] for at in future.waiting.tolist()]
 
 
 def _played(future: Future, times: RunTimes | None, draws: int, seed: int) -> Forecast:
@@ -161,10 +269,7 @@ def _played(future: Future, times: RunTimes | None, draws: int, seed: int) -> Fo
 def _drawn(
     future: Future, times: RunTimes, draws: int, seed: int
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return for how long each row runs in each draw, and of which jobs that is for those pending.
-
-    Rows of one job run for as long.
-    """
+    """Return for how long rows run in each draw, and of which jobs that is for those pending."""
     now = future.supply.time
     found = np.repeat(future.limits[:, None], draws, axis=1)
     running: dict[int, Floats] = {}
@@ -184,7 +289,7 @@ def _drawn(
             number = times.of(job, limit)[1]
             basis.append(GROUPS[number] if number >= 0 else "")
             found[place] = times.draw(job, limit, ran, rng, draws)
-        elif not job.is_suspended:
+        elif not job.is_suspended:  # its rows run for as long
             if job.job_id not in running:
                 running[job.job_id] = times.draw(job, limit, ran, rng, draws)
             found[place] = running[job.job_id]
@@ -213,7 +318,7 @@ def sooner(future: Future, label: str) -> list[tuple[str, float]]:
     These are the highest priority, and the longest of the shorter limits `SHORTER` that helps. All
     jobs run to their limits.
     """
-    row = next(future.rows[at] for at in future.waiting.tolist() if future.rows[at].label == label)
+    row = next(row for row in future.waiting_rows if row.label == label)
     job = row.job
     assert job is not None
     found = list[tuple[str, float]]()
@@ -225,7 +330,7 @@ def sooner(future: Future, label: str) -> list[tuple[str, float]]:
         )
         there = replace(future, queue=replace(future.queue, jobs=jobs))
         starts = forecast(there, None, draws=0).by_limits.tolist()
-        by_label = {row.label: at for row, at in zip(_waiting(there), starts)}
+        by_label = {row.label: at for row, at in zip(there.waiting_rows, starts)}
         return float(there.supply.time + by_label.get(label, math.nan))
 
     before = start()

@@ -6,12 +6,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.numbers import counted, whole_number
 from optsched.policies.site import _tables
@@ -21,14 +20,22 @@ from optsched.simulator.problem_solver import NoProblems
 from optsched.sites.parts import FLEX, Ints, Reservation
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
-from optsched.slurm.access import open_partitions, own_qos_of
-from optsched.slurm.backfill import HEEDED, UNHEEDED, Backfill, backfill, stated
-from optsched.slurm.fair_share import FairShares, Usage, fair_shares
+from optsched.slurm.access import longest, open_partitions, own_qos_of
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
-from optsched.slurm.order import aging
-from optsched.slurm.playing import Backfilling, ByPriority, Gate, PlayedSite, Reserving
-from optsched.slurm.preemption import View, may_preempt, views
+from optsched.slurm.order import FairShares, Floats, Usage, aging, fair_shares
+from optsched.slurm.playing import (
+    HEEDED,
+    UNHEEDED,
+    Backfill,
+    Backfilling,
+    ByPriority,
+    Gate,
+    PlayedSite,
+    Reserving,
+    backfill,
+    stated,
+)
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     OF_LIMITS,
@@ -38,14 +45,23 @@ from optsched.slurm.requests import (
     lacking,
     shares_with_own,
 )
-from optsched.slurm.running import Held, end_of, held_alone, hidden_licences, is_alone, supply_at
+from optsched.slurm.running import (
+    Held,
+    View,
+    end_of,
+    held_alone,
+    hidden_amounts,
+    hidden_licences,
+    is_alone,
+    may_preempt,
+    supply_at,
+    views,
+)
 from optsched.slurm.snapshot import columns_of
 from optsched.slurm.supply import Flags, Supply
 from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
 from optsched.traces.trace import UNKNOWN, Header, Trace
-
-Floats = NDArray[np.float64]
 
 HORIZON = 5 * 365 * 86_400
 """Seconds that stand for a time without end: no job runs for longer."""
@@ -61,9 +77,6 @@ MOST_TASKS = 1000
 
 MOST_RESERVED = 300
 """Most blocked jobs that are looked at by default, else ``easy``; more take long."""
-
-WITHOUT_END = "what it needs is in use, closed or limited without an end that is known"
-"""Why a job does not start that is not rejected."""
 
 _OF_JOB = re.compile(r":([0-9]+(?:_(?:[0-9]+|\*))?)")
 
@@ -109,6 +122,9 @@ class Future:
     queue: Queue
     supply: Supply
     policy: str = ""  # a name of `optsched.slurm.what_if.POLICIES`; by default see `chosen`
+    # What `_anyhow` and `_preempted` have returned
+    _idle: dict[str, Supply] = field(default_factory=dict, init=False)
+    _preempting: dict[tuple[Any, ...], int] = field(default_factory=dict, init=False)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -161,8 +177,13 @@ class Future:
 
     @cached_property
     def waiting(self) -> Ints:
-        """The rows of the pending jobs, shape (pending jobs,)."""
-        return np.array([at for at, row in enumerate(self.rows) if row.label], dtype=np.int64)
+        """The places of the rows of pending jobs, shape (pending jobs,)."""
+        return np.flatnonzero([row.label != "" for row in self.rows])
+
+    @property
+    def waiting_rows(self) -> list[Row]:
+        """The rows of the pending jobs."""
+        return [row for row in self.rows if row.label]
 
     @property
     def left(self) -> Mapping[str, str]:
@@ -190,12 +211,13 @@ class Future:
     def never(self) -> Mapping[str, str]:
         """By label, why jobs do not start if all jobs run to their time limits."""
         starts, reasons = self._by_limits
+        without_end = "what it needs is in use, closed or limited without an end that is known"
         found = {}
         for at in self.waiting[np.isnan(starts)].tolist():
             row = self.rows[at]
-            own = None if row.job is None else self._reservation(row.job)
+            own = self._reservation(row.task)
             over = own and f"its reservation {own.name} ends before it has room"
-            found[row.label] = reasons.get(at) or over or WITHOUT_END
+            found[row.label] = reasons.get(at) or over or without_end
         return found
 
     @cached_property
@@ -226,14 +248,13 @@ class Future:
     def by_priority(self) -> ByPriority | None:
         """Return the order of the rows as their priorities change; None if nothing changes."""
         grows, now = aging(self.supply.settings), self.supply.time
-        fair = self._fair
         # of a running job, the first row counts for all of it
         counted = [row.job if row.is_first else None for row in self.rows]
-        usage = None if fair is None else Usage(fair, counted, self.supply)
+        usage = None if (fair := self._fair) is None else Usage(fair, counted, self.supply)
         counts = usage is not None or (self.backfill.changes and self.chosen == "conservative")
         if not counts and (not grows.weight or math.isinf(grows.longest)):
             return None
-        rows = [self.rows[at] for at in self.waiting.tolist()]
+        rows = self.waiting_rows
         jobs = [row.job for row in rows if row.job is not None]
         ages, waited = (
             np.array([kind.accrued(job, now) for job in jobs], dtype=np.float64)
@@ -349,13 +370,10 @@ class Future:
 
     @cached_property
     def _site(self) -> Site:
-        """The site as it is played.
-
-        It has the columns of the requests, reservations, and licences without those that no job of
-        the queue holds. Of `UNOWNED`, each chunk has one, and the owner of a node has all.
-        """
+        """The site as it is played, without licences that no job of the queue holds."""
         site, hidden = self.supply.site, hidden_licences(self.queue, self.supply)
         capacity = self._widened(site.capacity, slice(None), self.supply.idle.cores_left)
+        # of which each chunk has one, and the owner of a node has all
         capacity[:, self._columns.index(UNOWNED)] = MANY
         return replace(
             site,
@@ -373,10 +391,7 @@ class Future:
         return cores, memory, *sorted((*others, UNOWNED))
 
     def _widened(self, amounts: Ints, nodes: Ints | slice, cores: Mapping[str, Ints]) -> Ints:
-        """Return amounts of the resources on nodes in `_columns`, without any of `UNOWNED`.
-
-        `cores` are those of partitions that limit them.
-        """
+        """Return amounts of the resources on nodes in `_columns`, without any of `UNOWNED`."""
         supply, amounts = self.supply, amounts.copy()
         if not supply.counts_memory:
             amounts[:, 1] = 0
@@ -398,17 +413,14 @@ class Future:
         for job, requests in stated:
             ways = tuple(map(self._way, requests))
             begin = max(0, (job.eligible or now) - now)
-            longest = [each.max_time for each in open_partitions(job, self._anyhow(job))]
-            limit = _whole(max(longest, default=math.inf) if job.limit is None else job.limit)
+            limit = _whole(longest(job, open_partitions(job, self._anyhow(job))))
             limit = min(limit, self._in_reservation(job))
             tasks = job.array_tasks
             if len(tasks) > MOST_TASKS:
                 rest = replace(job, array_tasks=tasks[MOST_TASKS:])
                 left[rest.label] = f"only {MOST_TASKS:,} tasks of its array are played"
-            if not tasks:
-                found.append(Row(job.label, job, ways, begin, limit))
-            for task in tasks[:MOST_TASKS]:
-                found.append(Row(f"{job.array_id}_{task}", job, ways, begin, limit))
+            labels = [f"{job.array_id}_{task}" for task in tasks[:MOST_TASKS]] or [job.label]
+            found += [Row(label, job, ways, begin, limit) for label in labels]
         return self._without_dependents(found, left)
 
     def _without_dependents(
@@ -456,10 +468,6 @@ class Future:
         return self._idle[job.reservation]
 
     @cached_property
-    def _idle(self) -> dict[str, Supply]:
-        return {}
-
-    @cached_property
     def _requests(self) -> tuple[list[tuple[QueuedJob, list[Request]]], dict[str, str]]:
         """Return the pending jobs with their requests, and by label why others are left out."""
         found, left = list[tuple[QueuedJob, list[Request]]](), dict[str, str]()
@@ -500,8 +508,7 @@ class Future:
     def doubts(self) -> Mapping[str, tuple[str, ...]]:
         """By label, in words, in what pending jobs are not played as Slurm would start them."""
         of_job = {job.job_id: tuple(self._doubts(job, them)) for job, them in self._requests[0]}
-        rows = (self.rows[at] for at in self.waiting.tolist())
-        return {row.label: found for row in rows if (found := of_job[row.number])}
+        return {row.label: found for row in self.waiting_rows if (found := of_job[row.number])}
 
     def _doubts(self, job: QueuedJob, requests: Sequence[Request]) -> Iterator[str]:
         """Yield in what a job is not played as Slurm would start it."""
@@ -529,10 +536,6 @@ class Future:
         if kind not in self._preempting:
             self._preempting[kind] = len(may_preempt(job, self.queue.running, self.supply))
         return self._preempting[kind]
-
-    @cached_property
-    def _preempting(self) -> dict[tuple[tuple[str, ...], str, int], int]:
-        return {}
 
     @cached_property
     def views(self) -> tuple[View, ...]:
@@ -564,10 +567,7 @@ class Future:
 
     @cached_property
     def _owners(self) -> Mapping[int, tuple[QueuedJob, ...]]:
-        """By node that jobs of a user, or of an MCS label, keep from others, these jobs.
-
-        They may be none that the queue shows.
-        """
+        """By node that jobs of a user or MCS label keep from others, these jobs, if shown."""
         supply = self.supply
         found: dict[int, tuple[QueuedJob, ...]] = {
             at: () for at, words in enumerate(zip(supply.owners, supply.labels)) if any(words)
@@ -614,9 +614,7 @@ class Future:
     def _hidden(self) -> Iterator[Row]:
         """Yield rows without end for what is not free, and no job of the queue has."""
         supply = self.supply
-        rest = supply.site.capacity - supply.free
-        for _, held in self._held:
-            np.subtract.at(rest, held.nodes, held.amounts)
+        rest = hidden_amounts((held for _, held in self._held), supply)
         wide = self._widened(np.maximum(rest, 0), slice(None), {})
         none = (0,) * len(supply.site.licences)
         for amounts in np.unique(wide, axis=0):
@@ -628,12 +626,11 @@ class Future:
         self, nodes: Ints, amounts: Ints, alone: bool, licences: tuple[int, ...]
     ) -> tuple[tuple[Chunks, Flags], ...]:
         """Return the only way to have amounts on each of some nodes; none if no node is in use."""
-        usable = nodes[self._site.is_usable[nodes]]
-        if not len(usable) or not amounts.any():
-            return ()
         there = np.zeros(len(self.supply.site.nodes), dtype=bool)
-        there[usable] = True
-        one = Chunks(len(usable), 1, tuple(amounts.tolist()), 0, alone, licences)
+        there[nodes] = self._site.is_usable[nodes]
+        if not there.any() or not amounts.any():
+            return ()
+        one = Chunks(int(there.sum()), 1, tuple(amounts.tolist()), 0, alone, licences)
         return ((one, there),)
 
     @cached_property

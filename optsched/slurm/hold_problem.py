@@ -18,7 +18,15 @@ from optsched.sites.parts import Ints
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, shares_with_own
-from optsched.slurm.running import Held, closes, end_of, held_alone, held_by, supply_at
+from optsched.slurm.running import (
+    Held,
+    closes,
+    end_of,
+    held_alone,
+    held_by,
+    hidden_amounts,
+    supply_at,
+)
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
 from optsched.slurm.supply import MEMORY, Flags, Supply
 
@@ -132,6 +140,7 @@ def questions(
     idle = None
     if "drain" in actions and start > supply.time:
         idle = _idle(queue, supply, start)
+    nothing = np.zeros((1, len(supply.site.resources)), dtype=np.int64)
     found = []
     for request in alternatives(job, then):
         mine = [claim for claim in runs if claim is not None and _is_useful(claim, request)]
@@ -139,7 +148,7 @@ def questions(
         # where pending jobs are to start there is no room for moved ones
         mine += [claim for claim in waits if moves or _is_useful(claim, request)]
         mine += [
-            Claim(0, _nothing_on(node, supply), node=supply.site.nodes[node])
+            Claim(0, Held(np.array([node]), nothing, {}), node=supply.site.nodes[node])
             for node in np.flatnonzero(drained & request.nodes).tolist()
         ]
         closing = closers
@@ -155,10 +164,6 @@ def _is_useful(claim: Claim, request: Request) -> bool:
     """Return whether a claim holds something of use for a request."""
     held = claim.held
     return bool(request.nodes[held.nodes].any() or {*held.licences} & {*request.licences})
-
-
-def _nothing_on(node: int, supply: Supply) -> Held:
-    return Held(np.array([node]), np.zeros((1, len(supply.site.resources)), dtype=np.int64), {})
 
 
 def _running_claim(
@@ -189,9 +194,9 @@ def _closers(
     """Return by node the numbers of the jobs that close it to another, by a rule."""
     found: dict[int, list[int]] = {}
     for job in filter(closing, jobs):
-        for name in job.planned_nodes if job.state == "PENDING" else job.nodes:
-            if name in supply.site.index:
-                found.setdefault(supply.site.index[name], []).append(job.job_id)
+        names = job.planned_nodes if job.state == "PENDING" else job.nodes
+        for node in supply.site.known_places(names).tolist():
+            found.setdefault(node, []).append(job.job_id)
     return found
 
 
@@ -210,11 +215,8 @@ def _strangers(
     found = _closers(jobs, is_stranger, supply)
     for node, numbers in closers.items():
         found[node] = list(dict.fromkeys([*found.get(node, ()), *numbers]))
-    hidden = (supply.site.capacity - supply.free)[:, 0]
-    for each in jobs:
-        if each.state != "PENDING":
-            held = held_by(each, supply)
-            hidden[held.nodes] -= held.amounts[:, 0]
+    held = (held_by(each, supply) for each in jobs if each.state != "PENDING")
+    hidden = hidden_amounts(held, supply)[:, 0]
     for node in np.flatnonzero((hidden > 0) & (np.array(supply.owners) != job.user)).tolist():
         found.setdefault(node, []).append(0)
     return found
@@ -240,15 +242,12 @@ def _pending_claim(
 def _with_planned(
     supply: Supply, planned: Sequence[QueuedJob]
 ) -> tuple[Supply, list[tuple[QueuedJob, Held]]]:
-    """Return the free amounts beside pending jobs that Slurm plans to start, and what each has.
-
-    None of them has more than is free, as Slurm's plan is from its last cycle.
-    """
+    """Return the free amounts beside pending jobs that Slurm plans to start, and what each has."""
     free, licences = supply.free.copy(), Counter(supply.licences)
     found = []
     for job in planned:
         asks = held_as_planned(job, supply)
-        has = Held(
+        has = Held(  # no more than is free, as Slurm's plan is from its last cycle
             asks.nodes,
             np.minimum(asks.amounts, free[asks.nodes]),
             {name: min(count, licences[name]) for name, count in asks.licences.items()},
@@ -260,11 +259,7 @@ def _with_planned(
 
 
 def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
-    """Return the nodes to which a running job may be moved; None if there are none.
-
-    They have as many threads per core as its nodes. A job that shares no nodes may go to those
-    of the same number of cores.
-    """
+    """Return the nodes to which a running job may be moved; None if there are none."""
     site = supply.site
     if job.state != "RUNNING" or not is_stoppable(job):
         return None
@@ -279,7 +274,7 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
         return None
     nodes: Flags = np.any([each.nodes for each in requests], axis=0) & ~supply.taken
     alike = [supply.threads]
-    if any(each.exclusive for each in requests):
+    if any(each.exclusive for each in requests):  # it counts for all cores of its nodes
         alike.append(site.capacity[:, 0])
     for values in alike:
         if len({*values[held.nodes].tolist()}) != 1:

@@ -41,7 +41,7 @@ SHADOWED = {"MaxJobs": ("MaxJobsPU", "MaxJobsPA")}
 
 _PAIR = re.compile(r"(?:^|\s)(\w+)=(\S*)")
 _AMOUNT = re.compile(r"([^,=]+)=(N|[0-9]{1,20})(?:\(([0-9]{1,20})\))?")
-_COUNT = re.compile(r"(?:(N|[0-9]{1,20})(?:\(([0-9]{1,20})(?:\.[0-9]+)?\))?)?")
+_COUNT = re.compile(r"()(?:(N|[0-9]{1,20})(?:\(([0-9]{1,20})(?:\.[0-9]+)?\))?)?")
 _NAME = re.compile(r"([^(]*)(?:\(-?[0-9]+\))?")
 _SHARE = re.compile(
     r" SharesRaw/Norm/Level/Factor=([0-9]{1,10})/[^/ ]*/[^/ ]*/([01]\.[0-9]{2})"
@@ -291,9 +291,7 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
             expected = "expected a record a line, as scontrol -o show assoc_mgr writes it"
             raise InputError(f"{line.strip()[:40]!r}; {expected}", file=path, line=number)
         own, _, of_accounts = line.partition(" Account Limits=")
-        values: dict[str, str] = {}
-        for key, value in _PAIR.findall(own):
-            values.setdefault(key, value)
+        values = dict(reversed(_PAIR.findall(own)))  # the first one of a key counts
         try:
             if line.startswith("UserName="):
                 user, _, uid = values["UserName"].rstrip(")").partition("(")
@@ -340,18 +338,13 @@ def _limits(owner: str, values: Mapping[str, str]) -> Iterator[Limit]:
     for name in KINDS:
         if name not in values:
             continue
-        text = values[name]
-        if "TRES" in name:
-            parts = [(each, _AMOUNT.fullmatch(each)) for each in text.split(",") if each]
-            found = [(m and m[1], m and m[2], m and m[3]) for _, m in parts]
-            right = all(m for _, m in parts)
-        else:
-            match = _COUNT.fullmatch(text)
-            found = [("", match[1], match[2])] if match else []
-            right = match is not None
-        if not right:
-            shown = text if len(text) <= 40 else f"{text[:40]}..."
-            raise InputError(f"{shown!r}; expected a limit such as cpu=N(12) or 5(2)", field=name)
-        for resource, most, used in found:
+        text, is_amounts = values[name], "TRES" in name
+        for part in filter(None, text.split(",")) if is_amounts else (text,):
+            found = (_AMOUNT if is_amounts else _COUNT).fullmatch(part)
+            if found is None:
+                shown = text if len(text) <= 40 else f"{text[:40]}..."
+                expected = "expected a limit such as cpu=N(12) or 5(2)"
+                raise InputError(f"{shown!r}; {expected}", field=name)
+            resource, most, used = found.groups()
             if most not in ("N", None):
-                yield Limit(owner, name, resource or "", int(most), int(used or 0))
+                yield Limit(owner, name, resource, int(most), int(used or 0))

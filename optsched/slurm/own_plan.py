@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.models.node_placement.problem import Placements
+from optsched.sites.parts import Ints
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import alternatives, licences_of
 from optsched.slurm.running import Held
@@ -51,10 +52,9 @@ def started_now(queue: Queue, snapshot: SlurmSnapshot, supply: Supply) -> Placem
         if each.start is not None and each.start <= supply.time
     }
     nodes: list[tuple[int, ...]] = []
-    index = supply.site.index
     for row in snapshot.rows:
         planned = now.pop(row.job.label, None)
-        there = sorted(index[name] for name in (planned.nodes if planned else ()) if name in index)
+        there = np.sort(supply.site.known_places(planned.nodes if planned else ()))
         room = row.request.most(supply)[there].tolist()
         nodes.append(tuple(_spread(row.request.chunks, room, there)))
     return Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
@@ -91,15 +91,14 @@ def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
     job that shares no nodes, or of which it is not known what it asks there, holds all of them.
     """
     site, idle = supply.site, supply.idle
-    there = sorted({site.index[name] for name in job.planned_nodes if name in site.index})
-    nodes = np.array(there, dtype=np.int64)
+    nodes = np.unique(site.known_places(job.planned_nodes))
     whole = site.capacity[nodes]
     try:
         licences, requests = licences_of(job, supply), alternatives(job, idle)
     except LeftToSlurmError:
         return Held(nodes, whole, {})
     for request in requests:
-        counts = Counter(_spread(request.chunks, request.most(idle)[nodes].tolist(), there))
+        counts = Counter(_spread(request.chunks, request.most(idle)[nodes].tolist(), nodes))
         if not counts or request.exclusive:
             continue
         amounts = np.array(
@@ -108,16 +107,16 @@ def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
                     counts[node] * request.demand[column_on(name, int(supply.threads[node]))]
                     for name in site.resources
                 ]
-                for node in there
+                for node in nodes.tolist()
             ]
         )
         return Held(nodes, amounts, licences)
     return Held(nodes, whole, licences)
 
 
-def _spread(chunks: int, room: list[int], nodes: list[int]) -> list[int]:
+def _spread(chunks: int, room: list[int], nodes: Ints) -> list[int]:
     """Return a node for each chunk: one on each of the nodes, then as many as there is room for."""
-    if not nodes or chunks < len(nodes):
+    if not len(nodes) or chunks < len(nodes):
         return []
     counts = np.minimum(room, 1)
     for place, most in enumerate(room):

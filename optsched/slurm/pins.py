@@ -87,14 +87,12 @@ def clearing(queue: Queue, keep: Iterable[str] = ()) -> tuple[Update, ...]:
     if they are raised still.
     """
     kept = {*keep}
-    found = (_cleared(job) for job in queue.jobs if job.label not in kept)
-    return tuple(update for update in found if update is not None)
+    return tuple(filter(None, (_cleared(job) for job in queue.jobs if job.label not in kept)))
 
 
 def lowering(queue: Queue) -> tuple[Update, ...]:
     """Return the updates that set the nice of raised jobs back, pending or running."""
-    found = (_lowered(job) for job in queue.jobs)
-    return tuple(update for update in found if update is not None)
+    return tuple(filter(None, map(_lowered, queue.jobs)))
 
 
 def pinned(queue: Queue, *, running: bool = False) -> dict[str, tuple[str, ...]]:

@@ -5,37 +5,33 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.models.node_placement.problem import Placements
+import numpy as np
+
+from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.node_placement.rules import Rule, RuledPlacement, room, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import short
+from optsched.sites.parts import Ints
 from optsched.slurm.capture import capture_queue, captured, run_command
+from optsched.slurm.explain import unseen_rules
 from optsched.slurm.order import Order, age, ahead_by, rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_pins
-from optsched.slurm.preemption import unseen_preemption
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import lacking
-from optsched.slurm.reserved import (
-    Reserved,
-    beside,
-    reserve,
-    reserved,
-    starts_now,
-    with_reserved,
-)
-from optsched.slurm.running import read_captured
+from optsched.slurm.reserved import Reserved, beside, reserve, reserved, starts_now, with_reserved
+from optsched.slurm.running import read_captured, unseen_preemption
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply
-from optsched.slurm.unseen import unseen_rules
 from optsched.slurm.what_if import Present, changed
 from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
+from optsched.solvers.result import Result, Status
 
 
 class Ask(NamedTuple):
@@ -453,3 +449,189 @@ def _by_label(queue: Queue) -> dict[str, QueuedJob]:
     for job in queue.jobs:
         found |= {f"{job.array_id}_{task}": job for task in job.array_tasks}
     return found
+
+
+MOST_WEIGHT = 2**30
+"""Upper limit of the sum of weights, so that solvers reckon with them exactly."""
+
+AT_ONCE = 16
+"""Jobs of which weights state the order at once."""
+
+
+class Strict(NamedTuple):
+    """The answer in strict order."""
+
+    placements: Placements | None  # None if the solver found none
+    result: Result | None  # the last answer of the solver
+    proven: int  # so many jobs, in order, are proven to be the first ones
+    of: int  # of so many that fit alone
+
+
+def strict(
+    posed: SlurmSnapshot,
+    supply: Supply,
+    # Solves a problem, starting from placements of some of its jobs if there are any
+    solve: Callable[[NodePlacement, Placements | None], Result],
+) -> Strict:
+    """Return placements in which a job is passed over only where none has it and those before it.
+
+    Weights can state the order of some `AT_ONCE` jobs exactly. So the problem is solved for the
+    first ones, which then stay, for the next, and so on; in the end, the placed jobs are the first
+    of all in lexicographic order, as far as each answer is proven.
+    """
+    rows = posed.rows
+    fit = [at for at, row in enumerate(rows) if row.request.fits(supply)]
+    order = sorted(fit, key=lambda at: rank(rows[at].job, supply))
+    placed: list[int] = []
+    best: Placements | None = None
+    result: Result | None = None
+    proven, closed = 0, True
+    for first in range(0, len(order), AT_ONCE):
+        block = order[first : first + AT_ONCE]
+        one = min(2 ** len(block), MOST_WEIGHT // (len(placed) + 2))
+        weights = np.zeros(len(rows), dtype=np.int64)
+        weights[placed] = one
+        for place, at in enumerate(block):
+            weights[at] = 2 ** (len(block) - 1 - place)
+        result = solve(_weighed(posed.problem, weights, ()), best)
+        if result.solution is None or not result.verified:
+            return Strict(best, result, proven, len(order))
+        best = result.solution
+        placed = [at for at in (*placed, *block) if best.nodes[at]]
+        closed &= result.status is Status.OPTIMAL
+        proven = first + len(block) if closed else proven
+    if placed and posed.problem.then:
+        weights = np.isin(np.arange(len(rows)), placed).astype(np.int64)
+        last = solve(_weighed(posed.problem, weights, posed.problem.then), best)
+        if last.verified and last.solution and all(last.solution.nodes[at] for at in placed):
+            best, result = last.solution, last
+    if best is not None:
+        best = best.only(placed)
+    return Strict(best, result, proven, len(order))
+
+
+def _weighed(problem: NodePlacement, weights: Ints, then: Sequence[str]) -> NodePlacement:
+    """Return a problem with other weights, and its rules."""
+    if isinstance(problem, RuledPlacement):
+        return with_rules(_weighed(problem.relaxation, weights, then), problem.rules)
+    return replace(problem, weights=weights, then=then)
+
+
+def on_lighter_nodes(problem: NodePlacement, placements: Placements, weights: Ints) -> Placements:
+    """Return placements of the same jobs, with the chunks on nodes of as low a weight as is found.
+
+    The weight of a node says how dear it is to its site; a node with much memory has a high one.
+    Slurm takes nodes of low weight first. Nodes of equal weight that are in use already leave
+    others idle for jobs that need whole ones. Both are no part of the problem: solvers choose among
+    nodes alike.
+
+    Among nodes of equal weight, as few idle ones as are found are taken. Jobs are moved one at a
+    time, while one of them finds better nodes, to no more leaf switches. Jobs with limits on groups
+    of nodes, and those with devices, stay where they are. The objective is at least that of the
+    placements given.
+    """
+    state = _Moves(problem, placements, weights)
+    jobs = [job for job, at in enumerate(placements.nodes) if at]
+    while sum(map(state.move, jobs)):
+        pass
+    found = Placements(tuple(state.at), placements.devices)
+    if problem.violations(found) or problem.objective(found) < problem.objective(placements):
+        return placements
+    return found
+
+
+class _Moves:
+    """Nodes of the jobs, and what they leave free."""
+
+    def __init__(self, problem: NodePlacement, placements: Placements, weights: Ints) -> None:
+        self.problem, self.weights = problem, weights
+        self.at = list(placements.nodes)
+        self.free = problem.free.copy()
+        self.jobs = np.zeros(len(weights), dtype=np.int64)  # on each node
+        self.jobs[list(problem.busy)] = 1
+        self.is_closed = np.zeros(len(weights), dtype=bool)  # as its job shares it with none
+        self.exclusive = {*problem.exclusive}
+        self.nodes = np.arange(len(weights))
+        groups = {"switch": problem.switches, "block": problem.blocks}
+        self.group = {name: _numbered(names) for name, names in groups.items() if names is not None}
+        self.pools = {
+            name: [np.flatnonzero(of == one) for one in range(of.max(initial=-1) + 1)]
+            for name, of in self.group.items()
+        }
+        self.kinds = np.array(problem.kinds if problem.kinds is not None else [""] * len(weights))
+        for job, at in enumerate(self.at):
+            self._take(job, at, 1)
+
+    def move(self, job: int) -> bool:
+        """Move a job to lighter nodes if there are any; return whether it was moved."""
+        problem, at = self.problem, self.at[job]
+        if problem.share[job] or (problem.most_groups[job] | problem.segments[job]).any():
+            return False
+        self._take(job, at, -1)
+        cost, room = self._cost(at), self._room(job)
+        best = at
+        if cost > (len(at) * self.weights.min(), 0):
+            found = [self._filled(job, nodes, room) for nodes in self._pools(job)]
+            best = min((at, *map(tuple, filter(None, found))), key=self._cost)
+        moves = self._cost(best) < cost
+        self.at[job] = tuple(sorted(best)) if moves else at
+        self._take(job, self.at[job], 1)
+        return moves
+
+    def _cost(self, at: Sequence[int]) -> tuple[int, int]:
+        """Return the weight of the nodes of chunks, and how many of the nodes are idle."""
+        return int(self.weights[list(at)].sum()), sum(not self.jobs[node] for node in {*at})
+
+    def _take(self, job: int, at: Sequence[int], sign: int) -> None:
+        for node in at:
+            self.free[node] -= sign * self.problem.demand[job]
+        there = [*{*at}]
+        self.jobs[there] += sign
+        if job in self.exclusive:
+            self.is_closed[there] = sign > 0
+
+    def _room(self, job: int) -> Ints:
+        """Return the most chunks of a job on each node, which the job has left."""
+        problem = self.problem
+        most = int(problem.most_per_node[job]) or int(problem.chunks[job])
+        needs = problem.demand[job]
+        some = needs > 0
+        room = np.full(len(self.weights), most)
+        if some.any():
+            room = np.minimum(most, (self.free[:, some] // needs[some]).min(axis=1))
+        closed = self.jobs > 0 if job in self.exclusive else self.is_closed
+        allowed = problem.allowed[job]
+        if allowed is not None:
+            closed = closed | ~np.isin(self.kinds, allowed)
+        return np.where(closed, 0, room)
+
+    def _pools(self, job: int) -> Iterator[Ints]:
+        """Yield sets of nodes in which a job spans no more groups than now."""
+        name = "block" if self.problem.span[job] == "block" else "switch"
+        if name not in self.group:
+            yield self.nodes
+            return
+        at, group = list(self.at[job]), self.group[name]
+        own = np.unique(group[at])
+        yield np.flatnonzero(np.isin(group, own))
+        leaf = self.group.get("switch", group)
+        if len(own) == 1 and len(np.unique(leaf[at])) == 1:
+            yield from self.pools[name]
+
+    def _filled(self, job: int, nodes: Ints, room: Ints) -> list[int]:
+        """Return nodes that hold the chunks of a job, the best first; none if there is no room."""
+        left = int(self.problem.chunks[job])
+        found: list[int] = []
+        nodes = nodes[np.lexsort((self.jobs[nodes] == 0, self.weights[nodes]))]
+        for node in nodes[room[nodes] > 0].tolist():
+            found += [node] * min(left, int(room[node]))
+            left = int(self.problem.chunks[job]) - len(found)
+            if not left:
+                return found
+        return []
+
+
+def _numbered(groups: Sequence[str]) -> Ints:
+    """Return the number of the group of each node, in the order of their names."""
+    numbers: Ints = np.unique(np.array(groups), return_inverse=True)[1].ravel()
+    return numbers

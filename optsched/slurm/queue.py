@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from optsched.errors import InputError
 from optsched.files import MOST, read_bytes
 from optsched.numbers import counted
+from optsched.sites.requests import least_nodes
 from optsched.sites.slurm_files import (
     NO_VALUE,
     RecordFields,
@@ -189,9 +191,8 @@ class QueuedJob:
     @property
     def needed_nodes(self) -> int:
         """Least number of nodes, by its own word and by its tasks and GPUs on a node."""
-        shares = [(self.tasks, self.tasks_per_node)]
-        shares += [(total, self.per_node.get(name, 0)) for name, total in self.per_job.items()]
-        return max(self.least_nodes, *(-(-total // each) for total, each in shares if each), 1)
+        shares = [(total, self.per_node.get(name, 0)) for name, total in self.per_job.items()]
+        return least_nodes(self.least_nodes, [(self.tasks, self.tasks_per_node), *shares])
 
     @property
     def has_nodes(self) -> bool:
@@ -285,8 +286,7 @@ def read_queue(path: str | Path) -> Queue:
     missing: Counter[str] = Counter()
     jobs: dict[int, QueuedJob] = {}
     tasks = 0
-    for place in range(len(dump.records)):
-        record = RecordFields(dump, place)
+    for record in dump.fields:
         job = _job(record, texts, missing)
         if job.job_id in jobs:
             raise record.wrong("job_id", "every job once")
@@ -301,14 +301,13 @@ def read_queue(path: str | Path) -> Queue:
     return Queue(tuple(jobs.values()), time, dump.version, file, dict(missing))
 
 
-@dataclass(frozen=True)
-class _Text:
+class _Text(NamedTuple):
     """What the text of a job says and the JSON of some versions does not."""
 
-    exclusive: str | None
-    switches: int
-    switches_wait: float
-    planned_nodes: tuple[str, ...]
+    exclusive: str | None = None
+    switches: int = 0
+    switches_wait: float = 0
+    planned_nodes: tuple[str, ...] = ()
 
 
 def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]) -> QueuedJob:
@@ -324,7 +323,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
     least_nodes = asked.get("node") or count or 1  # of a range, node_count is the upper limit
     memory_per_node, memory_per_core, memory_per_gpu = _memory(record, asked, least_nodes)
     array_id, array_tasks = _array(record, job_id)
-    exclusive, switches, wait, planned = _stated(record, texts.get(job_id), missing)
+    stated = _stated(record, texts.get(job_id), missing)
     priority, whole = record.count("priority"), record.count("het_job_id")
     limit = record.number("time_limit")
     return QueuedJob(
@@ -371,30 +370,25 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         preferred=record.text("prefer"),
         required=record.parsed("required_nodes", hosts),
         excluded=record.parsed("excluded_nodes", hosts),
-        exclusive=exclusive,
         mcs_label=record.text("mcs_label"),
         licences=record.text("licenses"),
         dependency=record.text("dependency"),
         reservation=record.text("resv_name"),
-        switches=switches,
-        switches_wait=wait,
         segment=_segment(record),
         segments_together="CONSOLIDATE_SEGMENTS" in record.words("flags"),
-        other=_other(record),
+        other=tuple(_other(record)),
         tres=record.parsed("tres_alloc_str", tres) or asked,
         priority=priority,
         nice=_signed(record.integer("nice")),
         comment=record.text("comment"),
         requeues=record.flag("requeue") and record.flag("batch_flag"),
-        planned_nodes=planned,
         allocations=_allocations(record, missing),
+        **stated._asdict(),
     )
 
 
-def _stated(
-    record: RecordFields, text: _Text | None, missing: Counter[str]
-) -> tuple[str | None, int, float, tuple[str, ...]]:
-    """Return whether the job is exclusive, its switches, their wait, and its planned nodes."""
+def _stated(record: RecordFields, text: _Text | None, missing: Counter[str]) -> _Text:
+    """Return what the JSON of a job, or its text, says of the fields of a text."""
     exclusive = text.exclusive if text else None
     if record.dump.version <= LAST_WITH_SHARED:
         words = record.words("shared")
@@ -402,7 +396,7 @@ def _stated(
     if exclusive is None:
         missing["exclusive"] += 1
     if "required_switches" in record.fields:
-        return (
+        return _Text(
             exclusive,
             record.count("required_switches"),
             record.count("maximum_switch_wait_time"),
@@ -411,8 +405,7 @@ def _stated(
     if text is None:
         missing["switches"] += 1
         missing["planned_nodes"] += 1
-        return exclusive, 0, 0, ()
-    return exclusive, text.switches, text.switches_wait, text.planned_nodes
+    return (text or _Text())._replace(exclusive=exclusive)
 
 
 def _signed(number: int) -> int:
@@ -500,8 +493,8 @@ def _segment(record: RecordFields) -> int | None:
     return record.count("segment_size", short=True)
 
 
-def _other(record: RecordFields) -> tuple[str, ...]:
-    """Return in words what a job asks beyond the fields of `QueuedJob`."""
+def _other(record: RecordFields) -> Iterator[str]:
+    """Yield in words what a job asks beyond the fields of `QueuedJob`."""
     counted = {
         "het_job_id": "it is part of a heterogeneous job",
         "minimum_tmp_disk_per_node": "it asks for temporary disk space",
@@ -523,24 +516,17 @@ def _other(record: RecordFields) -> tuple[str, ...]:
         "contiguous": "it asks for adjacent nodes",
         "reboot": "it asks for a reboot of its nodes",
     }
-    segments: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
-    if 0 < record.count("cpus") < (record.count("tasks") or 1) or "OVERCOMMIT" in record.words(
-        "flags"
-    ):
-        shared = ("its tasks share cores (--overcommit)",)
+    yield from (words for field, words in counted.items() if record.count(field, short=True))
+    yield from (words for field, words in stated.items() if record.text(field))
+    yield from (words for field, words in true.items() if record.flag(field))
+    flags = record.words("flags")
     if record.count("segment_size", short=True):
         if record.dump.version < FIRST_WITH_SPREAD:
-            segments = ("it asks for segments, perhaps each of another block",)
-        elif "SPREAD_SEGMENTS" in record.words("flags"):
-            segments = ("it asks for each segment of another block",)
-    return (
-        *(words for field, words in counted.items() if record.count(field, short=True)),
-        *(words for field, words in stated.items() if record.text(field)),
-        *(words for field, words in true.items() if record.flag(field)),
-        *segments,
-        *shared,
-    )
+            yield "it asks for segments, perhaps each of another block"
+        elif "SPREAD_SEGMENTS" in flags:
+            yield "it asks for each segment of another block"
+    if 0 < record.count("cpus") < (record.count("tasks") or 1) or "OVERCOMMIT" in flags:
+        yield "its tasks share cores (--overcommit)"
 
 
 def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocation, ...]:

@@ -12,9 +12,9 @@ from optsched.numbers import counted
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
-from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.order import ahead_by, tasks
 from optsched.slurm.pins import Updates, updates_of
+from optsched.slurm.plan import on_lighter_nodes
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields
 
 
@@ -41,11 +41,7 @@ class Relief:
         """The running jobs that are moved, each with its new nodes and the node time lost."""
         question = self.question
         return tuple(
-            (
-                question.claims[claim],
-                tuple(map(self._name, nodes)),
-                int(question.migration[claim]),
-            )
+            (question.claims[claim], tuple(map(self._name, nodes)), int(question.migration[claim]))
             for claim, nodes in self.release.moved
         )
 
@@ -161,10 +157,7 @@ class Relief:
 
     @cached_property
     def _freeing(self) -> tuple[str, ...]:
-        """The lines that free nodes, which come last, lest other jobs take the nodes.
-
-        Requeued jobs are held, lest they start again where the job is to start.
-        """
+        """The lines that free nodes, which come last, lest other jobs take the nodes."""
         found = [_lifting(claim) for claim in self.lifted if not claim.is_pending]
         return (*found, *((self._set_state("UNDRAIN"),) if self.drained else ()))
 
@@ -180,13 +173,10 @@ class Relief:
         return (self._put(ahead_by(self.explanation.job, self.explanation.overtaken)),)
 
     def _put(self, higher: int) -> str:
-        """Return the line that raises the job from what it is now; 0 takes that back.
-
-        Slurm ignores the nice of a job of which an operator has set the priority.
-        """
+        """Return the line that raises the job from what it is now; 0 takes that back."""
         job = self.explanation.job
         value = f"Nice={job.nice - higher}"
-        if job.priority_by_operator:
+        if job.priority_by_operator:  # Slurm ignores its nice
             value = f"Priority={job.priority + higher}"
         return f"scontrol update JobId={job.label} {value}"
 

@@ -30,6 +30,7 @@ from optsched.slurm.access import (
     cores_for_memory,
     keeps_parts,
     limits_changed,
+    longest,
     open_partitions,
     partitions_of,
     reservations_of,
@@ -137,12 +138,7 @@ class Request:
 
     def fewest_nodes(self, supply: Supply) -> int:
         """Return the fewest nodes that can hold all chunks when they are idle."""
-        if self.most_per_node == 1:
-            return self.chunks
-        most = chunks_held(self.demand, supply.columns, supply.capacity)[self.nodes]
-        if self.most_per_node:
-            most = np.minimum(most, self.most_per_node)
-        return -(-self.chunks // max(1, int(most.max(initial=0))))
+        return -(-self.chunks // max(1, int(self.most(supply.idle).max(initial=0))))
 
 
 def released(job: QueuedJob, priority: int) -> QueuedJob:
@@ -280,9 +276,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     """
     site = supply.site
     partitions = open_partitions(job, supply)
-    inside = np.zeros(len(site.nodes), dtype=bool)
-    for partition in partitions:
-        inside[partition.nodes] = True
+    inside = site.of_partitions(partitions)
     names = " or ".join(partition.name for partition in partitions)
     found: list[tuple[str, Flags]] = [(f"in partition {names}", inside)]
     if job.constraint:
@@ -296,7 +290,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     found += [(f"not {state}", states != state) for state in ("down", "drained")]
     if supply.completing.any():
         found.append(("not completing a job", ~supply.completing))
-    limit = min((_limit(job, each) for each in partitions), default=math.inf)
+    limit = min((longest(job, [each]) for each in partitions), default=math.inf)
     runs_in = _in_each_reservation(job, supply)
     unreserved: Flags = np.any([_unreserved(each, supply, limit) for each in runs_in], axis=0)
     own = [binding for each in runs_in if (binding := _binding(each, supply))]
@@ -348,8 +342,7 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
             raise LeftToSlurmError(f"licence {name} is not one of the site")
     if not found:
         return {}
-    limits = [_limit(job, partition) for partition in partitions_of(job, supply)]
-    last = supply.time + max(limits, default=math.inf)
+    last = supply.time + longest(job, partitions_of(job, supply))
     own = job.reservation.split(",")
     others = [each for each in supply.reservations if each.name not in own]
     return found | {
@@ -373,19 +366,17 @@ def _features(job: QueuedJob, supply: Supply) -> Flags:
 
 def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
     """Return the nodes of a partition on which a job may start now and run to its limit."""
-    site = supply.site
-    permitted = np.zeros(len(site.nodes), dtype=bool)
-    permitted[partition.nodes] = True
+    permitted = supply.site.of_partitions([partition])
     for each in reservations_of(job, supply):
         if not admits(job, each, supply, partition.name):
             return np.zeros_like(permitted)
     own = _binding(job, supply)
     if own is not None:
-        usable = np.isin(site.states, ("up", "reserved"))
+        usable = np.isin(supply.site.states, ("up", "reserved"))
         permitted &= usable & _marked(own.nodes, supply)
     else:
         permitted &= supply.usable
-    permitted &= _unreserved(job, supply, _limit(job, partition))
+    permitted &= _unreserved(job, supply, longest(job, [partition]))
     for _, nodes in _open(job, supply):
         permitted &= nodes
     return permitted & ~supply.completing & ~_marked(job.excluded, supply)
@@ -417,10 +408,7 @@ def _joined(job: QueuedJob, supply: Supply) -> Flags:
 
 
 def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
-    """Return a job with a GPU in place of shards, which Slurm takes of one, and where it may be.
-
-    On the nodes, no GPU has fewer shards.
-    """
+    """Return a job with a GPU in place of shards, which Slurm takes of one, and where it may be."""
     asked = {*job.per_node, *job.per_task, *job.per_job}
     everywhere = np.ones(len(supply.site.nodes), dtype=bool)
     shares = {name for name in asked if name.partition(":")[0] in SHARED}
@@ -444,15 +432,7 @@ def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
         everywhere &= (gpus > 0) & (count * gpus <= shards) & (shards % np.maximum(gpus, 1) == 0)
     rest = {name: count for name, count in job.per_node.items() if name not in shares}
     gpus_asked = dict.fromkeys([gpu, *(f"gpu:{kind}" for kind in kinds)], 1)
-    return (
-        replace(job, per_node=rest | gpus_asked, cores_per_gpu=0, memory_per_gpu=0),
-        everywhere,
-    )
-
-
-def _limit(job: QueuedJob, partition: Partition) -> float:
-    """Return the time limit of a job in a partition in seconds."""
-    return partition.max_time if job.limit is None else job.limit
+    return (replace(job, per_node=rest | gpus_asked, cores_per_gpu=0, memory_per_gpu=0), everywhere)
 
 
 def _unreserved(job: QueuedJob, supply: Supply, limit: float) -> Flags:
@@ -468,7 +448,7 @@ def _unreserved(job: QueuedJob, supply: Supply, limit: float) -> Flags:
 def _marked(names: tuple[str, ...], supply: Supply) -> Flags:
     """Return which nodes of the site have one of the names."""
     marked = np.zeros(len(supply.site.nodes), dtype=bool)
-    marked[[supply.site.index[name] for name in names if name in supply.site.index]] = True
+    marked[supply.site.known_places(names)] = True
     return read_only(marked)
 
 
@@ -564,7 +544,8 @@ def _span(
         notes = [] if job.segment is not None else ["whether it asks for segments is not known"]
         nodes = nodes & (topology.group >= 0)
         of_one = len(limits) == 1 and limits[0].most == 1
-        if of_one and name == supply.block_topology and limits[0].is_of(topology.names):
+        is_base = of_one and {*limits[0].groups} <= {"", *topology.names}
+        if is_base and name == supply.block_topology:
             return "block", (), nodes, notes
         return "anywhere", limits, nodes, notes
     if not isinstance(topology, Tree) or not topology.switches:

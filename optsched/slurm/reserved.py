@@ -17,7 +17,7 @@ import numpy as np
 
 from optsched.models.node_placement.problem import NodePlacement
 from optsched.sites.parts import Ints
-from optsched.slurm.access import partitions_of
+from optsched.slurm.access import longest, partitions_of
 from optsched.slurm.order import rank
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, blocked_by_rule
@@ -228,7 +228,7 @@ def _beside(
     alone[list(problem.exclusive)] = 1
     chunks = int(problem.chunks.max(initial=1))
     licences = sorted(one.request.licences)
-    left_of = np.array([_left_of(name, one) for name in licences], dtype=np.int64)
+    rest = [max(0, one.supply.licences[name] - one.request.licences[name]) for name in licences]
     asked = table([row.request.licences for row in rows], licences) * late[:, None]
     more = [f"{name}{beside(one)}" for name in (*named, "nodes")]
     return replace(
@@ -236,7 +236,7 @@ def _beside(
         resources=(*problem.resources, *more),
         free=np.hstack([problem.free, free, np.where(here, 0, chunks)[:, None]]),
         demand=np.hstack([problem.demand, demand, (alone * late)[:, None]]),
-        licences=np.concatenate([problem.licences, left_of]),
+        licences=np.concatenate([problem.licences, np.array(rest, dtype=np.int64)]),
         licences_of=np.hstack([problem.licences_of, asked]),
     )
 
@@ -246,12 +246,5 @@ def beside(one: Reserved) -> str:
     return f" beside job {one.row.label}"
 
 
-def _left_of(licence: str, one: Reserved) -> int:
-    """Return how many of a licence a reservation leaves."""
-    return max(0, one.supply.licences[licence] - one.request.licences[licence])
-
-
 def _longest(job: QueuedJob, supply: Supply) -> float:
-    """Return for how long a job may run, in seconds."""
-    limits = [each.max_time for each in partitions_of(job, supply)]
-    return max(limits, default=math.inf) if job.limit is None else job.limit
+    return longest(job, partitions_of(job, supply))

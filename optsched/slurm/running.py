@@ -1,8 +1,9 @@
-"""What running jobs of Slurm hold, and what is free once some of them have ended."""
+"""What running jobs of Slurm hold, and what is free once they have ended or are preempted."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from optsched.sites.site import some
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import SHARED
 from optsched.sites.slurm_site import unit_of
-from optsched.slurm.access import with_started
+from optsched.slurm.access import NO_RULES, nodes_of, open_partitions, partitions_of, with_started
 from optsched.slurm.factors import read_factors, set_by_operator
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
@@ -73,18 +74,22 @@ def held_alone(jobs: Sequence[QueuedJob], supply: Supply) -> list[Held]:
     return found
 
 
-def _shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int, str, int]]:
-    """Return the GPUs of which jobs have shares: node, type, and number among those of the type.
+def hidden_amounts(held: Iterable[Held], supply: Supply) -> Ints:
+    """Return what is in use beyond what some jobs hold, shape (nodes, resources)."""
+    rest: Ints = supply.site.capacity - supply.free
+    for each in held:
+        np.subtract.at(rest, each.nodes, each.amounts)
+    return rest
 
-    Each is counted once for each job. GPUs that Slurm does not state are left out, so they count as
-    in use at all times.
-    """
+
+def _shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int, str, int]]:
+    """Return of how many jobs GPUs are shared: node, type, and number among those of the type."""
     found: Counter[tuple[int, str, int]] = Counter()
     for job in jobs:
         for each in job.allocations:
             if each.node in supply.site.index:
                 node = supply.site.index[each.node]
-                for kind, _, gpus in each.shares:
+                for kind, _, gpus in each.shares:  # those not stated are in use at all times
                     found.update((node, kind, gpu) for gpu in gpus or ())
     return found
 
@@ -124,14 +129,11 @@ def read_captured(folder: Path) -> tuple[Queue, Supply]:
         in_use.update(held.licences)
         for name in {*job.partitions} & used.keys():
             used[name][held.nodes] += held.amounts[:, 0]
-        for own in supply.reservations:  # of which jobs of the reservation have some
-            for name in (
-                own.licences.keys() & held.licences.keys() if own.name == job.reservation else ()
-            ):
-                licences[beside(name, own)] += held.licences[name]
-    for name in (
-        supply.licences.keys() & supply.site.licences.keys()
-    ):  # of which Slurm may lag behind
+        for own in supply.reservations:
+            if own.name == job.reservation:  # of whose licences it has some
+                for name in own.licences.keys() & held.licences.keys():
+                    licences[beside(name, own)] += held.licences[name]
+    for name in supply.licences.keys() & supply.site.licences.keys():  # Slurm may lag behind
         left = supply.site.licences[name] - in_use[name]
         licences[name] = min(licences[name], max(0, left))
     cores_left = {
@@ -157,12 +159,11 @@ def started_of(job: QueuedJob, queue: Queue, supply: Supply) -> int:
 
 def hidden_licences(queue: Queue, supply: Supply) -> dict[str, int]:
     """Return how many of each licence of the site are in use by no job that the queue shows."""
-    found = {name: total - supply.licences[name] for name, total in supply.site.licences.items()}
+    held = Counter[str]()
     for each in queue.running:
-        for name, count in held_by(each, supply).licences.items():
-            if name in found:
-                found[name] -= count
-    return {name: max(0, count) for name, count in found.items()}
+        held.update(held_by(each, supply).licences)
+    totals = supply.site.licences.items()
+    return {name: max(0, total - supply.licences[name] - held[name]) for name, total in totals}
 
 
 class _Running(NamedTuple):
@@ -255,9 +256,7 @@ def closes(running: QueuedJob, job: QueuedJob, supply: Supply) -> bool:
 def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
     """Return in words what keeps nodes or GPUs from a job of which it is not known when it ends."""
     site = supply.site
-    inside = np.zeros(len(site.nodes), dtype=bool)
-    for partition in site.partitions:
-        inside[partition.nodes] |= partition.name in job.partitions
+    inside = site.of_partitions(partitions_of(job, supply))
     owned = np.array([each not in ("", job.user) for each in supply.owners], dtype=bool)
     labelled = np.array([each not in ("", job.mcs_label) for each in supply.labels], dtype=bool)
     reserved = np.zeros(len(site.nodes), dtype=bool)
@@ -270,16 +269,13 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
             reserved |= np.isin(site.nodes, one.nodes)
     for each in queue.running:
         if closes(each, job, supply):
-            there = [site.index[at.node] for at in each.allocations if at.node in site.index]
-            owned[there] = False
+            owned[site.known_places(each.nodes)] = False
     left = np.zeros(len(site.nodes), dtype=np.int64)
     asked = {*job.per_node, *job.per_task, *job.per_job}
     if any(name.startswith("gpu") for name in asked):
         place = site.resources.index("gpu") if "gpu" in site.resources else 0
         shares = [at for at, name in enumerate(site.resources) if name in SHARED]
-        left = (site.capacity - supply.free)[:, place]
-        for held in held_alone(queue.running, supply):
-            left[held.nodes] -= held.amounts[:, place]
+        left = hidden_amounts(held_alone(queue.running, supply), supply)[:, place]
         left = np.where((site.capacity[:, shares] > supply.free[:, shares]).any(axis=1), left, 0)
     sentences = (
         ("who holds {}, which another user owns: no job that the queue shows", owned),
@@ -297,24 +293,23 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
 
 def is_alone(job: QueuedJob, supply: Supply) -> bool:
     """Return whether a running job shares its nodes with no other job."""
-    there = (each for each in supply.site.partitions if each.name in job.partitions)
-    return not job.is_suspended and (job.exclusive == "node" or any(e.exclusive for e in there))
+    is_exclusive = any(each.exclusive for each in partitions_of(job, supply))
+    return not job.is_suspended and (job.exclusive == "node" or is_exclusive)
 
 
 def _closed(
     stay: Sequence[_Running], ended: Sequence[_Running], supply: Supply
 ) -> tuple[tuple[str, ...], Flags]:
     """Return the owner of each node while some jobs stay, and the nodes that are taken whole."""
-    owners = list(supply.owners)
-    taken = np.zeros(len(owners), dtype=bool)
-    for jobs, is_gone in ((ended, True), (stay, False)):
-        for job, held, _, owns, alone in jobs:
-            if alone and not is_gone:
-                taken[held.nodes] = True
-            for node in held.nodes.tolist() if owns else ():
-                if not is_gone or owners[node] == job.user:
-                    owners[node] = "" if is_gone else job.user
-    return tuple(owners), taken
+    owners, taken = np.array(supply.owners, dtype=object), np.zeros(len(supply.owners), dtype=bool)
+    for job, held, _, owns, _ in ended:
+        if owns:
+            owners[held.nodes[owners[held.nodes] == job.user]] = ""
+    for job, held, _, owns, alone in stay:
+        if owns:
+            owners[held.nodes] = job.user
+        taken[held.nodes] |= alone
+    return tuple(owners.tolist()), taken
 
 
 def _users(jobs: Iterable[_Running], in_use: Ints) -> tuple[str, ...]:
@@ -329,3 +324,103 @@ def _users(jobs: Iterable[_Running], in_use: Ints) -> tuple[str, ...]:
         next(iter(there)) if len(there) == 1 and rest <= 0 else ""
         for there, rest in zip(users, hidden.tolist())
     )
+
+
+MOST_VIEWS = 8
+"""Most sets of jobs that may be preempted of which each is played by itself."""
+
+NO_TIME = "00:00:00"
+"""A ``PreemptExemptTime`` that protects no job."""
+
+_NUMBER = re.compile(r":([0-9]+)")
+
+
+def may_preempt(
+    job: QueuedJob, others: Iterable[QueuedJob], supply: Supply
+) -> tuple[QueuedJob, ...]:
+    """Return those of other jobs on its nodes that a job may preempt, by partition or by QOS.
+
+    Those of a partition of a lower tier with a `PreemptMode`; with ``preempt/qos`` those of a QOS
+    that its own may preempt, or of all others if ``qos.txt`` is not there; those of its own QOS,
+    if that is one of ``WITHIN``, only of a lower priority.
+    """
+    kind = supply.settings.get("preempttype", "").rpartition("/")[2]
+    if kind not in ("partition_prio", "qos"):
+        return ()
+    there = nodes_of(job, supply)
+    tiers, rules = supply.tiers, supply.qos_preempts or {}
+    within = "WITHIN" in supply.settings.get("preemptmode", "").upper().split(",")
+    own = max((tiers[each.name] for each in open_partitions(job, supply)), default=0)
+    found = []
+    for each in others:
+        if kind == "qos" and each.qos == job.qos:
+            may = (within or job.qos in rules.get(job.qos, ())) and each.priority < job.priority
+        elif kind == "qos":
+            may = supply.qos_preempts is None or each.qos in rules.get(job.qos, ())
+        else:
+            may = any(
+                tiers.get(name, own) < own and supply.access.get(name, NO_RULES).preempted
+                for name in each.partitions
+            )
+        if may and _is_on(each, there, supply):
+            found.append(each)
+    return tuple(found)
+
+
+def _is_on(job: QueuedJob, there: Flags, supply: Supply) -> bool:
+    """Return whether a running job is on some of the nodes, or a pending one may be."""
+    if job.state == "PENDING":
+        return bool((nodes_of(job, supply) & there).any())
+    return bool(there[supply.site.known_places(job.nodes)].any())
+
+
+def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+    """Return in words which running jobs a job may preempt: Slurm decides; empty if none."""
+    jobs = may_preempt(job, queue.running, supply)
+    if not jobs:
+        return ()
+    kind, mode = (supply.settings.get(name, "") for name in ("preempttype", "preemptmode"))
+    names = ", ".join(each.label for each in jobs[:3]) + (", ..." if len(jobs) > 3 else "")
+    which = f"{counted(len(jobs), 'running job')} ({names})"
+    return (f"whether it preempts {which}, PreemptType={kind}, PreemptMode={mode or 'OFF'}",)
+
+
+class View(NamedTuple):
+    """The queue as it is for jobs that may preempt others: these are gone."""
+
+    jobs: frozenset[int]  # numbers of the pending jobs that see it so
+    queue: Queue
+    supply: Supply
+
+
+def views(queue: Queue, supply: Supply) -> tuple[View, ...]:
+    """Return the queue as it is for the pending jobs that may preempt others.
+
+    Slurm takes such a job before all that it may preempt, and starts it as soon as it fits without
+    them. There are no views where Slurm suspends jobs, which keep their memory, or lets them run
+    for a while, where it is not known whom a QOS may preempt, and of more than `MOST_VIEWS` sets of
+    jobs.
+    """
+    settings, rules = supply.settings, supply.qos_preempts
+    if (
+        "SUSPEND" in settings.get("preemptmode", "").upper()
+        or settings.get("preemptexempttime", NO_TIME).upper() not in (NO_TIME, "NONE", "")
+        or (settings.get("preempttype", "").endswith("/qos") and rules is None)
+    ):
+        return ()
+    by_kind: dict[tuple[tuple[str, ...], str, int, str], frozenset[int]] = {}
+    seen: dict[frozenset[int], list[QueuedJob]] = {}
+    for job in queue.pending:
+        kind = job.partitions, job.qos, job.priority, job.reservation
+        if kind not in by_kind:
+            theirs = may_preempt(job, (*queue.running, *queue.pending), supply)
+            by_kind[kind] = frozenset(each.job_id for each in theirs)
+        awaited = {int(number) for number in _NUMBER.findall(job.dependency)}
+        seen.setdefault(by_kind[kind] - awaited, []).append(job)
+    seen.pop(frozenset(), None)
+    found = []
+    for gone, jobs in seen.items() if len(seen) <= MOST_VIEWS else ():
+        left = tuple(each for each in queue.jobs if each.job_id not in gone)
+        own = frozenset(each.job_id for each in jobs)
+        found.append(View(own, replace(queue, jobs=left), supply_without(supply, queue, gone)))
+    return tuple(found)

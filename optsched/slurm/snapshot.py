@@ -15,7 +15,6 @@ from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.parts import Ints
 from optsched.sites.site import typed
 from optsched.slurm.access import exceeded_limit, open_partitions, with_started
-from optsched.slurm.division import GroupLimit
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
@@ -175,10 +174,7 @@ def _without_others(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
 def _within_limits(
     rows: list[Row], supply: Supply, limits: Limits
 ) -> tuple[list[Row], Limits, str]:
-    """Return the first of the rows of a job, as many as limits allow together.
-
-    Those that have no room now are not counted, as none of them starts.
-    """
+    """Return the first of the rows of a job, as many as limits allow together."""
     if not limits.known:
         return rows, limits, ""
     has_room = rows[0].request.room(supply) >= rows[0].request.chunks
@@ -189,7 +185,7 @@ def _within_limits(
                 alone = exceeded_limit(row.job, partition, supply, supply.limits, amounts)
                 where = "on the largest of its nodes" if alone else "beside others of the plan"
                 return rows[:count], limits, f"{where}, {reason}"
-        if has_room:
+        if has_room:  # otherwise none of them starts
             limits = with_started(limits, row.job, supply, amounts, row.job.limit or math.inf)
     return rows, limits, ""
 
@@ -224,7 +220,8 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     mixed, free, demand = _of_mixed_types(rows, supply)
     licences = sorted({name for request in requests for name in request.licences})
     levels = {limit.level: limit.groups for request in requests for limit in request.limits}
-    limits = [{limit.level: limit for limit in request.limits} for request in requests]
+    most = [{limit.level: limit.most for limit in request.limits} for request in requests]
+    segments = [{limit.level: limit.segment for limit in request.limits} for request in requests]
     return {
         "resources": [*columns, *mixed],
         "free": np.hstack([supply.amounts[:, places], free]),
@@ -243,8 +240,8 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
         "blocks": supply.blocks and list(supply.blocks),
         "levels": list(levels),
         "groups": list(levels.values()),
-        "most_groups": table([_each(each, "most") for each in limits], list(levels)),
-        "segments": table([_each(each, "segment") for each in limits], list(levels)),
+        "most_groups": table(most, list(levels)),
+        "segments": table(segments, list(levels)),
         "nodes": list(supply.site.nodes),
         "jobs": [row.label for row in rows],
     }
@@ -283,10 +280,6 @@ def _of_mixed_types(rows: Sequence[Row], supply: Supply) -> tuple[list[str], Int
                 free.append(column[:, None])
                 demand.append((own + np.minimum(before, number))[:, None])
     return names, np.hstack(free), np.hstack(demand)
-
-
-def _each(limits: Mapping[str, GroupLimit], name: str) -> dict[str, int]:
-    return {level: getattr(limit, name) for level, limit in limits.items()}
 
 
 def columns_of(requests: Sequence[Request], supply: Supply) -> list[str]:

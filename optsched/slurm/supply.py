@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.numbers import parse_number
 from optsched.sites.loading import PARTITIONS, RESERVATIONS, read_shown_site
-from optsched.sites.parts import Blocks, Ints, Reservation, Tree, whole_numbers
+from optsched.sites.parts import Blocks, Ints, Reservation, Tree, assign, whole_numbers
 from optsched.sites.site import Site
 from optsched.sites.slurm_files import captured_file, read_text
 from optsched.sites.slurm_partitions import Access
@@ -89,45 +90,33 @@ class Supply:
         free = whole_numbers(self.free, "free", 0, most, dimensions=2)
         if free.shape != self.site.capacity.shape:
             raise InputError("expected a row for each node of the site", field="free")
-        nodes = len(self.site.nodes)
-        threads = np.ones(nodes, dtype=np.int64) if self.threads is None else self.threads
-        threads = whole_numbers(threads, "threads", 1, MOST_THREADS)
-        busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
-        weights = np.zeros(nodes, dtype=np.int64) if self.weights is None else self.weights
-        taken = np.zeros(nodes, dtype=bool) if self.taken is None else self.taken
-        completing = np.zeros(nodes, dtype=bool) if self.completing is None else self.completing
-        closing = np.full(nodes, np.inf) if self.closing is None else self.closing
-        words = {
-            name: getattr(self, name) or ("",) * nodes for name in ("owners", "labels", "users")
-        }
-        for name, values in (
-            ("threads", threads),
-            ("busy", busy),
-            ("weights", weights),
-            ("taken", taken),
-            ("completing", completing),
-            ("closing", closing),
-            *words.items(),
-        ):
-            if len(values) != nodes:
-                raise InputError("expected one for each node of the site", field=name)
         usable = np.isin(self.site.states, ("up", "reserved"))
-        object.__setattr__(self, "free", np.where(usable[:, None], free, 0))
-        object.__setattr__(self, "threads", threads)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
-        object.__setattr__(self, "taken", np.asarray(taken, dtype=bool))
-        object.__setattr__(self, "completing", np.asarray(completing, dtype=bool))
-        object.__setattr__(self, "closing", closing)
-        for name, texts in words.items():
-            object.__setattr__(self, name, texts)
+        assign(self, free=np.where(usable[:, None], free, 0))
+        nodes = len(self.site.nodes)
+        arrays: dict[str, NDArray[Any]] = {
+            "threads": np.ones(nodes, dtype=np.int64),
+            "busy": self.site.capacity[:, 0] > free[:, 0],
+            "weights": np.zeros(nodes, dtype=np.int64),
+            "taken": np.zeros(nodes, dtype=bool),
+            "completing": np.zeros(nodes, dtype=bool),
+            "closing": np.full(nodes, np.inf),
+        }
+        for name, usual in arrays.items():
+            given = getattr(self, name)
+            assign(self, **{name: usual if given is None else np.asarray(given, usual.dtype)})
+        assign(self, threads=whole_numbers(self.threads, "threads", 1, MOST_THREADS))
+        words = ("owners", "labels", "users")
+        assign(self, **{name: getattr(self, name) or ("",) * nodes for name in words})
+        for name in (*arrays, *words):
+            if len(getattr(self, name)) != nodes:
+                raise InputError("expected one for each node of the site", field=name)
         licences = {
             beside(name, each): max(0, left - each.licences[name])
             for each in self.reservations
             for name, left in self.licences.items()
             if name in each.licences
         }
-        object.__setattr__(self, "licences", licences | dict(self.licences))
+        assign(self, licences=licences | dict(self.licences))
 
     def with_states(self, nodes: Flags, state: str, free: Ints | None = None) -> Supply:
         """Return the supply with some nodes in a state, and perhaps with other free amounts."""
@@ -194,10 +183,7 @@ class Supply:
 
         The node is up, or reserved by a reservation that is known, which then decides.
         """
-        known = {name for each in self.reservations for name in each.nodes}
-        kept = np.array([name in known for name in self.site.nodes], dtype=bool)
-        usable: Flags = self.site.is_up | (kept & (np.array(self.site.states) == "reserved"))
-        return usable
+        return self.site.usable_with(self.reservations)
 
     @cached_property
     def capacity(self) -> Ints:
@@ -276,28 +262,11 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         notes += ("no reservations.json: taken as none",)
     limits, unread = _limits(folder, shown.settings)
     preempts, usage = _qos(folder)
-    return Supply(
-        shown.site,
-        shown.free,
-        time,
-        shown.licences,
-        shown.reservations + _of_licences(shown.reserved, shown.reservations, time),
-        shown.threads,
-        weights=shown.weights,
-        access=shown.access,
-        limits=limits,
-        qos_preempts=preempts,
-        qos_usage=usage,
-        settings=shown.settings,
-        unread=unread,
-        counts_memory=shown.counts_memory,
-        units=shown.units,
-        owners=shown.owners,
-        labels=shown.labels,
-        completing=shown.completing,
-        by_label=shown.by_label,
-        notes=notes,
-    )
+    own = {each.name for each in fields(Supply)}
+    alike = {each.name: getattr(shown, each.name) for each in fields(shown) if each.name in own}
+    alike["reservations"] += _of_licences(shown.reserved, shown.reservations, time)
+    alike |= {"time": time, "notes": notes, "limits": limits, "unread": unread}
+    return Supply(**alike, qos_preempts=preempts, qos_usage=usage)
 
 
 def _qos(folder: Path) -> tuple[Mapping[str, tuple[str, ...]] | None, Mapping[str, float]]:

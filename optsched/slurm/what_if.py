@@ -31,7 +31,7 @@ import numpy as np
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import short
-from optsched.sites.parts import Blocks, Ints, Tree
+from optsched.sites.parts import Blocks, Tree
 from optsched.sites.slurm_files import read_text
 from optsched.sites.slurm_notation import gres, hosts, megabytes
 from optsched.sites.slurm_notation import seconds as seconds_of
@@ -43,7 +43,7 @@ from optsched.slurm.order import new_priority
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import OF_PARTITION, released
 from optsched.slurm.running import held_by
-from optsched.slurm.supply import Flags, Supply
+from optsched.slurm.supply import Supply
 from optsched.text_files import lines_of
 
 POLICIES = ("conservative", "easy", "none")
@@ -121,30 +121,23 @@ def read_changes(stated: Sequence[str], *, is_forecast: bool = False) -> list[st
 
 def _drain(present: Present, nodes: str, at: str | None) -> Present:
     supply = present.supply
-    places = supply.site.places(hosts(nodes))
+    drained = supply.site.mask(hosts(nodes))
     time = supply.time if at is None else _moment(at, supply.time)
     if time > supply.time:
-        closing = supply.closing.copy()
-        closing[places] = np.minimum(closing[places], time)
+        closing = np.where(drained, np.minimum(supply.closing, time), supply.closing)
         return replace(present, supply=replace(supply, closing=closing))
-    return replace(present, supply=supply.with_states(_marked(places, supply), "drained"))
+    return replace(present, supply=supply.with_states(drained, "drained"))
 
 
 def _resume(present: Present, nodes: str) -> Present:
     supply = present.supply
-    places = supply.site.places(hosts(nodes))
-    for place in places.tolist():
+    names = hosts(nodes)
+    for place in supply.site.places(names).tolist():
         if supply.site.states[place] != "drained":
             name, state = supply.site.nodes[place], supply.site.states[place]
             raise InputError(f"{name} is {state}; expected drained nodes")
     held = [held_by(each, supply) for each in present.queue.running]
-    return replace(present, supply=in_service(supply, _marked(places, supply), held))
-
-
-def _marked(places: Ints, supply: Supply) -> Flags:
-    found = np.zeros(len(supply.site.nodes), dtype=bool)
-    found[places] = True
-    return found
+    return replace(present, supply=in_service(supply, supply.site.mask(names), held))
 
 
 def _add(present: Present, number: str, like: str) -> Present:

@@ -12,14 +12,13 @@ from optsched.sites.site import Partition
 from optsched.sites.slurm_files import printed_lines
 from optsched.sites.slurm_partitions import Access, access_of, left_out
 from optsched.slurm.access import why_closed
-from optsched.slurm.explain import earliest_start, explain
+from optsched.slurm.explain import earliest_start, explain, unseen, unseen_rules
 from optsched.slurm.limits import Limits, read_limits
 from optsched.slurm.queue import LeftToSlurmError
 from optsched.slurm.requests import alternatives, blocked_by_rule, request_of
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.supply import read_supply
-from optsched.slurm.unseen import unseen, unseen_rules
 from optsched.solvers.solving import solve
 
 from .conftest import ONE_NODE, job, queue_of, running, supply

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from optsched.sites.parts import Reservation
 from optsched.sites.slurm_partitions import Access
-from optsched.slurm.forecast import forecast, shifts
+from optsched.slurm.forecast import GROUPS, RunTimes, forecast, read_history, run_times, shifts
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits
 from optsched.slurm.reserved import earliest_start
-from optsched.slurm.run_times import GROUPS, RunTimes, read_history, run_times
 from optsched.traces.trace import Trace
 
 from .conftest import NODES, NOW, SITUATIONS, job, left_by, posed, queue_of, running, supply, whole

@@ -16,15 +16,21 @@ from optsched.models.node_placement.problem import NodePlacement
 from optsched.models.node_placement.rules import with_rules
 from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import Output
-from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.own_plan import slurm_plan, started_now
 from optsched.slurm.pins import clearing, lowering, pinned_placements, updates_of, without_pins
-from optsched.slurm.plan import Ask, Plan, Situation, carry_out, read_situation
+from optsched.slurm.plan import (
+    Ask,
+    Plan,
+    Situation,
+    carry_out,
+    on_lighter_nodes,
+    read_situation,
+    strict,
+)
 from optsched.slurm.queue import Queue
 from optsched.slurm.requests import request_of
 from optsched.slurm.reserved import reserve, reserved, starts_now, with_reserved
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
-from optsched.slurm.strict import strict
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 

@@ -11,12 +11,11 @@ from optsched.errors import InputError
 from optsched.slurm.access import users_of_limit
 from optsched.slurm.explain import explain
 from optsched.slurm.factors import behind_by, read_factors, set_by_operator
-from optsched.slurm.fair_share import OF_PARENT, FairTree, fair_shares
 from optsched.slurm.forecast import forecast
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits, read_limits
-from optsched.slurm.order import tasks
-from optsched.slurm.preemption import may_preempt
+from optsched.slurm.order import OF_PARENT, FairTree, fair_shares, tasks
+from optsched.slurm.running import may_preempt
 from optsched.slurm.supply import read_supply
 
 from .conftest import NODES, NOW, ONE_NODE, job, left_by, queue_of, running, supply

@@ -7,8 +7,8 @@ import pytest
 
 from optsched.policies.multifactor import used_after
 from optsched.slurm.capture import TEXT_FILES
-from optsched.slurm.fair_share import FairTree
 from optsched.slurm.limits import Limits, read_limits
+from optsched.slurm.order import FairTree
 
 from .real_slurm import PROGRAMS, SETTINGS, AccountedSlurm, forecast, marks, real_starts, starts
 

@@ -16,9 +16,8 @@ from optsched.sites.parts import Reservation
 from optsched.sites.site import Partition, Site
 from optsched.slurm import defragmentation
 from optsched.slurm.defragmentation import CLOSED, FILLS
-from optsched.slurm.page import page
 from optsched.slurm.queue import Allocation
-from optsched.slurm.state import State, idle_while_waiting, weekly_waits
+from optsched.slurm.state import State, idle_while_waiting, page, weekly_waits
 from optsched.slurm.supply import Supply
 from optsched.traces.trace import Header, Trace
 
