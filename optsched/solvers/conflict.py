@@ -19,9 +19,6 @@ from optsched.models.program import Program
 SECONDS = 10.0
 """Default time limit in seconds."""
 
-QUICK = 0.2
-"""Deterministic seconds of the trial that names a first part of the rows."""
-
 MOST_ENTRIES = 2_000_000
 """Entries of the largest program that is looked at."""
 
@@ -176,7 +173,7 @@ class _Trials:
             constraint.enforcement_literal.append(literals[name].index)
         model.add_assumptions(list(literals.values()))
         solver = self._solver()
-        solver.parameters.max_deterministic_time = QUICK
+        solver.parameters.max_deterministic_time = 0.2
         if solver.solve(model) != cp_model.INFEASIBLE:
             return self._names
         core = {*solver.sufficient_assumptions_for_infeasibility()}

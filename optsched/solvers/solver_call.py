@@ -29,9 +29,6 @@ SHARE = 0.5
 TOLERANCE = 1e-6
 """Relative tolerance of a fractional bound, which is a floating-point number."""
 
-NUMBERS = ("objective", "bound", "work")
-"""Numeric fields of a result, other than the incumbents."""
-
 LONGEST_MESSAGE = 400
 """Largest length of a message, in characters."""
 
@@ -308,7 +305,8 @@ def _parts(answer: Result, name: str, seconds: float) -> dict[str, Any]:
 
 def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:
     """Return the fields of a well-formed result with plain Python numbers."""
-    numbers = {part: _plain_number(getattr(answer, part)) for part in NUMBERS}
+    names = ("objective", "bound", "work")
+    numbers = {part: _plain_number(getattr(answer, part)) for part in names}
     incumbents = tuple(Incumbent(*map(_plain_number, one)) for one in answer.incumbents)
     return _parts(answer, name, seconds) | numbers | {"incumbents": incumbents}
 

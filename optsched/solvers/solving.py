@@ -123,7 +123,7 @@ def solve(
 
     def report(found: Incumbent) -> None:
         for listener in listeners:
-            listener(_later(found, spent))
+            listener(found._replace(seconds=found.seconds + spent))
 
     @contextmanager
     def watched() -> Iterator[None]:
@@ -172,7 +172,7 @@ def solve(
     return replace(
         result,
         seconds=spent + result.seconds,
-        incumbents=tuple(_later(found, spent) for found in result.incumbents),
+        incumbents=tuple(one._replace(seconds=one.seconds + spent) for one in result.incumbents),
         version=result.version or version_of(chosen) or "",
         seed=seed,
         problem=problem,
@@ -261,7 +261,3 @@ def _remaining(budget: Budget, spent: float) -> Budget:
     if budget.seconds is None:
         return budget
     return Budget(max(budget.seconds - spent, budget.seconds * LEAST_SHARE), budget.work)
-
-
-def _later(found: Incumbent, seconds: float) -> Incumbent:
-    return found._replace(seconds=found.seconds + seconds)

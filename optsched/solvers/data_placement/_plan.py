@@ -32,10 +32,7 @@ from optsched.solvers.data_placement._nodes import (
 
 
 class Score(NamedTuple):
-    """Weights of the terms that are added to the start of a job on a node.
-
-    Functions with ``@kernel`` are compiled for these fields.
-    """
+    """Weights of the terms that are added to the start of a job on a node."""
 
     loading: int  # weight of a second of loading
     reloading: int = 0  # weight of a second of reloading evicted files
@@ -114,10 +111,7 @@ def last_order(nodes: int, cores: int) -> Integers:
 
 @kernel
 def plan(arrays: Arrays, options: Options, widest: Integers) -> Integers:
-    """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job.
-
-    `widest` has the cores and the node of the widest known hole, and is overwritten.
-    """
+    """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job."""
     score, backfill, short, sorted_keys = options
     available, jobs = arrays.available, arrays.jobs
     nodes, width = available.shape
@@ -242,10 +236,7 @@ def starts_of_groups(keys: Integers) -> Integers:
 def bound_groups(
     state: State, files: NodeFiles, job: Integers, score: Score, turning_node: int, full: bool
 ) -> None:
-    """Bound the score of a job on each group: a node without the file of the job must load it.
-
-    A job starts now in a hole at best, and there alone if no other core is free.
-    """
+    """Bound the score of a job on each group: a node without the file of the job must load it."""
     group_bounds, group_starts = state.group_bounds, state.group_starts[job[0] - 1]
     file, load = job[2], job[3]
     for group in range(len(group_bounds)):

@@ -84,10 +84,7 @@ def earliest(problem: DataPlacement) -> NDArray[np.int64]:
 
 
 def _fluid_bound(problem: DataPlacement) -> int:
-    """Return the least weighted sum of starts in the fluid relaxation.
-
-    An unplaced job counts as starting at the horizon, where capacity is unlimited.
-    """
+    """Return the least weighted sum of starts in the fluid relaxation, unlimited at the horizon."""
     work = problem.processors * problem.walltimes
     order = np.argsort(-problem.priorities / work, kind="stable")
     times = np.maximum(problem.available, 0).ravel()
@@ -129,11 +126,8 @@ def _first_loads(problem: DataPlacement) -> int:
 
 
 def _first_ready(problem: DataPlacement, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the least time at which a node can have the cores and the file of each job.
-
-    `starts` are the earliest starts of the jobs on the nodes. A file that is not resident on a node
-    is complete there a load after the earliest start of one of its jobs.
-    """
+    """Return the least time at which a node can have the cores and the file of each job."""
+    # a file that is not resident on a node is there a load after the first start of its jobs
     ready: NDArray[np.int64] = starts.min(axis=1)
     node, files, _, loaded, until = problem.resident.T
     for file in np.unique(problem.files[problem.files != NO_FILE]).tolist():
@@ -263,7 +257,7 @@ class Intervals:
             self._add_capacity(place)
         self._add_loads()
         self._add_symmetry_breaking()
-        if problem.kept == "users":
+        if problem.kept == "users":  # otherwise an earlier start may evict a file earlier
             self._add_start_reasons()
         cost = [
             priority * (self._start[job] + problem.load_weight * self._load[job])
@@ -390,11 +384,7 @@ class Intervals:
                     self.model.add_bool_or(*earlier, ~self._on[job][self._place_of[node]])
 
     def _add_start_reasons(self) -> None:
-        """Exclude starts that could be a second earlier at no loss (dominance).
-
-        This holds only if files are kept while in use: otherwise an earlier start may evict a file
-        earlier.
-        """
+        """Exclude starts that could be a second earlier at no loss (dominance)."""
         model, problem = self.model, self.problem
         start, on, load = self._start, self._on, self._load
         walltimes = problem.walltimes.tolist()

@@ -102,10 +102,7 @@ def bits_in(bits: int) -> int:
 
 @kernel(allocates=False)
 def first_window(profiles: Profiles, node: int, processors: int, walltime: int, limit: int) -> int:
-    """Return the first time from which enough cores are free for a walltime, or `limit` if later.
-
-    A time of 0 is found in any case.
-    """
+    """Return the first time, 0 or below `limit`, from which enough cores are free; else `limit`."""
     if bits_in(free_during(profiles, node, 0, walltime)) >= processors:
         return 0
     best: int = limit

@@ -8,17 +8,14 @@ from __future__ import annotations
 import heapq
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from optsched.models.migration import Migration
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress
+from optsched.solvers.migration.subproblems import PackingResult, Subproblem, Subproblems
 from optsched.solvers.result import Budget
-
-if TYPE_CHECKING:
-    from optsched.solvers.migration.subproblems import PackingResult, Subproblem
-
 
 PATIENCE = 200
 """Limit of boxes to try in a packing subproblem of the first round."""
@@ -94,8 +91,6 @@ class _Search:
     """State of the search: open entries, cheapest first."""
 
     def __init__(self, problem: Migration, progress: Progress, seconds_per_work: float) -> None:
-        from optsched.solvers.migration.subproblems import Subproblems
-
         self._problem = problem
         self._progress = progress
         self._seconds_per_work = seconds_per_work
@@ -217,8 +212,6 @@ def restricted(problem: Migration, places: int) -> Migration:
     `places` is the number of these places of the large job. Plans that move further jobs are
     excluded, so the restricted problem may have a worse optimum, or be infeasible.
     """
-    from optsched.solvers.migration.subproblems import Subproblems
-
     obstacles = 0
     for place in Subproblems(problem).places().cheapest(None, places):
         obstacles |= place.jobs

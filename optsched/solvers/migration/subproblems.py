@@ -23,6 +23,7 @@ from optsched.boxes._rows import (
     find_first_fit,
     first_fit,
     lowest,
+    put,
     run_of,
     words_outside,
 )
@@ -199,8 +200,7 @@ def pack(
         x, y = at[job, 1], at[job, 2]
         word = starts[x, y]
         shape = shapes[at[job, 0]]
-        placed[job, 0], placed[job, 1], placed[job, 2] = x, y, lowest(word)
-        placed[job, 3], placed[job, 4], placed[job, 5] = shape[0], shape[1], shape[2]
+        put(placed[job], x, y, lowest(word), shape[0], shape[1], shape[2])
         starts[x, y] = word & (word - ONE)
         levels[job + 1, 0] = free
         fill(levels[job + 1, 0], placed[job], side, False)
@@ -422,29 +422,17 @@ class Family:
         )
         return found
 
-    def places_of(self, chosen: Ints) -> Ints:
-        """Return boxes, with the columns x, y, z, nx, ny, nz, from a result of `boxes`."""
-        grid = (len(self.shapes), *self._subproblems.problem.torus)
-        number, x, y, z = np.unravel_index(chosen[:, 1], grid)
-        return np.column_stack((x, y, z, self.shapes[number]))
-
-    def overlapped_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return boxes, and flags of the running jobs that each overlaps, from a result of `boxes`.
-
-        Boxes have the columns x, y, z, nx, ny, nz. The flags have shape (boxes, running jobs);
-        those of jobs that move in any case are not set.
-        """
+    def _of_boxes(self, chosen: Ints) -> list[Subproblem]:
+        """Return the subproblems of boxes from a result of `boxes`."""
         subproblems = self._subproblems
         assert self._others is not None
-        boxes = self.places_of(chosen)
-        found = np.empty((len(boxes), len(self._others)), np.bool_)
-        mark_overlaps(boxes, subproblems.boxes[self._others], subproblems.sides, found)
+        grid = (len(self.shapes), *subproblems.problem.torus)
+        number, x, y, z = np.unravel_index(chosen[:, 1], grid)
+        boxes = np.column_stack((x, y, z, self.shapes[number]))
+        overlaps = np.empty((len(boxes), len(self._others)), np.bool_)
+        mark_overlaps(boxes, subproblems.boxes[self._others], subproblems.sides, overlaps)
         met = np.zeros((len(boxes), len(subproblems.boxes)), np.bool_)
-        met[:, self._others] = found
-        return boxes, met
-
-    def _of_boxes(self, chosen: Ints) -> list[Subproblem]:
-        boxes, met = self.overlapped_by(chosen)
+        met[:, self._others] = overlaps
         masks = np.packbits(met, axis=1, bitorder="little")
         found = []
         for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), masks):
@@ -457,7 +445,7 @@ class Family:
 
 
 class _Kind:
-    """The extents of a job that may be moved; kinds of equal extents are one object."""
+    """The extents of a job that may be moved."""
 
     def __init__(self, extents: tuple[Triple, ...]) -> None:
         self.extents = extents
@@ -466,14 +454,12 @@ class _Kind:
         self.order = (-self.least, extents)  # large jobs first
 
 
-@cache
-def _kind_of(extents: tuple[Triple, ...]) -> _Kind:
-    return _Kind(extents)
+_kind_of = cache(_Kind)  # kinds of equal extents are one object
 
 
 @lru_cache
 def _tables_of(kinds: tuple[_Kind, ...]) -> tuple[Ints, Ints, Ints]:
-    """Return `first`, `shapes` and `needs` of some kinds, see `_packing.pack`; they recur often."""
+    """Return `first`, `shapes` and `needs` of some kinds, see `Jobs`; they recur often."""
     tables = [_table((), 3), *[kind.table for kind in kinds]]
     needs = np.array([kind.least for kind in kinds], dtype=np.int64)
     return np.cumsum([*map(len, tables)]), np.concatenate(tables), needs

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -206,11 +207,8 @@ class LeafBound:
 
 
 def _rows(instance: Instance, packing: Packing) -> Iterator[Row]:
-    """Yield what placements of the greatest weight can leave out, by weights and by prices.
-
-    At prices of chunks and licences, the weight is at most the worth of all room plus what jobs
-    gain beyond the prices that they pay.
-    """
+    """Yield what placements of the greatest weight can leave out, by weights and by prices."""
+    # the weight is at most the worth of all room plus what jobs gain beyond the prices they pay
     classes = instance.classes
     weights = classes.weights.astype(float)
     all_gain = float(weights @ classes.jobs)
@@ -227,7 +225,7 @@ def _rows(instance: Instance, packing: Packing) -> Iterator[Row]:
 
 
 def _vectors(instance: Instance) -> Iterator[Floats]:
-    """Yield price vectors that follow from what chunks need."""
+    """Return price vectors that follow from what chunks need."""
     types, kinds = instance.types, instance.kinds
     devices = types.devices * types.share
     needs = np.column_stack((types.need, devices)).astype(float)
@@ -239,5 +237,4 @@ def _vectors(instance: Instance) -> Iterator[Floats]:
         for vector in (need, (2 * need > most).astype(float))
         for chosen in filters
     )
-    for vector, _ in zip(vectors, range(MOST_VECTORS)):
-        yield vector
+    return islice(vectors, MOST_VECTORS)

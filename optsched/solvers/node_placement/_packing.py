@@ -51,15 +51,6 @@ EMPTIED, FEWEST_EMPTIED = 150, 40
 PATIENCE = 20
 """Attempts in vain after which twice as many nodes are emptied."""
 
-GAP_OF_SOME = 2e-6
-"""Relative gap at which the relaxation of emptied nodes is exact enough."""
-
-SHARE_OF_PROGRAM = 0.1
-"""Most of the budget left that the integer program of emptied nodes may take."""
-
-LEAST_LOSS = 0.1
-"""Chance that a node without loss is emptied, relative to one of the mean loss."""
-
 SECONDS_PER_PLAN = 5e-6
 """Nominal seconds of making a placement of contents, for each job and node."""
 
@@ -76,15 +67,6 @@ NEARLY_WHOLE = 0.8
 
 MOST_NODES = 2_000
 """Nodes of branch and bound for one choice."""
-
-VIOLATED = 1e-7
-"""Least relative violation of a new row."""
-
-ROWS_EACH = 3
-"""Most rows that are added for one choice."""
-
-TOLERANCE = 2e-6
-"""What HiGHS may leave out of the scaled objective."""
 
 SECONDS_PER_CHOICE = 5e-3
 SECONDS_PER_ENTRY = 2e-8
@@ -191,10 +173,7 @@ class Packing:
             yield
 
     def repack(self, seed: int) -> Iterator[None]:
-        """Empty some nodes and pack them anew, time and again; pause after each.
-
-        The more a content is worth below the best ones, the likelier it is taken off its node.
-        """
+        """Empty some nodes, those with most loss rather, and pack them anew; pause after each."""
         instance, relaxation, rng = self._instance, self.relaxation, np.random.default_rng(seed)
         nodes, nothing = np.flatnonzero(instance.kind_of >= 0), np.zeros_like(instance.types.most)
         number, vain = min(EMPTIED, len(nodes) // 2), 0
@@ -207,7 +186,7 @@ class Packing:
                 for node in nodes.tolist()
             ]
             loss = np.maximum([relaxation.loss(content) for content in every], 0.0)
-            loss += LEAST_LOSS * loss.mean() + 1e-9
+            loss += 0.1 * loss.mean() + 1e-9  # for nodes without any
             emptied = rng.choice(len(nodes), number, replace=False, p=loss / loss.sum())
             kept = dict(zip(nodes.tolist(), every))
             for one in emptied.tolist():
@@ -215,11 +194,11 @@ class Packing:
             some = relaxation.beside(kept)
             for one in emptied.tolist():
                 some.add(every[one])
-            some.tighten(GAP_OF_SOME, 1.0)
+            some.tighten(2e-6, 1.0)
             if some.solve():
                 self._offer(some, dive(some), kept)
             if some.solve():
-                found = some.solve_integer(self._progress.after(SHARE_OF_PROGRAM))
+                found = some.solve_integer(self._progress.after(0.1))
                 if found is not None:
                     self._offer(some, found[1], kept)
             vain = 0 if self.plan.value > before else vain + 1
@@ -330,10 +309,10 @@ class JobChoice:
         violated = []
         for prices, room in rows:
             cost = prices.paid(self._classes)
-            if room > 0 and cost @ jobs > room * (1 + VIOLATED):
+            if room > 0 and cost @ jobs > room * (1 + 1e-7):
                 violated.append(cost / room)
         violated.sort(key=lambda cost: -float(cost @ jobs))
-        for cost in violated[:ROWS_EACH]:
+        for cost in violated[:3]:
             self._program.add_row(cost, 1.0)
         return bool(violated)
 
@@ -346,7 +325,8 @@ class JobChoice:
         jobs = program.solve_integer(until, min(MOST_NODES, nodes))
         progress.work += SECONDS_PER_CHOICE + price * program.iterations
         if not slack and math.isfinite(program.bound):
-            self.bound = min(self.bound, (program.bound + TOLERANCE) / self._scale)
+            bound = program.bound + 2e-6  # HiGHS may leave out so much
+            self.bound = min(self.bound, bound / self._scale)
         return jobs
 
 

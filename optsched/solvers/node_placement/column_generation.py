@@ -25,7 +25,7 @@ from optsched.solvers.node_placement._node_state import limited_jobs
 from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Flags, Instance
-from optsched.solvers.node_placement._whole_nodes import alike_nodes, pools
+from optsched.solvers.node_placement._whole_nodes import alike_nodes, has_limits, pools
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
 from optsched.solvers.node_placement.switch_groups import SwitchGroups
 from optsched.solvers.result import Budget, Limit
@@ -121,7 +121,7 @@ class ColumnGeneration(AnytimeSolver):
             solver = SwitchGroups()
             progress.go_on(solver, problem, seed, hint=hint, price=solver.seconds_per_work)
             return
-        counted = alike_nodes(problem) if _has_limits(problem) else None
+        counted = alike_nodes(problem) if has_limits(problem) else None
         if counted is not None:
             problem = counted.problem
             hint = None if hint is None else counted.counted(hint)
@@ -364,10 +364,6 @@ def _is_of_whole_nodes(problem: NodePlacement) -> bool:
 
 def _spans_nothing(problem: NodePlacement) -> bool:
     return not limited_jobs(problem).any()
-
-
-def _has_limits(problem: NodePlacement) -> bool:
-    return bool(problem.most_groups.any() or (problem.segments > 1).any())
 
 
 def _reduces_fragmentation(problem: NodePlacement) -> bool:

@@ -10,8 +10,12 @@ from hypothesis import example, given, settings
 from optsched import Budget
 from optsched.models import GangPacking
 from optsched.solvers.gang_packing import _row_tree
-from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix
-from optsched.solvers.gang_packing.row_search import RowSearch
+from optsched.solvers.gang_packing.row_search import (
+    FreeColumns,
+    RowSearch,
+    largest_sum,
+    longest_prefix,
+)
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver, gang_packings
