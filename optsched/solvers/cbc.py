@@ -34,9 +34,6 @@ WITHOUT_FLAWS = ("preprocess", "probing", "gomory")
 
 OFF = tuple(word for name in WITHOUT_FLAWS for word in (f"-{name}", "off"))
 
-FULL = 2**16
-"""Bytes left on a disk that counts as full."""
-
 
 @solvers.register("cbc")
 @dataclass(frozen=True)
@@ -180,7 +177,7 @@ def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
         if interruption.requested():
             return Outcome(Status.NO_SOLUTION, work=work, limit=Limit.INTERRUPT)
         message = log.strip().rpartition("\n")[2] or "no answer"
-        if shutil.disk_usage(folder).free < FULL:
+        if shutil.disk_usage(folder).free < 2**16:
             message = f"no space left in {tempfile.gettempdir()} (TMPDIR), where its files are"
         elif _is_excluded_by_bounds(folder):
             return Outcome(Status.INFEASIBLE, work=work)

@@ -22,9 +22,6 @@ SECONDS = 10.0
 MOST_ENTRIES = 2_000_000
 """Entries of the largest program that is looked at."""
 
-SHOWN = 3
-"""Most rows of a family that a text names one by one."""
-
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
@@ -48,7 +45,7 @@ class Conflict:
     def __str__(self) -> str:
         counts = Counter(self.families)
         parts = dict.fromkeys(
-            name if counts[family] <= SHOWN else f"{family} ({counts[family]:,} rows)"
+            name if counts[family] <= 3 else f"{family} ({counts[family]:,} rows)"
             for name, family in zip(self.names, self.families)
         )
         unsure = "" if self.is_least else "; time did not suffice to leave out what has no part"

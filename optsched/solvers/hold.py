@@ -79,10 +79,7 @@ class _Option(NamedTuple):
 
 
 class _State:
-    """The room of nodes while claims are lifted and nodes are drained, or not, one by one.
-
-    If `drains`, nodes have room once they are drained.
-    """
+    """The room of nodes, if `drains` of drained ones, while claims are lifted one by one."""
 
     def __init__(self, problem: Hold, held: Holding, *, drains: bool) -> None:
         self.problem, self.held = problem, held
@@ -197,11 +194,7 @@ class _Search:
         return not state.short_licences().any()
 
     def _option(self, node: int, state: _State) -> _Option | None:
-        """Return the way to more room for chunks on a node, and its cost for each of these.
-
-        This is its drain where nodes are drained, and the cheapest claims until the room grows.
-        None if it cannot grow.
-        """
+        """Return the way to more room on a node, None without: a drain, and the cheapest claims."""
         has = int(state.fits[node]) if state.ready[node] else 0
         if has == state.most[node]:
             return None

@@ -34,8 +34,7 @@ class Stage:
 
     def __init__(self, problem: Reconfiguration) -> None:
         self.problem = problem
-        # Present box of each job that has one, by its number: running jobs from 0, then
-        # waiting ones
+        # present box of each job that has one: running jobs by number, then waiting ones
         self.boxes: dict[int, Box] = dict(enumerate(problem.running))
 
     def migration(self, job: int) -> Migration:

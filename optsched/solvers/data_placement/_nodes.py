@@ -152,21 +152,21 @@ class NodeFiles(NamedTuple):
     """Linked lists in arrays, in which an entry or a visit is a row number."""
 
     head: Integers  # first entry of each node, and the start planned last, shape (nodes, 2)
-    # File, load time in seconds, first visit, last visit, next entry of the node, node, next
-    # entry of the bucket, shape (entries, 7)
-    entries: Integers
+    entries: Integers  # columns `FILE` to `ALIKE`, load time in seconds
     buckets: Integers  # first entry of each hash bucket of file numbers, shape (buckets,)
     marked: Integers  # entry of the marked file on each node, shape (nodes,)
-    # Start, loaded, end and next visit of the entry; for a start without a visit, the start
-    # and the one planned before it on the node, shape (visits, 4)
+    # Columns `START` to `LATER`; for a start without a visit, the start and the one before it
     visits: Integers
-    # Number of entries in use, number of visits in use, and the marked file, shape (3,)
-    used: Integers
+    used: Integers  # number of entries, number of visits, and the marked file
     until_next: bool  # whether files are kept until the next start, so that starts are recorded
 
 
-FILE, LOAD, FIRST, LAST, NEXT, NODE, ALIKE = 0, 1, 2, 3, 4, 5, 6
-START, LOADED, END, LATER = 0, 1, 2, 3
+FILE, LOAD, FIRST, LAST, NEXT, NODE, ALIKE = range(7)
+"""Columns of entries: the first and the last visit, the next entries of the node and the bucket."""
+
+START, LOADED, END, LATER = range(4)
+"""Columns of visits: the last one is the next visit of the entry."""
+
 FILES, STARTS = 0, 1
 ENTRIES, VISITS, MARKED = 0, 1, 2
 

@@ -38,10 +38,6 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar
 
 
-ROUNDING = 1e-9
-"""Relative error of floating-point sums."""
-
-
 def lower_bound(problem: DataPlacement) -> int:
     """Return a lower bound of the objective.
 
@@ -110,7 +106,7 @@ def _fluid_bound(problem: DataPlacement) -> int:
         over_time = np.where(second > last, upto + (filled - within) * last, over_time)
     middle = np.diff(over_time) / work[order]
     start = float((problem.priorities[order] * (middle - problem.walltimes[order] / 2)).sum())
-    slack = ROUNDING * (abs(start) + float(over_time[-1])) + 1e-6
+    slack = 1e-9 * (abs(start) + float(over_time[-1])) + 1e-6  # more than the error of the sums
     return max(0, math.ceil(start - slack))
 
 
@@ -477,8 +473,7 @@ class Intervals:
 
     def _lasting_cores(self, plan: Plan, job: int) -> int:
         free = self.problem.available[plan.node[job]] <= plan.start[job]
-        mask = int(plan.cores[job])
-        return sum(1 for core in np.flatnonzero(free).tolist() if mask >> core & 1)
+        return sum(bool(free[core]) for core in cores_of(int(plan.cores[job])))
 
     def plan(self, x: Ints) -> Plan:
         """Return the plan of a vector, with cores chosen."""

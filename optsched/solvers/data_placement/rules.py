@@ -39,9 +39,7 @@ class Profiles(NamedTuple):
     head: Integers  # first allocation of each node, shape (nodes,)
     held: Integers  # start, end, cores and next allocation of the node, shape (allocations, 4)
     used: Integers
-    # First time at which a number of cores is free at once on a node, for any duration, shape
-    # (nodes, cores + 1)
-    earliest: Integers
+    earliest: Integers  # first time at which so many cores of a node are free at once
 
 
 @kernel

@@ -34,8 +34,7 @@ class FreeColumns:
 
     def __init__(self, problem: GangPacking) -> None:
         self._columns, self._moves = problem.columns, problem.rerow
-        # Mask of the columns that every placement of running jobs takes in each of k
-        # rows, for each k; 0 if running jobs keep their rows
+        # columns that running jobs take in each of k rows in any case, 0 if they keep their rows
         self.crowded_columns = [0] * (problem.rows + 1)
         taken = [mask for mask in problem.held if mask]
         if problem.rerow:

@@ -365,10 +365,8 @@ def first_plan(
     large: Integers,  # shapes of the large job, shape (shapes, 3)
     moving: Jobs,  # in the order in which victims get hosts
     costs: Integers,  # of these
-    # Routers that the large job may take, and those that are free now; rows along Z as bits,
-    # shape (X, Y)
-    usable: Words,
-    free: Words,
+    usable: Words,  # routers that the large job may take
+    free: Words,  # those that are free now
     below: int,  # cost from which on places are left out
     most: int,  # number of cheapest places that may be examined
 ) -> Integers:

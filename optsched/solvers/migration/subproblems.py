@@ -96,16 +96,12 @@ class Jobs(NamedTuple):
 
 @kernel
 def pack(
-    # Routers that are free while the jobs are in their boxes, rows along Z as bits, shape (X,
-    # Y)
-    words: Words,
+    words: Words,  # routers that are free while the jobs are in their boxes
     moving: Jobs,
     jobs: Integers,  # numbers of the jobs to place, shape (placed,)
     place: Integers,  # box that is taken, shape (6,)
     most: int,  # largest number of boxes to try
-    # Room for the free routers and the remaining anchors of each job; overwritten, shape (at
-    # least placed + 1, 2, X, Y)
-    levels: Words,
+    levels: Words,  # overwritten: free routers and remaining anchors; (more than placed, 2, X, Y)
 ) -> tuple[int, int, Integers, Flags]:
     """Search for disjoint new boxes of jobs, in the order of jobs, beside a place.
 
@@ -290,10 +286,6 @@ class Subproblems:
         return room
 
     @cached_property
-    def _cheapest(self) -> list[int]:
-        return sorted(self.movers, key=self.problem.costs.__getitem__)
-
-    @cached_property
     def _levels(self) -> Words:
         return np.empty((len(self.movers) + 1, 2, *self.free.shape), dtype=np.uint64)
 
@@ -314,11 +306,6 @@ class Subproblems:
         known = [least for job, least in self._floors.items() if jobs >> job & 1]
         least = max(known, default=0)
         return least if least < NEVER else None
-
-    def cheapest_beyond(self, jobs: int) -> int | None:
-        """Return the least cost of a movable job outside a bit mask, or None without any."""
-        others = (self.problem.costs[job] for job in self._cheapest if not jobs >> job & 1)
-        return next(others, None)
 
     def places(self) -> Family:
         """Return the family of all places, each with the jobs that it overlaps."""
@@ -392,8 +379,9 @@ class Family:
         # Least cost of the remaining subproblems; None if there are no more
         self.cost: int | None = cost
         if self.is_wider:
-            further = subproblems.cheapest_beyond(jobs)
-            self.cost = None if further is None else cost + further
+            costs = subproblems.problem.costs
+            others = (job for job in subproblems.movers if not jobs >> job & 1)
+            self.cost = min((cost + costs[job] for job in others), default=None)
 
     def cheapest(self, below: int | None, most: int = BATCH) -> list[Subproblem]:
         """Return the next subproblems, and drop those that cost `below` or more.

@@ -88,20 +88,6 @@ def cheapest_of_all(
         least[job] = cheapest(rents[of], room[of], chunks[job], order[of], cost, taken, used[job])
 
 
-MOST_VECTORS = 40
-"""Most price vectors beside those that bound the weight."""
-
-STEPS = 600
-"""Most steps along the slope."""
-
-PATIENCE = 12
-"""Steps in vain after which steps become shorter."""
-
-SHORTER = 1.5
-
-SHORTEST = 0.02
-"""Share of the way to the target that steps make at least."""
-
 TOLERANCE = 1e-6
 """What rounding may add to the bound."""
 
@@ -159,7 +145,7 @@ class LeafBound:
         entries = leaves * int(classes.chunks.sum())
         best, factor, since = -math.inf, 1.0, 0
         at = self._multipliers
-        for _ in range(STEPS):
+        for _ in range(600):
             rents = np.ascontiguousarray(self._vectors.T @ at)
             cheapest_of_all(
                 *(rents, room, classes.type_of, classes.chunks, order, cost, taken, least, used)
@@ -174,9 +160,9 @@ class LeafBound:
             if value > best:
                 since = 0 if value > best + factor * TOLERANCE else since
                 best, self._multipliers = value, at
-            elif since >= PATIENCE:
-                factor, since, at = factor / SHORTER, 0, self._multipliers
-                if factor < SHORTEST:
+            elif since >= 12:
+                factor, since, at = factor / 1.5, 0, self._multipliers
+                if factor < 0.02:
                     break
             chunks = np.zeros(room.shape)
             np.add.at(chunks, classes.type_of, used * jobs[:, None])
@@ -237,4 +223,4 @@ def _vectors(instance: Instance) -> Iterator[Floats]:
         for vector in (need, (2 * need > most).astype(float))
         for chosen in filters
     )
-    return islice(vectors, MOST_VECTORS)
+    return islice(vectors, 40)

@@ -21,8 +21,8 @@ from optsched.solvers.node_placement._types import Content, Floats, Instance, In
 SHARE = 0.15
 """Share of the columns with fractions that a dive fixes in each step."""
 
-GAP, LEAST_GAP = 1e-5, 1e-6
-"""Relative gaps at which the relaxations of weight and fragmentation are exact enough."""
+GAP = 1e-5
+"""Relative gap at which the relaxation of the weight is exact enough."""
 
 RELAXING = 0.6
 """Most of the budget left that a relaxation may take, before it is rounded as it is."""
@@ -36,8 +36,6 @@ INTEGER = 0.8
 FEW_KINDS = 200
 """Most kinds of nodes for which it is searched."""
 
-CHOICES_PER_DIVE = 3
-
 SLACK = 0.002
 ROUNDINGS = (
     *((0.0, share) for share in (SHARE, 0.02, 0.05)),
@@ -45,25 +43,11 @@ ROUNDINGS = (
 )
 """Shares of the room that are left when a choice is rounded, and of columns that a dive fixes."""
 
-EMPTIED, FEWEST_EMPTIED = 150, 40
-"""Nodes that are emptied and packed anew together, and the fewest."""
-
-PATIENCE = 20
-"""Attempts in vain after which twice as many nodes are emptied."""
-
-SECONDS_PER_PLAN = 5e-6
-"""Nominal seconds of making a placement of contents, for each job and node."""
-
-DIVING = 1_000
-"""Limit of the search for the best content in a dive."""
-
 ROUNDS, ROUNDS_IF_FEW = 3, 12
 """Rounds of pricing between two steps of a dive, and those for few kinds of nodes."""
 
 INTEGRAL = 1e-6
 """Distance from an integer that counts as one."""
-
-NEARLY_WHOLE = 0.8
 
 MOST_NODES = 2_000
 """Nodes of branch and bound for one choice."""
@@ -140,7 +124,7 @@ class Packing:
             if not choice.add(every.rows, jobs):
                 break
             number += 1
-            if number % CHOICES_PER_DIVE == 0:
+            if number % 3 == 0:
                 self._round_choice(choice.solve(SLACK, CHOOSING), SHARE, rounded)
                 yield
         for slack, share in ROUNDINGS:
@@ -176,10 +160,8 @@ class Packing:
         """Empty some nodes, those with most loss rather, and pack them anew; pause after each."""
         instance, relaxation, rng = self._instance, self.relaxation, np.random.default_rng(seed)
         nodes, nothing = np.flatnonzero(instance.kind_of >= 0), np.zeros_like(instance.types.most)
-        number, vain = min(EMPTIED, len(nodes) // 2), 0
-        while (
-            FEWEST_EMPTIED <= number < len(nodes) and not self.proven and self._progress.spent() < 1
-        ):
+        number, vain = min(150, len(nodes) // 2), 0
+        while 40 <= number < len(nodes) and not self.proven and self._progress.spent() < 1:
             before, held = self.plan.value, self.plan.contents()
             every = [
                 held.get(node) or Content(instance.kind_of[node], nothing, ())
@@ -202,7 +184,7 @@ class Packing:
                 if found is not None:
                     self._offer(some, found[1], kept)
             vain = 0 if self.plan.value > before else vain + 1
-            if vain == PATIENCE:
+            if vain == 20:
                 number, vain = 2 * number, 0
             yield
 
@@ -214,7 +196,7 @@ class Packing:
     ) -> None:
         """Place contents, by number, beside what other nodes hold."""
         problem = self._instance.problem
-        self._progress.work += SECONDS_PER_PLAN * (len(problem.chunks) + len(problem.free))
+        self._progress.work += 5e-6 * (len(problem.chunks) + len(problem.free))
         plan = Plan(self._instance)
         plan.place_contents({**held, **relaxation.spread(chosen)})
         plan.fill_up()
@@ -258,7 +240,7 @@ def dive(relaxation: Relaxation, share: float = SHARE) -> Counter[int]:
             break
         open_, most = np.flatnonzero(nodes), np.minimum(types.most, np.maximum(0, demand - supply))
         for _ in range(rounds):
-            relaxation.pricing.price(relaxation.duals.chunks, open_, most, tolerance, DIVING)
+            relaxation.pricing.price(relaxation.duals.chunks, open_, most, tolerance, limit=1_000)
             if not relaxation.add_priced(open_) or not relaxation.solve():
                 break
     relaxation.restrict(relaxation.nodes, relaxation.supply)
@@ -277,7 +259,7 @@ def _largest(taken: Floats, share: float) -> list[tuple[int, int]]:
     picks += [
         (int(columns[place]), 1)
         for rank, place in enumerate(order)
-        if rank < first or rest[place] > NEARLY_WHOLE
+        if rank < first or rest[place] > 0.8
     ]
     return picks
 
@@ -391,7 +373,7 @@ class FragmentationSearch:
         price = -_cost(self._held) / max(free, 1.0)
         no_licences = np.zeros(len(instance.problem.licences))
         relaxation.start_at(Prices(price * devices, 0.0, no_licences))
-        relaxation.tighten(LEAST_GAP, until)
+        relaxation.tighten(1e-6, until)
         bound = -self._scale * relaxation.bound
         error = max(1e-6, 1e-9 * relaxation.magnitude * self._scale)
         self.bound = max(self.bound, self._rest + math.ceil(bound - error))

@@ -40,9 +40,7 @@ class Pool:
     @property
     def block_room(self) -> Ints:
         """Number of nodes of each block."""
-        room = np.zeros(int(self.blocks.max()) + 1, dtype=np.int64)
-        np.add.at(room, self.blocks, self.room)
-        return room
+        return np.bincount(self.blocks, self.room).astype(np.int64)
 
     def weight(self, cells: Cells) -> int:
         """Return the weight of the jobs that are placed."""

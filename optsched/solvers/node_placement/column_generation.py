@@ -33,31 +33,6 @@ from optsched.solvers.result import Budget, Limit
 MOST_PAIRS = 300_000
 """Largest number of jobs times nodes that CP-SAT searches."""
 
-FEW_PAIRS = 2_000
-"""Number of jobs times nodes up to which jobs with limits are not placed first."""
-
-AROUND = 0.2
-"""Share of the budget left for each of the problems without these limits."""
-
-WEIGHING = 0.8
-"""Most of the budget that goes to the weight where the fragmentation matters next."""
-
-PACKING = 0.5
-"""Share of the budget for the weight where switches or idle nodes are minimized, too."""
-
-SPANNING = (0.05, 0.3, 1.0)
-"""Shares of the budget left that the search for few switches takes, after each bound of them."""
-
-BOUNDING = 0.3
-"""Most of the budget left that a bound of switches takes."""
-
-PATIENCE, PATIENCE_PER_PAIR = 100, 2
-"""Attempts in vain at few switches after which a bound, and then a program, is searched, and more
-for each job and node."""
-
-SECONDS_PER_PAIR = 1e-8
-"""Nominal seconds of the first placement, for each job and node."""
-
 
 @solvers.register("column-generation")
 @dataclass(frozen=True)
@@ -155,7 +130,7 @@ class _Search:
         found = _first(problem, self._instance)
         if hint is not None:
             found = max(found, hint, key=problem.objective)
-        progress.work += SECONDS_PER_PAIR * len(problem.chunks) * len(problem.free)
+        progress.work += 1e-8 * len(problem.chunks) * len(problem.free)
         progress.offer(found, problem.objective(found), self._most_weight * self._radix)
 
     def run(self, seed: int) -> None:
@@ -172,7 +147,7 @@ class _Search:
             (free, lambda: self._weigh(self._packing.repack(seed))),
             (leaves, lambda: self._span_few(seed)),
             (jobs and self._reduces_fragmentation, self._reduce_fragmentation),
-            (limited and pairs > FEW_PAIRS, lambda: self._pack_around(seed)),
+            (limited and pairs > 2_000, lambda: self._pack_around(seed)),
             (pairs <= MOST_PAIRS, lambda: self._search_program(seed)),
         ):
             if self._progress.is_proven:
@@ -200,7 +175,7 @@ class _Search:
         """Search for the greatest weight in its share of the budget."""
         packing, until = self._packing, 1.0
         if self._problem.then:
-            until = WEIGHING if self._reduces_fragmentation else PACKING
+            until = 0.8 if self._reduces_fragmentation else 0.5
         if self._progress.spent() < until:
             for _ in steps:
                 self._bound_weight(packing.bound)
@@ -217,18 +192,17 @@ class _Search:
         search = LeafSearch(problem, progress.solution, progress, seed)
         pairs = len(problem.chunks) * len(problem.free)
         limits: LeafBound | None = None
-        for share in SPANNING:
+        for share in (0.05, 0.3, 1.0):  # of the budget left after each bound
             if "switches" in problem.then:
-                until = progress.after(BOUNDING)
+                until = progress.after(0.3)
                 limits = limits or LeafBound(self._instance, packing, progress, until)
                 limits.raise_to(problem.measures(progress.solution)["switches"], until)
                 scale = math.prod(problem.radices[problem.then.index("switches") + 1 :])
                 self._lower(self._most_weight * self._radix - scale * limits.bound)
             if progress.is_proven or progress.exhausted():
                 return
-            patience = PATIENCE + PATIENCE_PER_PAIR * pairs
             assert progress.bound is not None  # that of the weight
-            search.run(progress.after(share), patience, progress.bound)
+            search.run(progress.after(share), 100 + 2 * pairs, progress.bound)
             self._offer(search.placements())
 
     def _pack_around(self, seed: int) -> None:
@@ -236,7 +210,7 @@ class _Search:
         progress = self._progress
 
         def solved(problem: NodePlacement) -> Placements | None:
-            result = ColumnGeneration().solve(problem, budget=progress.rest(AROUND), seed=seed)
+            result = ColumnGeneration().solve(problem, budget=progress.rest(0.2), seed=seed)
             progress.work += result.work or 0
             solution: Placements | None = result.solution
             return solution

@@ -79,12 +79,8 @@ def best_first(
     capacities: Ints,
     nodes: Ints,  # search tree; row 0 is the root, shape (space, 5)
     heap: Ints,
-    # Number of nodes in the tree, number of nodes in the heap, profit of `placement`, and
-    # bound; preserved between calls, shape (4,)
-    state: Ints,
-    # Slot of each job, number of slots if not placed; overwritten by better placements, shape
-    # (jobs,)
-    placement: Ints,
+    state: Ints,  # nodes in the tree and in the heap, profit of `placement`, and bound
+    placement: Ints,  # slot of each job, the number of slots for none; overwritten
     limit: int,  # number of nodes after which to pause
 ) -> int:
     """Branch on the node with the best bound until the search is finished, paused or out of space.
