@@ -135,7 +135,7 @@ class NodeMemory:
         self.cores = cores
         self.kept = kept
         self.latest_start = np.full(nodes, -np.inf)  # on each node; ``next`` only
-        # rows `FILE` to `USERS`; each core may use a slot, and its last file stay in another
+        # rows `FILE` to `USERS`; half of the slots are for files that stay without a user
         self.table = np.zeros((5, nodes, 2 * cores))
         self.table[FILE] = FREE
 

@@ -146,7 +146,7 @@ class _Search:
         while self.is_open:
             for number in range(self.bound, min(self.value, self.most + 1)):
                 self._progress.check()
-                if self._fits(number) is not None:
+                if self._is_decided(number):
                     break
 
     def price_contents(self) -> None:
@@ -158,8 +158,8 @@ class _Search:
         """Return the window knapsack that places all items if they fit into a number of bins."""
         return WindowMKP([self._sizes[item] for item in self._order], [self._capacity] * number)
 
-    def _fits(self, number: int) -> bool | None:
-        """Return whether all items fit into a number of bins; None if a limit leaves it open."""
+    def _is_decided(self, number: int) -> bool:
+        """Find out whether all items fit into a number of bins; return whether that is known."""
         total = sum(self._sizes)
         is_last = number + 1 == min(self.value, self.most + 1)
         question = _Question(self._progress.rest(1.0 if is_last else 0.5), total)
@@ -169,10 +169,10 @@ class _Search:
         for item, slot in zip(self._order, answer.solution):
             bins[item] = slot
         self.offer(bins)
-        if answer.bound is not None and answer.bound < total:
+        is_refuted = answer.bound is not None and answer.bound < total
+        if is_refuted:
             self._progress.prove(number + 1)
-            return False
-        return True if answer.objective == total else None
+        return is_refuted or answer.objective == total
 
     def _dive(self, rng: np.random.Generator) -> None:
         """Fill bins with contents that the linear program takes, and try the rest exactly."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from optsched.models.migration import Migration
@@ -173,7 +173,11 @@ class _Search:
         if floor is None or entry.cost < floor:
             self._push(item)  # the floor has risen since
         elif not entry.is_family:
-            self._process(entry)
+            result = self._solve(item)
+            if result.is_open:
+                self._deferred.append(entry)
+            elif result.plan is None:
+                self._push(self._subproblems.wider(item, result.needed))
         elif item.is_wider and self._patience == PATIENCE and progress.value is None:
             self._deferred.append(entry)
         else:
@@ -183,13 +187,6 @@ class _Search:
                     self._asked.add((subproblem.place, subproblem.jobs))
                     self._push(subproblem)
             self._push(item)
-
-    def _process(self, entry: _Entry) -> None:
-        result = self._solve(entry.item)
-        if result.is_open:
-            self._deferred.append(entry)
-        elif result.plan is None:
-            self._push(self._subproblems.wider(entry.item, result.needed))
 
     def _solve(self, subproblem: Subproblem) -> PackingResult:
         """Solve a subproblem, and keep its plan if that improves the incumbent."""
@@ -215,6 +212,5 @@ def restricted(problem: Migration, places: int) -> Migration:
     obstacles = 0
     for place in Subproblems(problem).places().cheapest(None, places):
         obstacles |= place.jobs
-    given = {field.name: getattr(problem, field.name) for field in problem.schema.fields}
-    movable = [job for job in problem.movers if obstacles >> job & 1]
-    return Migration(**given | {"movable": movable})
+    movable = tuple(job for job in problem.movers if obstacles >> job & 1)
+    return replace(problem, movable=movable)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -272,15 +272,15 @@ def packed_around(
 ) -> Placements | None:
     """Return placements for which limited jobs come first, None if none are found."""
     limited = limited_jobs(problem)
-    free = dict.fromkeys(("span", "most_groups", "segments"))
-    without = solve(_changed(problem, free))
+    free: dict[str, Any] = dict.fromkeys(("span", "most_groups", "segments"))
+    without = solve(replace(problem, **free))
     if without is None:
         return None
     worth = limited & np.array([bool(nodes) for nodes in without.nodes], dtype=bool)
     weights = np.where(worth, problem.weights, 0)
-    fitted = BestFit(order="largest").place(_changed(problem, {"weights": weights}))
+    fitted = BestFit(order="largest").place(replace(problem, weights=weights))
     taken = {job for job in np.flatnonzero(worth).tolist() if fitted.nodes[job]}
-    rest = solve(_changed(problem, {**free, **_beside(problem, limited, fitted, taken)}))
+    rest = solve(replace(problem, **free, **_beside(problem, limited, fitted, taken)))
     if rest is None:
         return None
     source = [fitted if job in taken else rest for job in range(len(limited))]
@@ -319,11 +319,6 @@ def _beside(
             for is_limited, allowed in zip(limited.tolist(), problem.allowed)
         ],
     }
-
-
-def _changed(problem: NodePlacement, changes: Mapping[str, Any]) -> NodePlacement:
-    fields = {each.name: getattr(problem, each.name) for each in problem.schema.fields}
-    return NodePlacement(**{**fields, **changes})
 
 
 def _is_of_whole_nodes(problem: NodePlacement) -> bool:
