@@ -44,7 +44,7 @@ def layer_shape(routers: int, extent: Triple, grid: Grid | None = None) -> Tripl
     """
     sides, longest = (extent, extent) if grid is None else (grid.shape, grid.longest)
     shape = [0, 0, 0]
-    fits = find_layer_shape.plain()(routers, extent, sides, longest, shape)
+    fits = find_layer_shape.plain()(routers, extent, sides, longest, shape)  # ready at once
     return (shape[0], shape[1], shape[2]) if fits else None
 
 

@@ -198,7 +198,7 @@ def least_pair(places: Integers, hosts: Integers, sides: Integers) -> tuple[int,
         for host in range(len(hosts)):
             total = volume + hosts[host, 3] * hosts[host, 4] * hosts[host, 5]
             if total >= least:
-                break
+                break  # hosts are in order of their routers
             if not share_a_router(places[place], hosts[host], sides):
                 chosen, its_host, least = place, host, total
                 break
