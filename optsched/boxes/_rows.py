@@ -93,6 +93,12 @@ def fill(words: Words, box: Integers, side: int, free: bool) -> None:
 
 
 @kernel(allocates=False)
+def put(box: Integers, x: int, y: int, z: int, nx: int, ny: int, nz: int) -> None:
+    """Write a box."""
+    box[0], box[1], box[2], box[3], box[4], box[5] = x, y, z, nx, ny, nz
+
+
+@kernel(allocates=False)
 def ahead(word: np.uint64, steps: int, side: int, ring: bool) -> np.uint64:
     """Return a mask of the bits that have a set bit `steps` ahead, 0 < steps < side."""
     near = word >> np.uint64(steps)
@@ -158,10 +164,7 @@ def nothing_in(rows: Words) -> bool:
 
 @kernel
 def slices_of(words: Words, ring: bool) -> Words:
-    """Return the AND of the words of nx layers from x on as [x, nx - 1, y]; 0 beyond the grid.
-
-    A slice of all layers of a ring begins at 0.
-    """
+    """Return the AND of the words of nx layers from x on as [x, nx - 1, y]; 0 beyond the grid."""
     sx, sy = words.shape
     slices = np.zeros((sx, sx, sy), dtype=np.uint64)
     for x in range(sx):
@@ -177,10 +180,7 @@ def slices_of(words: Words, ring: bool) -> Words:
 
 @kernel
 def bounds_of(slices: Words, longest: int) -> Integers:
-    """Return upper bounds on the free boxes of nx layers from x on, as [x, nx - 1].
-
-    The bounds are 0 for more layers than the `longest` side, but for all layers.
-    """
+    """Return upper bounds on the free boxes of admitted nx layers from x on, as [x, nx - 1]."""
     sx, _, sy = slices.shape
     bounds = np.zeros((sx, sx), dtype=np.int64)
     for x in range(sx):
@@ -215,12 +215,12 @@ def find_anchors(
     found: Words,
     room: Words,
 ) -> bool:
-    """Find the anchors of free boxes of nx x ny x nz routers; return whether there are any.
+    """Find the anchors of free boxes, as bits of `found`; return whether there are any.
 
-    The anchors overwrite `found`, shape (X, Y), as bits of rows. `room`, shape (2 X, 2 Y), is
-    overwritten. Each dimension in turn is reduced to the starts of runs as long as the box, of
-    which each step doubles the length.
+    `found`, shape (X, Y), and `room`, shape (2 X, 2 Y), are overwritten.
     """
+    # each dimension in turn is reduced to the starts of runs as long as the box, of which each
+    # step doubles the length
     sx, sy = words.shape
     ax, ay = anchor_count(nx, sx, wrap[0]), anchor_count(ny, sy, wrap[1])
     if ax == 0 or ay == 0 or nz > side:
@@ -327,8 +327,7 @@ def find_first_fit(
 ) -> int:
     """Find the first free box of the first shape that has one; return the shape's number or -1.
 
-    The box overwrites `box`, shape (6,). `starts` and `room`, shapes (X, Y) and (2 X, 2 Y), are
-    overwritten.
+    `box`, shape (6,), and `starts` and `room`, as in `find_anchors`, are overwritten.
     """
     sx, sy = words.shape
     for number in range(len(shapes)):
@@ -338,8 +337,7 @@ def find_first_fit(
         for x in range(sx):
             for y in range(sy):
                 if starts[x, y] != NONE:
-                    box[0], box[1], box[2] = x, y, lowest(starts[x, y])
-                    box[3], box[4], box[5] = nx, ny, nz
+                    put(box, x, y, lowest(starts[x, y]), nx, ny, nz)
                     return number
     return -1
 

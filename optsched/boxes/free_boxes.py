@@ -31,6 +31,7 @@ from optsched.boxes._rows import (
     may_be_side,
     nothing_in,
     ones,
+    put,
     reach,
     run_of,
     slices_of,
@@ -193,12 +194,6 @@ def ones_over(word: np.uint64, side: int, ring: bool) -> np.uint64:
     if not ring or word == full(side) or (word >> np.uint64(side - 1)) == NONE:
         return NONE
     return word & ~(word + ONE)
-
-
-@kernel
-def put(row: Integers, x: int, y: int, z: int, nx: int, ny: int, nz: int) -> None:
-    """Write a box into a row of six."""
-    row[0], row[1], row[2], row[3], row[4], row[5] = x, y, z, nx, ny, nz
 
 
 @kernel

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._rows import Integers, Sides, may_be_side
+from optsched.boxes._rows import Integers, Sides, may_be_side, put
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.compiled import kernel
 
@@ -42,42 +42,10 @@ def layer_shape(routers: int, extent: Triple, grid: Grid | None = None) -> Tripl
     >>> layer_shape(6, (4, 2, 4)), layer_shape(7, (4, 2, 4)), layer_shape(17, (4, 2, 4))
     ((3, 1, 2), (4, 1, 2), (4, 2, 4))
     """
-    nx, _, nz = extent
-    widths, depths, heights = (
-        tuple(range(1, length + 1)) if grid is None else grid.sides(axis, length)
-        for axis, length in enumerate(extent)
-    )
-    if routers > nx * nz:
-        layers = next((depth for depth in depths if depth * nx * nz >= routers), None)
-        whole = widths[-1] == nx and heights[-1] == nz
-        return (nx, layers, nz) if whole and layers is not None else None
-    best = rectangles(widths, heights)
-    if routers >= len(best):
-        return None
-    width, height = best[routers]
-    return width, 1, height
-
-
-@lru_cache(maxsize=4096)
-def rectangles(widths: tuple[int, ...], heights: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Return the best rectangle for each number of routers, from 0 to those of the largest one.
-
-    The sides of a rectangle are one of the `widths` and one of the `heights`, both ascending. The
-    best one with enough routers has the fewest routers, then the least half-perimeter, then the
-    least height.
-    """
-    compact: dict[int, tuple[int, int]] = {}
-    for high in heights:
-        for wide in widths:
-            known = compact.get(wide * high)
-            if known is None or wide + high < sum(known):
-                compact[wide * high] = wide, high
-    largest = widths[-1], heights[-1]
-    table = [largest] * (largest[0] * largest[1] + 1)
-    for cells in range(len(table) - 2, 0, -1):
-        table[cells] = compact.get(cells, table[cells + 1])
-    table[0] = (0, 0)
-    return tuple(table)
+    sides, longest = (extent, extent) if grid is None else (grid.shape, grid.longest)
+    shape = [0, 0, 0]
+    fits = find_layer_shape.plain()(routers, extent, sides, longest, shape)  # ready at once
+    return (shape[0], shape[1], shape[2]) if fits else None
 
 
 def largest_layered_box(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> Box | None:
@@ -94,14 +62,14 @@ def layered_bins(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> tupl
 
 
 @lru_cache
-def tree(layers: int) -> tuple[tuple[int, int, int, int], ...]:
+def tree(layers: int) -> NDArray[np.int64]:
     """Return the nodes of the tree over the layers, children before parents.
 
     A node is its first layer, number of layers, and the numbers of its children; for a leaf, its
     own number.
 
-    >>> tree(3)
-    ((0, 1, 0, 0), (1, 1, 1, 1), (2, 1, 2, 2), (1, 2, 1, 2), (0, 3, 0, 3))
+    >>> tree(3).tolist()
+    [[0, 1, 0, 0], [1, 1, 1, 1], [2, 1, 2, 2], [1, 2, 1, 2], [0, 3, 0, 3]]
     """
     nodes: list[tuple[int, int, int, int]] = []
 
@@ -114,19 +82,14 @@ def tree(layers: int) -> tuple[tuple[int, int, int, int], ...]:
         return len(nodes) - 1
 
     add(0, layers)
-    return tuple(nodes)
+    return np.array(nodes)
 
 
 def _bins(free: NDArray[np.bool_], grid: Grid, at_least: int, most: int) -> tuple[Box, ...]:
     if free.shape != grid.shape:
         raise ValueError(f"free has shape {free.shape}; expected {grid.shape}")
-    found = bins(free.copy(), _nodes(grid.shape[1]), at_least, most, grid.longest)
+    found = bins(free.copy(), tree(grid.shape[1]), at_least, most, grid.longest)
     return tuple(Box(*row) for row in found.tolist())
-
-
-@lru_cache
-def _nodes(layers: int) -> NDArray[np.int64]:
-    return np.array(tree(layers))
 
 
 @kernel(allocates=False)
@@ -212,8 +175,7 @@ def bins(
         while is_bound[best] and volumes[best] >= at_least:
             ny = nodes[best, 1]
             x, z, nx, nz = largest_rectangle(layers[best], longest, bars, begin, height)
-            candidates[best, 0], candidates[best, 1], candidates[best, 2] = x, nodes[best, 0], z
-            candidates[best, 3], candidates[best, 4], candidates[best, 5] = nx, ny, nz
+            put(candidates[best], x, nodes[best, 0], z, nx, ny, nz)
             volumes[best] = nx * ny * nz
             is_bound[best] = False
             best = volumes.argmax()
@@ -234,12 +196,12 @@ def find_layer_shape(
     longest: Sides,
     shape: Integers,
 ) -> bool:
-    """Find the shape of a job by `optsched.boxes.layer_shapes.layer_shape`; return whether it fits.
+    """Find the shape of a job by `layer_shape`; return whether it fits.
 
     It overwrites `shape`, shape (3,), which is zero if the job does not fit. `extent`, shape (3,),
     is that of the box; `sides` and `longest` are those of the grid.
     """
-    shape[:] = 0
+    shape[0], shape[1], shape[2] = 0, 0, 0
     nx, ny, nz = extent[0], extent[1], extent[2]
     if routers > nx * nz:
         layers = -(-routers // (nx * nz))

@@ -134,12 +134,8 @@ class NodeMemory:
     def __init__(self, nodes: int, cores: int, kept: Kept = "users") -> None:
         self.cores = cores
         self.kept = kept
-        # Time of the latest start on each node, -inf before; ``next`` only, shape
-        # (nodes,)
-        self.latest_start = np.full(nodes, -np.inf)
-        # files in use, and those whose last user has ended since the last start
-        # File, load time, end of the load, end of the last use and users of each slot of
-        # the nodes, shape (5, nodes, 2 x cores)
+        self.latest_start = np.full(nodes, -np.inf)  # on each node; ``next`` only
+        # rows `FILE` to `USERS`; half of the slots are for files that stay without a user
         self.table = np.zeros((5, nodes, 2 * cores))
         self.table[FILE] = FREE
 

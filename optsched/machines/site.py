@@ -32,10 +32,8 @@ class Held(NamedTuple):
     """Nodes of a job."""
 
     alternative: int  # the alternative of its request, as a number in `Requests.alternatives`
-    # Numbers of the nodes, ascending, and chunks of the job on each, from 1, shape (held
-    # nodes,)
-    nodes: Numbers
-    chunks: Numbers
+    nodes: Numbers  # numbers of the nodes, ascending
+    chunks: Numbers  # of the job on each, from 1
 
 
 @machines.register("site")

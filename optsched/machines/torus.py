@@ -309,9 +309,8 @@ class Torus(Nodes):
         # it, rounded up
         convex: bool = False,
     ) -> None:
-        three = "expected three whole numbers from 1"
-        self.shape = _triple(shape, f"{shape!r}; {three}", "shape")
-        self.links: Links = _triple(links, f"{links!r}; {three}", "links")
+        self.shape = _triple(shape, "shape")
+        self.links: Links = _triple(links, "links")
         if max(self.links) > FASTEST:
             raise InputError(f"{links!r}; expected at most {FASTEST:,}", field="links")
         check_counts({"nodes_per_router": nodes_per_router})
@@ -592,8 +591,8 @@ def _hole(hole: Box | str, grid: Grid) -> Box:
     raise InputError(f"{str(hole)!r}; {mistake}", field="holes")
 
 
-def _triple(numbers: Any, mistake: str, field: str) -> Triple:
+def _triple(numbers: Any, field: str) -> Triple:
     three = isinstance(numbers, list | tuple) and [*map(type, numbers)] == [int] * 3
     if not three or min(numbers) < 1:
-        raise InputError(mistake, field=field)
+        raise InputError(f"{numbers!r}; expected three whole numbers from 1", field=field)
     return numbers[0], numbers[1], numbers[2]

@@ -34,9 +34,6 @@ WITHOUT_FLAWS = ("preprocess", "probing", "gomory")
 
 OFF = tuple(word for name in WITHOUT_FLAWS for word in (f"-{name}", "off"))
 
-FULL = 2**16
-"""Bytes left on a disk that counts as full."""
-
 
 @solvers.register("cbc")
 @dataclass(frozen=True)
@@ -104,12 +101,10 @@ class Cbc(GenericSolver):
     def _run_in(self, folder: Path, search: Search) -> Outcome:
         from pulp import PULP_CBC_CMD
 
-        sign = -1 if search.program.sense == "max" else 1
-        offset = search.program.offset
+        stated = search.program
+        sign, offset = -1 if stated.sense == "max" else 1, stated.offset
         # CBC minimizes
-        program = replace(
-            search.program, sense="min", objective=sign * search.program.objective, offset=0
-        )
+        program = replace(stated, sense="min", objective=sign * stated.objective, offset=0)
         highs_model(program).writeModel(str(folder / "program.mps"))
         command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", "-timeMode", "elapsed"]
         say = own_log(self.name)
@@ -127,16 +122,8 @@ class Cbc(GenericSolver):
         seconds = search.seconds_left()
         if seconds is not None:
             command += ["-seconds", f"{seconds:.3f}"]
-        command += [
-            *OFF,
-            *self._words(self.native),
-            "-solve",
-            "-solution",
-            "status.txt",
-            "-saveSolution",
-            "values.bin",
-            "-quit",
-        ]
+        command += [*OFF, *self._words(self.native), "-solve", "-solution", "status.txt"]
+        command += ["-saveSolution", "values.bin", "-quit"]
 
         log: list[str] = []
         started: list[subprocess.Popen[str]] = []
@@ -190,7 +177,7 @@ def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
         if interruption.requested():
             return Outcome(Status.NO_SOLUTION, work=work, limit=Limit.INTERRUPT)
         message = log.strip().rpartition("\n")[2] or "no answer"
-        if shutil.disk_usage(folder).free < FULL:
+        if shutil.disk_usage(folder).free < 2**16:
             message = f"no space left in {tempfile.gettempdir()} (TMPDIR), where its files are"
         elif _is_excluded_by_bounds(folder):
             return Outcome(Status.INFEASIBLE, work=work)
@@ -227,12 +214,8 @@ def _written(folder: Path) -> tuple[str, NDArray[np.int64] | None]:
         raise ValueError("an empty file")
     if "nfeasible" in status or status == "Unbounded" or "no integer solution" in status:
         return status, None
-    return status, _values(folder / "values.bin")
-
-
-def _values(path: Path) -> NDArray[np.int64]:
-    """Return the values of the variables in a solution file of CBC."""
-    saved = path.read_bytes()  # counts, objective, row values, duals, variable values
+    # counts, objective, row values, duals, values of variables
+    saved = (folder / "values.bin").read_bytes()
     rows, columns = np.frombuffer(saved, dtype=np.int32, count=2).tolist()
     values = np.frombuffer(saved, dtype=np.float64, offset=16 + 16 * rows, count=columns)
-    return np.rint(values).astype(np.int64)
+    return status, np.rint(values).astype(np.int64)

@@ -19,14 +19,8 @@ from optsched.models.program import Program
 SECONDS = 10.0
 """Default time limit in seconds."""
 
-QUICK = 0.2
-"""Deterministic seconds of the trial that names a first part of the rows."""
-
 MOST_ENTRIES = 2_000_000
 """Entries of the largest program that is looked at."""
-
-SHOWN = 3
-"""Most rows of a family that a text names one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +45,7 @@ class Conflict:
     def __str__(self) -> str:
         counts = Counter(self.families)
         parts = dict.fromkeys(
-            name if counts[family] <= SHOWN else f"{family} ({counts[family]:,} rows)"
+            name if counts[family] <= 3 else f"{family} ({counts[family]:,} rows)"
             for name, family in zip(self.names, self.families)
         )
         unsure = "" if self.is_least else "; time did not suffice to leave out what has no part"
@@ -176,7 +170,7 @@ class _Trials:
             constraint.enforcement_literal.append(literals[name].index)
         model.add_assumptions(list(literals.values()))
         solver = self._solver()
-        solver.parameters.max_deterministic_time = QUICK
+        solver.parameters.max_deterministic_time = 0.2
         if solver.solve(model) != cp_model.INFEASIBLE:
             return self._names
         core = {*solver.sufficient_assumptions_for_infeasibility()}

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 MOST_WORKERS = 1_000
 """Largest number of threads, well beyond the cores of any machine."""
 
-EXACT = 2.0**48
-"""Size up to which sums in floating point, some of them divided, are right to half a unit."""
-
 UNKNOWN = 2.0**62
 """Size from which a bound of CP-SAT stands for none."""
 
@@ -207,11 +204,11 @@ def _bound(response: Any, program: Program) -> int | None:
 
 
 def _is_exact(program: Program) -> bool:
-    """Return whether presolve, which multiplies rows by costs, stays within `EXACT`."""
+    """Return whether sums of presolve, which multiplies rows by costs, are right to half a unit."""
     parts = np.concatenate((program.values, program.row_lower, program.row_upper))
     sizes = np.abs(parts).astype(float)
     largest = sizes[sizes < UNBOUNDED].max(initial=1)
-    return bool(program.terms.sum() * largest < EXACT)
+    return bool(program.terms.sum() * largest < 2.0**48)  # some of the sums are divided
 
 
 @cache

@@ -33,12 +33,6 @@ KEYS: Mapping[str, tuple[type[Any], str]] = {
 LIMITS = ("seconds", "work")
 """Keys of the budget of a profile."""
 
-OTHERS = (
-    "; your own solver is a class in a file, FILE.py:CLASS, and for another program there is "
-    "`optsched snapshot export`"
-)
-"""What to do about a solver that optsched does not have."""
-
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -89,7 +83,7 @@ def find_solver(
         if not supports(cls, model):
             raise unsupported(profile.name, model, known=solvers_of({model}))
         cls = cls.class_of_model(model) if issubclass(cls, Dispatch) else cls
-    own = _names_of_options(cls)
+    own = _options(cls)
     taken = {name: value for name, value in (options or {}).items() if name in own}
     solver = solver_with(cls, taken | dict(profile.options))
     check_models(solver)
@@ -113,7 +107,11 @@ def unknown_solver(name: str, models: Collection[str]) -> InputError:
         return error
     known = solvers_of(models) if models else error.known
     of = f" of {' and '.join(models)} problems" if models else ""
-    return UnknownNameError(f"solver{of}", name, known, OTHERS)
+    others = (
+        "; your own solver is a class in a file, FILE.py:CLASS, and for another program there is "
+        "`optsched snapshot export`"
+    )
+    return UnknownNameError(f"solver{of}", name, known, others)
 
 
 def solvers_of(models: Collection[str]) -> list[str]:
@@ -159,18 +157,10 @@ def load_profile(name: str | Path) -> Profile:
             if key not in LIMITS:
                 raise UnknownNameError("key of budget", key, LIMITS)
         budget = Budget(**limits)
-        options = table.get("options", {})
-        solver_with(registry.solvers[table["solver"]], options)
+        solver_with(registry.solvers[table["solver"]], table.get("options", {}))
     except InputError as error:
         raise error.within(path) from None
-    return Profile(
-        name=path.stem,
-        solver=table["solver"],
-        description=table.get("description", ""),
-        budget=budget,
-        seed=table.get("seed", 0),
-        options=options,
-    )
+    return Profile(path.stem, **table | {"budget": budget})
 
 
 def options_of(solver: Solver) -> dict[str, Any]:
@@ -186,10 +176,10 @@ def check_options(snapshot: Snapshot, file: str | Path | None = None) -> None:
     """Check the options in a snapshot, which may come from a file."""
     model = snapshot.problem.name
     for name, value in snapshot.options.items():
-        owners = (cls for cls in _classes_of_model(model) if name in _names_of_options(cls))
+        owners = (cls for cls in _classes_of_model(model) if name in _options(cls))
         owner = next(owners, None)
         if owner is None:
-            known = {one for cls in _classes_of_model(model) for one in _names_of_options(cls)}
+            known = {one for cls in _classes_of_model(model) for one in _options(cls)}
             unknown = UnknownNameError("option", name, known)
             raise InputError(str(unknown), file=file, field="options")
         try:
@@ -206,7 +196,7 @@ def _classes_of_model(model: str) -> Iterator[type[Solver]]:
                     yield cls
 
 
-def _names_of_options(cls: type[Solver]) -> list[str]:
+def _options(cls: type[Solver]) -> list[str]:
     return [option.name for option in settings_of(cls)]
 
 
@@ -359,10 +349,8 @@ def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:
         return cls(options)
     if not is_dataclass(cls):
         raise InputError(f"solver {cls.name!r} has no settings")
-    own = {one.name for one in settings_of(cls)}
-    native = {}
+    configured, native = dict(options), {}
     if "native" in cls.__dataclass_fields__:
-        native = {name: value for name, value in options.items() if name not in own}
-    configured = {name: value for name, value in options.items() if name not in native}
+        native = {name: configured.pop(name) for name in options if name not in _options(cls)}
     solver = configure(cls, configured, f"solver {cls.name!r}")
     return replace(solver, native=native) if native else solver

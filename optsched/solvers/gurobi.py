@@ -17,9 +17,6 @@ from optsched.solvers import interruption
 from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, own_log, run_in_thread
 from optsched.solvers.result import Limit, Status
 
-NEAR_INTEGER = 1e-6
-"""Distance from an integer that counts as one; by default ten times as much."""
-
 
 @solvers.register("gurobi")
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ class Gurobi(GenericSolver):
         variables = _state(model, search.program)
         parameters = {
             "Threads": 1,
-            "IntFeasTol": NEAR_INTEGER,
+            "IntFeasTol": 1e-6,  # a tenth of the default
             **self.native,
             "Seed": search.seed % 2_000_000_000,
             "MIPGap": self.relative_gap,
@@ -121,7 +118,12 @@ class Gurobi(GenericSolver):
         run_in_thread(solve, model.terminate, search)
         if model.Status == codes.INTERRUPTED and not interruption.requested():
             signal.raise_signal(signal.SIGINT)  # Ctrl-C, which Gurobi has taken from Python
-        work, limits = int(model.NodeCount), _limits()
+        work = int(model.NodeCount)
+        limits = {
+            codes.TIME_LIMIT: Limit.TIME,
+            codes.NODE_LIMIT: Limit.WORK,
+            codes.INTERRUPTED: Limit.INTERRUPT,
+        }
         match model.Status:
             case codes.OPTIMAL:
                 claim = Status.OPTIMAL
@@ -145,17 +147,6 @@ def _environment() -> Any:
         return gurobipy.Env(params={"OutputFlag": 0})
     except gurobipy.GurobiError as error:
         raise InputError(f"Gurobi: {error}") from None
-
-
-def _limits() -> dict[int, Limit]:
-    """Return the limits that end a search, by the status of the model."""
-    from gurobipy import GRB
-
-    return {
-        GRB.TIME_LIMIT: Limit.TIME,
-        GRB.NODE_LIMIT: Limit.WORK,
-        GRB.INTERRUPTED: Limit.INTERRUPT,
-    }
 
 
 def _state(model: Any, program: Program) -> Any:

@@ -59,6 +59,8 @@ class Highs(GenericSolver):
 
     def run(self, search: Search) -> Outcome:
         """Search with HiGHS."""
+        import highspy
+
         highs = highs_model(search.program)
         options: dict[str, Any] = {
             "threads": 1,
@@ -76,11 +78,6 @@ class Highs(GenericSolver):
             highs.setSolution(len(every), every, search.start.astype(float))
 
         run_highs(highs, search, say=own_log(self.name))
-        return self._outcome(search, highs)
-
-    def _outcome(self, search: Search, highs: Any) -> Outcome:
-        import highspy
-
         info = highs.getInfo()
         work = max(0, info.mip_node_count)
         ended = highspy.HighsModelStatus

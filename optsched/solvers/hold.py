@@ -79,10 +79,7 @@ class _Option(NamedTuple):
 
 
 class _State:
-    """The room of nodes while claims are lifted and nodes are drained, or not, one by one.
-
-    If `drains`, nodes have room once they are drained.
-    """
+    """The room of nodes, if `drains` of drained ones, while claims are lifted one by one."""
 
     def __init__(self, problem: Hold, held: Holding, *, drains: bool) -> None:
         self.problem, self.held = problem, held
@@ -96,7 +93,8 @@ class _State:
         self.kept = np.bincount(held.node[~self.away], minlength=len(self.free))
         self.most = room(problem, held, self.liftable[held.claim] | self.away)
         self.fits = room(problem, held, self.away)
-        self._rows_of = _places(np.where(self.away, -1, held.claim), len(problem.costs))
+        claims = np.where(self.away, -1, held.claim)
+        self._rows_of = _parts(np.argsort(claims, kind="stable"), claims, len(problem.costs))
         self._needs = np.flatnonzero(problem.demand)
 
     @property
@@ -122,10 +120,6 @@ class _State:
             found = np.minimum(found, (free[:, needs] // problem.demand[needs]).min(axis=1))
         return np.where(kept > 0, 0, found) if problem.exclusive else found
 
-    def has_licences(self) -> bool:
-        """Whether the licences suffice."""
-        return not self.short_licences().any()
-
     def short_licences(self) -> Flags:
         """Return which licences do not suffice."""
         problem = self.problem
@@ -141,8 +135,7 @@ class _Search:
         self.costs = problem.costs.tolist()
         self.drain_costs = [] if problem.drain_costs is None else problem.drain_costs.tolist()
         cheapest = np.lexsort((held.claim, problem.costs[held.claim], held.node))
-        ends = np.searchsorted(held.node[cheapest], np.arange(len(problem.free) + 1))
-        self.rows_on = [cheapest[a:b] for a, b in pairwise(ends)]
+        self.rows_on = _parts(cheapest, held.node, len(problem.free))
 
     def within(self, nodes: Ints, *, drains: bool) -> Release | None:
         """Return a release with all chunks on some nodes, all drained or none; None without one."""
@@ -187,7 +180,7 @@ class _Search:
 
         for _, claim, node in sorted(done):
             put(claim, node, done=False)
-            if state.room[nodes].sum() < self.problem.chunks or not state.has_licences():
+            if state.room[nodes].sum() < self.problem.chunks or state.short_licences().any():
                 put(claim, node, done=True)
 
     def _free_licences(self, state: _State) -> bool:
@@ -198,14 +191,10 @@ class _Search:
                 break
             if state.liftable[claim] and self.problem.held_licences[claim, short].any():
                 state.lift(claim, lifted=True)
-        return state.has_licences()
+        return not state.short_licences().any()
 
     def _option(self, node: int, state: _State) -> _Option | None:
-        """Return the way to more room for chunks on a node, and its cost for each of these.
-
-        This is its drain where nodes are drained, and the cheapest claims until the room grows.
-        None if it cannot grow.
-        """
+        """Return the way to more room on a node, None without: a drain, and the cheapest claims."""
         has = int(state.fits[node]) if state.ready[node] else 0
         if has == state.most[node]:
             return None
@@ -223,8 +212,7 @@ class _Search:
         return _Option(cost / int(rooms[count] - has), node, claims)
 
 
-def _places(numbers: Ints, count: int) -> list[Ints]:
-    """Return the places of each of the numbers from 0 to below `count`."""
-    order = np.argsort(numbers, kind="stable")
+def _parts(order: Ints, numbers: Ints, count: int) -> list[Ints]:
+    """Return the places, in order, of each of the numbers from 0 to below `count`."""
     ends = np.searchsorted(numbers[order], np.arange(count + 1))
     return [order[a:b] for a, b in pairwise(ends)]

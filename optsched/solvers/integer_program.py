@@ -20,20 +20,11 @@ from optsched.solvers.highs import run_highs
 from optsched.solvers.result import Budget, Limit
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
 
-WORK_OF_PRICES = 20_000
-"""Nodes that take as long as the linear program for one set of prices."""
-
 WORK_OF_DIVE = 20_000_000
 """Most nodes of the exact search of a dive."""
 
-DIVES = 20
-"""Dives into the solutions of the linear program."""
-
 FEW = 30
 """Items that a dive leaves to the exact search."""
-
-UNIT = 10**6
-"""Price of a bin as an integer."""
 
 
 @solvers.register("bin-search")
@@ -90,15 +81,12 @@ class BinSearch(AnytimeSolver):
 
 
 class _Search:
-    """A search for the fewest bins.
-
-    `bins` has the bin of each item, `value` is their number, `most` that of the bins there are.
-    """
+    """A search for the fewest bins."""
 
     def __init__(self, problem: IntegerProgram, progress: Progress, seed: int) -> None:
         assert problem.packing is not None
         self._packing, self._progress, self._seed = problem.packing, progress, seed
-        self._sizes, self._capacity, self.most = problem.packing
+        self._sizes, self._capacity, self.most = problem.packing  # most bins
         self._order = sorted(
             (item for item, size in enumerate(self._sizes) if size),
             key=lambda item: -self._sizes[item],
@@ -108,8 +96,8 @@ class _Search:
         self._master: Any = None
         total, largest = sum(self._sizes), max(self._sizes)
         progress.bound = 0 if not total else self.most + 1  # no bin holds the largest
-        self.bins: list[int] = []
-        self.value = self.most + 1
+        self.bins: list[int] = []  # of each item
+        self.value = self.most + 1  # their number
         if largest <= self._capacity:
             progress.bound = -(-total // max(1, self._capacity))
             self.offer([NOT_PLACED] * len(self._sizes))
@@ -152,13 +140,13 @@ class _Search:
         """Search until the fewest bins are found, or a limit is reached."""
         self.price_contents()
         rng = np.random.default_rng(self._seed)
-        for _ in range(DIVES):
+        for _ in range(20):
             if self.is_open:
                 self._dive(rng)
         while self.is_open:
             for number in range(self.bound, min(self.value, self.most + 1)):
                 self._progress.check()
-                if self._fits(number) is not None:
+                if self._is_decided(number):
                     break
 
     def price_contents(self) -> None:
@@ -170,8 +158,8 @@ class _Search:
         """Return the window knapsack that places all items if they fit into a number of bins."""
         return WindowMKP([self._sizes[item] for item in self._order], [self._capacity] * number)
 
-    def _fits(self, number: int) -> bool | None:
-        """Return whether all items fit into a number of bins; None if a limit leaves it open."""
+    def _is_decided(self, number: int) -> bool:
+        """Find out whether all items fit into a number of bins; return whether that is known."""
         total = sum(self._sizes)
         is_last = number + 1 == min(self.value, self.most + 1)
         question = _Question(self._progress.rest(1.0 if is_last else 0.5), total)
@@ -181,10 +169,10 @@ class _Search:
         for item, slot in zip(self._order, answer.solution):
             bins[item] = slot
         self.offer(bins)
-        if answer.bound is not None and answer.bound < total:
+        is_refuted = answer.bound is not None and answer.bound < total
+        if is_refuted:
             self._progress.prove(number + 1)
-            return False
-        return True if answer.objective == total else None
+        return is_refuted or answer.objective == total
 
     def _dive(self, rng: np.random.Generator) -> None:
         """Fill bins with contents that the linear program takes, and try the rest exactly."""
@@ -221,10 +209,7 @@ class _Search:
         self.offer(bins)
 
     def _bound_of(self, demand: Counter[int], enough: int) -> int | None:
-        """Return a bound of the bins for a number of items of each size, None at a limit.
-
-        It comes from column generation over the contents of a bin, which ends at `enough`.
-        """
+        """Return a bound, up to `enough`, of the bins for items of each size; None at a limit."""
         import highspy
 
         if self._master is None:
@@ -248,11 +233,11 @@ class _Search:
         bound = 0
         while self._progress.exhausted() is None:
             run_highs(self._master)
-            self._progress.work += WORK_OF_PRICES
+            self._progress.work += 20_000  # nodes that take as long
             if self._master.getModelStatus() != highspy.HighsModelStatus.kOptimal:
                 return None
             duals = np.array(self._master.getSolution().row_dual)
-            prices = (np.maximum(duals, 0) * UNIT).astype(np.int64)
+            prices = (np.maximum(duals, 0) * 10**6).astype(np.int64)
             window = WindowMKP(copies, [self._capacity], prices[row_of])
             answer = BranchAndBound().answer(window, Progress(self._progress.rest(), None))
             self._progress.work += answer.work

@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 
     from optsched.solvers.solver import OnIncumbent
 
-SHOWN = 8
-"""Number of incumbents in the table."""
-
-INTERVAL = 0.25
-"""Least seconds between two updates of a notebook."""
-
 COLUMNS = ("seconds", "objective", "bound", "gap")
 
 
@@ -53,7 +47,7 @@ class _Search:
 
     def __init__(self) -> None:
         self._began = clock()
-        self._found: deque[Incumbent] = deque(maxlen=SHOWN)
+        self._found: deque[Incumbent] = deque(maxlen=8)
         self._last: Incumbent | None = None
 
     def add(self, report: Incumbent) -> None:
@@ -118,7 +112,7 @@ def _in_cell(search: _Search) -> Iterator[OnIncumbent]:
     def add(report: Incumbent) -> None:
         nonlocal updated
         search.add(report)
-        if clock() - updated >= INTERVAL:
+        if clock() - updated >= 0.25:  # seconds
             cell.update(search)
             updated = clock()
 

@@ -26,8 +26,8 @@ NX, NZ, EMPTY, REMAINING, FIRST_LAYER, FIRST_JOB = range(6)
 FREE, FIRST_SHELF, NEXT = range(3)
 """Columns of layers: free height, first shelf, next layer."""
 
-HEIGHT = 1
-"""Column of shelves beside `FREE`, the free width, and `NEXT`; the last one is their layer."""
+HEIGHT, LAYER = 1, 3
+"""Columns of shelves beside `FREE`, the free width, and `NEXT`."""
 
 WIDE, DEEP, HIGH, BIN, OF_SHELF, NEXT_JOB = range(6)
 """Columns of jobs: shape, bin, shelf if in a shared layer, next job of the bin."""
@@ -78,6 +78,30 @@ def spot(
 
 
 @kernel(allocates=False)
+def append(owners: Integers, owner: int, first: int, rows: Integers, link: int, row: int) -> None:
+    """Append a row to the list that an owner has the first row of; links are in a column."""
+    last = owners[owner, first]
+    if last < 0:
+        owners[owner, first] = row
+    else:
+        while rows[last, link] >= 0:
+            last = rows[last, link]
+        rows[last, link] = row
+
+
+@kernel(allocates=False)
+def remove(owners: Integers, owner: int, first: int, rows: Integers, link: int, row: int) -> None:
+    """Remove a row from such a list."""
+    before = owners[owner, first]
+    if before == row:
+        owners[owner, first] = rows[row, link]
+    else:
+        while rows[before, link] != row:
+            before = rows[before, link]
+        rows[before, link] = rows[row, link]
+
+
+@kernel(allocates=False)
 def put(
     bins: Integers,
     layers: Integers,
@@ -105,25 +129,13 @@ def put(
         layers[layer, FREE], layers[layer, FIRST_SHELF] = bins[b, NZ], -1
         layers[layer, NEXT] = -1
         bins[b, EMPTY] -= 1
-        last = bins[b, FIRST_LAYER]
-        if last < 0:
-            bins[b, FIRST_LAYER] = layer
-        else:
-            while layers[last, NEXT] >= 0:
-                last = layers[last, NEXT]
-            layers[last, NEXT] = layer
+        append(bins, b, FIRST_LAYER, layers, NEXT, layer)
     if shelf == NEW:
         shelf = opened[1]
         opened[1] += 1
         shelves[shelf, FREE], shelves[shelf, HEIGHT] = bins[b, NX], 0
-        shelves[shelf, NEXT], shelves[shelf, 3] = -1, layer
-        last = layers[layer, FIRST_SHELF]
-        if last < 0:
-            layers[layer, FIRST_SHELF] = shelf
-        else:
-            while shelves[last, NEXT] >= 0:
-                last = shelves[last, NEXT]
-            shelves[last, NEXT] = shelf
+        shelves[shelf, NEXT], shelves[shelf, LAYER] = -1, layer
+        append(layers, layer, FIRST_SHELF, shelves, NEXT, shelf)
     layers[layer, FREE] -= max(0, high - shelves[shelf, HEIGHT])
     shelves[shelf, HEIGHT] = max(shelves[shelf, HEIGHT], high)
     shelves[shelf, FREE] -= wide
@@ -148,40 +160,22 @@ def take(bins: Integers, layers: Integers, shelves: Integers, jobs: Integers, jo
     b, shelf = jobs[job, BIN], jobs[job, OF_SHELF]
     remaining = height_without(bins, jobs, job)
     bins[b, REMAINING] += jobs[job, WIDE] * jobs[job, DEEP] * jobs[job, HIGH]
-    if bins[b, FIRST_JOB] == job:
-        bins[b, FIRST_JOB] = jobs[job, NEXT_JOB]
-    else:
-        before = bins[b, FIRST_JOB]
-        while jobs[before, NEXT_JOB] != job:
-            before = jobs[before, NEXT_JOB]
-        jobs[before, NEXT_JOB] = jobs[job, NEXT_JOB]
+    remove(bins, b, FIRST_JOB, jobs, NEXT_JOB, job)
     jobs[job, BIN] = -1
     if shelf < 0:
         bins[b, EMPTY] += jobs[job, DEEP]
         return
-    layer = shelves[shelf, 3]
+    layer = shelves[shelf, LAYER]
     layers[layer, FREE] += shelves[shelf, HEIGHT] - remaining
     shelves[shelf, HEIGHT] = remaining
     shelves[shelf, FREE] += jobs[job, WIDE]
     if remaining > 0:
         return
-    if layers[layer, FIRST_SHELF] == shelf:
-        layers[layer, FIRST_SHELF] = shelves[shelf, NEXT]
-    else:
-        before = layers[layer, FIRST_SHELF]
-        while shelves[before, NEXT] != shelf:
-            before = shelves[before, NEXT]
-        shelves[before, NEXT] = shelves[shelf, NEXT]
+    remove(layers, layer, FIRST_SHELF, shelves, NEXT, shelf)
     if layers[layer, FIRST_SHELF] >= 0:
         return
     bins[b, EMPTY] += 1
-    if bins[b, FIRST_LAYER] == layer:
-        bins[b, FIRST_LAYER] = layers[layer, NEXT]
-    else:
-        before = bins[b, FIRST_LAYER]
-        while layers[before, NEXT] != layer:
-            before = layers[before, NEXT]
-        layers[before, NEXT] = layers[layer, NEXT]
+    remove(bins, b, FIRST_LAYER, layers, NEXT, layer)
 
 
 @kernel(allocates=False)
@@ -196,7 +190,7 @@ def fits_without(
         return False
     if own < 0:
         return bool(deep <= bins[b, EMPTY] + jobs[job, DEEP])
-    layer = shelves[own, 3]
+    layer = shelves[own, LAYER]
     remaining = height_without(bins, jobs, job)
     first = layers[layer, FIRST_SHELF]
     if remaining == 0 and shelves[first, NEXT] < 0:
@@ -351,14 +345,14 @@ def placed(
             continue
         if jobs[job, HIGH] == shelves[shelf, HEIGHT]:
             leader[shelf, 1] = job
-            first = leader[shelves[shelf, 3], 0]
+            first = leader[shelves[shelf, LAYER], 0]
             if first < 0 or jobs[job, HIGH] > jobs[first, HIGH]:
-                leader[shelves[shelf, 3], 0] = job
+                leader[shelves[shelf, LAYER], 0] = job
     for job in range(wanted):
         shelf = jobs[job, OF_SHELF]
         if jobs[job, BIN] >= 0:
             places[job, 0] = jobs[job, BIN]
-            places[job, 1] = job if shelf < 0 else leader[shelves[shelf, 3], 0]
+            places[job, 1] = job if shelf < 0 else leader[shelves[shelf, LAYER], 0]
             places[job, 2] = job if shelf < 0 else leader[shelf, 1]
     return places
 

@@ -34,8 +34,7 @@ class Stage:
 
     def __init__(self, problem: Reconfiguration) -> None:
         self.problem = problem
-        # Present box of each job that has one, by its number: running jobs from 0, then
-        # waiting ones
+        # present box of each job that has one: running jobs by number, then waiting ones
         self.boxes: dict[int, Box] = dict(enumerate(problem.running))
 
     def migration(self, job: int) -> Migration:
@@ -100,9 +99,21 @@ PAIRS: dict[str, tuple[Solver, Solver]] = {
 """Solvers of the two decisions: a migration problem, and a box placement."""
 
 
+class ByMigrations(Heuristic):
+    """Base class of heuristics that admit jobs by migrations; work is counted in jobs."""
+
+    models = frozenset({"reconfiguration"})
+    work_unit = "jobs"
+    seconds_per_work = 5e-5
+
+    def effort(self, problem: Reconfiguration) -> int:
+        """Return the number of jobs."""
+        return len(problem.running) + len(problem.waiting)
+
+
 @solvers.register("migrate-then-place")
 @dataclass(frozen=True)
-class MigrateThenPlace(Heuristic):
+class MigrateThenPlace(ByMigrations):
     """Migrations for the required jobs one by one, then free boxes for the others without moves.
 
     This is how a policy decides that poses a migration problem for a large job, and afterwards
@@ -112,10 +123,6 @@ class MigrateThenPlace(Heuristic):
     # Whether `migration-based` and `direct-placement` take the two decisions, or the exact
     # solvers `position-search` and `box-search`, with their default work limits
     decisions: Literal["heuristic", "exact"] = "heuristic"
-
-    models = frozenset({"reconfiguration"})
-    work_unit = "jobs"
-    seconds_per_work = 5e-5
 
     def place(self, problem: Reconfiguration) -> Arrangement | None:
         """Return the arrangement, or None if there is no plan for a required job.
@@ -136,10 +143,6 @@ class MigrateThenPlace(Heuristic):
                 stage.boxes[len(problem.running) + job] = box
         return stage.arrangement()
 
-    def effort(self, problem: Reconfiguration) -> int:
-        """Return the number of jobs."""
-        return len(problem.running) + len(problem.waiting)
-
 
 def _placement(problem: Reconfiguration, stage: Stage, jobs: list[int]) -> BoxPlacement:
     """Return the problem of placing waiting jobs beside all jobs that have a box."""
@@ -158,7 +161,7 @@ def _answer(solver: Solver, problem: Migration | BoxPlacement) -> Any:
 
 @solvers.register("migration-based")
 @dataclass(frozen=True)
-class MigrationBased(Heuristic):
+class MigrationBased(ByMigrations):
     """Each waiting job in turn by Algorithm 3, if its profit outweighs the moves.
 
     Algorithm 3 of Li et al. 2015 over running and waiting jobs. Waiting jobs are admitted one by
@@ -172,10 +175,6 @@ class MigrationBased(Heuristic):
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
     queue scanning and migration-based job placement", JSSPP 2015, section 6.
     """
-
-    models = frozenset({"reconfiguration"})
-    work_unit = "jobs"
-    seconds_per_work = 5e-5
 
     def place(self, problem: Reconfiguration) -> Arrangement | None:
         """Return the arrangement, or None if a required job is not admitted."""
@@ -192,7 +191,3 @@ class MigrationBased(Heuristic):
             if plan is not None:
                 stage.carry_out(job, plan)
         return stage.arrangement()
-
-    def effort(self, problem: Reconfiguration) -> int:
-        """Return the number of jobs."""
-        return len(problem.running) + len(problem.waiting)

@@ -19,9 +19,6 @@ from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, own_log, run_in_thread
 from optsched.solvers.result import Limit, Status
 
-WAIT = 0.2
-"""Seconds between two looks at the log of SCIP."""
-
 LIMITS = {
     "timelimit": Limit.TIME,
     "totalnodelimit": Limit.WORK,
@@ -109,7 +106,7 @@ class Scip(GenericSolver):
         match status := model.getStatus():
             case "optimal" | "gaplimit":
                 claim = Status.OPTIMAL
-            case "timelimit" | "totalnodelimit" | "userinterrupt":
+            case _ if status in LIMITS:
                 claim = Status.FEASIBLE
             case "infeasible":
                 return Outcome(Status.INFEASIBLE, work=work)
@@ -138,7 +135,7 @@ def log_of_scip(model: Any, say: Callable[[str], None] | None) -> Iterator[None]
             rest, was_last = "", False
             with file.open() as stream:
                 while not was_last:
-                    was_last = ended.wait(WAIT)
+                    was_last = ended.wait(0.2)
                     lines, _, rest = (rest + stream.read()).rpartition("\n")
                     say(lines)
             say(rest)

@@ -27,12 +27,6 @@ PREPARATION = 600.0
 FAREWELL = 1.0
 """Seconds that a process has to remove its files and to end its child processes."""
 
-LONGEST_POLL = 2e6
-"""Largest timeout of a poll, in seconds."""
-
-PR_SET_PDEATHSIG = 1
-"""Option of ``prctl`` that requests a signal when the parent ends."""
-
 Value = TypeVar("Value")
 
 _to_parent: Connection | None = None
@@ -77,7 +71,8 @@ def allow_any_time() -> None:
 
 def _allow(seconds: float | None, limit: str = "") -> None:
     if _to_parent is not None:
-        _to_parent.send(_Allowed(None if seconds is None else min(seconds, LONGEST_POLL), limit))
+        longest = 2e6  # of a poll
+        _to_parent.send(_Allowed(None if seconds is None else min(seconds, longest), limit))
 
 
 class SeparateProcess(Generic[Value]):
@@ -187,7 +182,7 @@ def _prepare_process() -> None:
         os.setpgid(0, 0)
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: when the parent ends
     if sys.__stdout__ is not None and sys.__stderr__ is not None:  # None if closed
         sys.stdout = sys.stderr
         with suppress(OSError):

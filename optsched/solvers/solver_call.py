@@ -23,14 +23,8 @@ from optsched.solvers.anytime import Progress, StoppedError
 from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
-SHARE = 0.5
-"""Share of the budget of an exact solver that goes to the relaxation."""
-
 TOLERANCE = 1e-6
 """Relative tolerance of a fractional bound, which is a floating-point number."""
-
-NUMBERS = ("objective", "bound", "work")
-"""Numeric fields of a result, other than the incumbents."""
 
 LONGEST_MESSAGE = 400
 """Largest length of a message, in characters."""
@@ -61,7 +55,7 @@ def call_solver(
     form, gives the status ``error``; an `InputError` is a refusal and gives ``no-solution``. Only
     `KeyboardInterrupt` and exceptions of `on_incumbent` are raised.
     """
-    trusted = _is_bundled(solver)
+    trusted = type(solver).__module__.partition(".")[0] == "optsched"
     given = problem
     if not trusted:
         given, hint = problem.copy(), copy.deepcopy(hint)
@@ -234,10 +228,6 @@ def answer_to_json(problem: Problem[Any], result: Result) -> Any:
         return repr_of(result.solution)
 
 
-def _is_bundled(solver: Solver) -> bool:
-    return type(solver).__module__.partition(".")[0] == "optsched"
-
-
 def _form_error(answer: Any) -> str:
     """Return a message on the first malformed field of a result, or an empty string."""
     if not isinstance(answer, Result):
@@ -308,7 +298,8 @@ def _parts(answer: Result, name: str, seconds: float) -> dict[str, Any]:
 
 def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:
     """Return the fields of a well-formed result with plain Python numbers."""
-    numbers = {part: _plain_number(getattr(answer, part)) for part in NUMBERS}
+    names = ("objective", "bound", "work")
+    numbers = {part: _plain_number(getattr(answer, part)) for part in names}
     incumbents = tuple(Incumbent(*map(_plain_number, one)) for one in answer.incumbents)
     return _parts(answer, name, seconds) | numbers | {"incumbents": incumbents}
 
@@ -377,12 +368,12 @@ def solve_by_relaxation(
     """Solve a problem by a call of a solver that knows its relaxation.
 
     The part of the relaxation's answer that breaks no rule is a first answer. If the solver is
-    exact, CP-SAT goes on from there, and the bound of the relaxation holds.
+    exact, it takes half of the budget, CP-SAT goes on, and the bound of the relaxation holds.
     """
     from optsched.solvers.cp_sat import CpSat
 
     progress = Progress(budget, on_incumbent, problem.sense)
-    part = Budget(*(limit and limit * SHARE for limit in (budget.seconds, budget.work)))
+    part = Budget(*(limit and limit / 2 for limit in (budget.seconds, budget.work)))
     first = ask(problem.relaxation, budget=part if exact else budget, hint=hint, seed=seed)
     if first.solution is None or not first.verified:
         return first

@@ -32,9 +32,6 @@ _prepared: set[tuple[type[Solver], str]] = set()
 EXACT = "cp-sat"
 """Solver that goes on where a default solver in floating point refuses a problem or fails."""
 
-LEAST_SHARE = 0.01
-"""Least share of the time limit that the solver of a hint leaves to the main solver."""
-
 
 def solve(
     problem: Problem[Any] | Snapshot | str | Path,
@@ -123,7 +120,7 @@ def solve(
 
     def report(found: Incumbent) -> None:
         for listener in listeners:
-            listener(_later(found, spent))
+            listener(found._replace(seconds=found.seconds + spent))
 
     @contextmanager
     def watched() -> Iterator[None]:
@@ -158,10 +155,13 @@ def solve(
     if solver is None and refused:
         log.info("%s; %s goes on", result.message, EXACT)
         spent += result.seconds
+        left = _remaining(budget, spent)
+        # that solver counts work in a unit of its own
+        work = None if left.work is None else registry.solvers[EXACT].default_work
         result = solve(
             snapshot,
             EXACT,
-            budget=_budget_of_exact(_remaining(budget, spent)),
+            budget=Budget(left.seconds, work),
             hint=hint,
             seed=seed,
             on_incumbent=None if on_incumbent is None else report,
@@ -172,7 +172,7 @@ def solve(
     return replace(
         result,
         seconds=spent + result.seconds,
-        incumbents=tuple(_later(found, spent) for found in result.incumbents),
+        incumbents=tuple(one._replace(seconds=one.seconds + spent) for one in result.incumbents),
         version=result.version or version_of(chosen) or "",
         seed=seed,
         problem=problem,
@@ -251,17 +251,7 @@ def _budget_of_hint(name: str, problem: Problem[Any], whole: Budget) -> Budget:
     return profile.budget
 
 
-def _budget_of_exact(budget: Budget) -> Budget:
-    """Return the budget of the solver that goes on, which counts work in a unit of its own."""
-    work = None if budget.work is None else registry.solvers[EXACT].default_work
-    return Budget(budget.seconds, work)
-
-
 def _remaining(budget: Budget, spent: float) -> Budget:
     if budget.seconds is None:
         return budget
-    return Budget(max(budget.seconds - spent, budget.seconds * LEAST_SHARE), budget.work)
-
-
-def _later(found: Incumbent, seconds: float) -> Incumbent:
-    return found._replace(seconds=found.seconds + seconds)
+    return Budget(max(budget.seconds - spent, budget.seconds * 0.01), budget.work)

@@ -188,7 +188,7 @@ def take_cheapest(costs: Integers, asked: int) -> tuple[Integers, int]:
 
 
 FIRST_FIT, LESS_CONSUME, LESS_CONSUME_THRESHOLD = range(3)
-"""The rules of `optsched.solvers.threshold_allocation`."""
+"""Numbers of the rules in kernels."""
 
 
 @kernel(allocates=False)
@@ -326,7 +326,7 @@ class FirstFit(MovingRule):
     exceeds the threshold, there is no solution.
     """
 
-    number = 0
+    number = FIRST_FIT
 
 
 @solvers.register("less-consume")
@@ -340,7 +340,7 @@ class LessConsume(MovingRule):
     were offered. There is no solution if the penalty factor then exceeds the threshold.
     """
 
-    number = 1
+    number = LESS_CONSUME
 
 
 @solvers.register("less-consume-threshold")
@@ -352,7 +352,7 @@ class LessConsumeThreshold(MovingRule):
     Without a threshold, this rule is LessConsume.
     """
 
-    number = 2
+    number = LESS_CONSUME_THRESHOLD
 
 
 @kernel

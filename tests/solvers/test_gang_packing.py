@@ -13,9 +13,13 @@ from optsched import Budget, load_snapshot
 from optsched.models import GangPacking
 from optsched.solvers.finding import find_solver
 from optsched.solvers.gang_packing import _row_tree
-from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix
 from optsched.solvers.gang_packing.fit_rules import compacted
-from optsched.solvers.gang_packing.row_search import RowSearch
+from optsched.solvers.gang_packing.row_search import (
+    FreeColumns,
+    RowSearch,
+    largest_sum,
+    longest_prefix,
+)
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver, gang_packings

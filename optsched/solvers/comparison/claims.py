@@ -55,9 +55,7 @@ class Known(NamedTuple):
 class Reconciled:
     """Results of several solvers for one problem, reconciled with its known values."""
 
-    # Results; the status is ``error`` if a verified solution of another solver refutes the
-    # claim
-    results: tuple[Result, ...]
+    results: tuple[Result, ...]  # with the status ``error`` if a verified solution refutes one
     objective: int | None  # best objective, found or known
     bound: float | None  # tightest bound, proven or known, that is not refuted
     contradictions: tuple[str, ...]  # pairs of claims that cannot both hold

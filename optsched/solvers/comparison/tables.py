@@ -37,12 +37,8 @@ RESULT_COLUMNS = {
     "message": "str",
 }
 INCUMBENT_COLUMNS = {
-    "snapshot": "str",
-    "kind": "str",
-    "solver": "str",
-    "seconds": "float64",
-    "objective": "Int64",
-    "bound": "float64",
+    name: RESULT_COLUMNS[name]
+    for name in ("snapshot", "kind", "solver", "seconds", "objective", "bound")
 }
 
 LATER = ("primal_integral",)

@@ -25,10 +25,7 @@ Integers = NDArray[np.int64]
 
 @kernel(allocates=False)
 def sort_cores(keys: Integers, available: Integers) -> None:
-    """Update the keys of each node, and sort them; past times count as now.
-
-    That is fastest if the cores are in nearly the right order already.
-    """
+    """Update the keys of each node, nearly in order, and sort them; past times count as now."""
     nodes, cores = available.shape
     for node in range(nodes):
         for i in range(cores):
@@ -84,10 +81,7 @@ def in_holes(reserved: Integers, walltime: int) -> int:
 
 @kernel(allocates=False)
 def from_holes(keys: Integers, reserved: Integers, processors: int, walltime: int) -> int:
-    """Return the number of cores from holes that a job uses now; -1 if the job does not fit.
-
-    A job prefers cores from holes, and takes the others from unreserved cores.
-    """
+    """Return the number of cores from holes that a job uses now; -1 if the job does not fit."""
     count: int = min(processors, in_holes(reserved, walltime))
     missing = processors - count
     if missing and keys[missing - 1] >= 64:
@@ -130,10 +124,7 @@ def take_from_holes(
 def take_by_number(
     keys: Integers, reserved: Integers, at: Integers, processors: int, start: int, walltime: int
 ) -> int:
-    """Allocate the lowest cores that are free at a start, and return a bit mask of them.
-
-    Allocated cores that are free now become holes until the start. `at` has space for the cores.
-    """
+    """Allocate the lowest cores free at a start, and return a mask; those free now become holes."""
     width = len(keys)
     for i in range(width):
         at[keys[i] & 63] = i
@@ -161,21 +152,21 @@ class NodeFiles(NamedTuple):
     """Linked lists in arrays, in which an entry or a visit is a row number."""
 
     head: Integers  # first entry of each node, and the start planned last, shape (nodes, 2)
-    # File, load time in seconds, first visit, last visit, next entry of the node, node, next
-    # entry of the bucket, shape (entries, 7)
-    entries: Integers
+    entries: Integers  # columns `FILE` to `ALIKE`, load time in seconds
     buckets: Integers  # first entry of each hash bucket of file numbers, shape (buckets,)
     marked: Integers  # entry of the marked file on each node, shape (nodes,)
-    # Start, loaded, end and next visit of the entry; for a start without a visit, the start
-    # and the one planned before it on the node, shape (visits, 4)
+    # Columns `START` to `LATER`; for a start without a visit, the start and the one before it
     visits: Integers
-    # Number of entries in use, number of visits in use, and the marked file, shape (3,)
-    used: Integers
+    used: Integers  # number of entries, number of visits, and the marked file
     until_next: bool  # whether files are kept until the next start, so that starts are recorded
 
 
-FILE, LOAD, FIRST, LAST, NEXT, NODE, ALIKE = 0, 1, 2, 3, 4, 5, 6
-START, LOADED, END, LATER = 0, 1, 2, 3
+FILE, LOAD, FIRST, LAST, NEXT, NODE, ALIKE = range(7)
+"""Columns of entries: the first and the last visit, the next entries of the node and the bucket."""
+
+START, LOADED, END, LATER = range(4)
+"""Columns of visits: the last one is the next visit of the entry."""
+
 FILES, STARTS = 0, 1
 ENTRIES, VISITS, MARKED = 0, 1, 2
 
@@ -270,11 +261,7 @@ def visit(
 
 @kernel(allocates=False)
 def loading_time(files: NodeFiles, node: int, load: int, at: int, from_start: bool) -> int:
-    """Return the seconds that a job waits for the marked file, which takes `load` to load anew.
-
-    A file that no job uses may stay resident until the next start on the node. The rest of a load
-    in progress is counted from now, as the authors do, or from the start.
-    """
+    """Return the seconds that a job waits for the marked file, which takes `load` to load anew."""
     entry = files.marked[node]
     if entry == NONE:
         return load
@@ -296,7 +283,7 @@ def loading_time(files: NodeFiles, node: int, load: int, at: int, from_start: bo
 
 @kernel(allocates=False)
 def rest_of_load(loaded: int, at: int, from_start: bool) -> int:
-    """Return the seconds that a job which starts `at` waits for a load that another began."""
+    """Return the rest of a load that another began, from now as the authors do, or the start."""
     if loaded <= at:
         return 0
     return loaded - at if from_start else loaded
@@ -318,10 +305,7 @@ def start_before(files: NodeFiles, node: int, at: int) -> int:
 def reloading_time(
     files: NodeFiles, kept: int, node: int, load: int, at: int, capacity: int, in_memory: bool
 ) -> int:
-    """Return the seconds to reload the files that a job evicts, in proportion to its own file.
-
-    `kept` is the `kept_time` of the node, in which the marked file of the job does not count.
-    """
+    """Return the seconds to reload what a job evicts, its share of `kept_time` without its file."""
     own = files.marked[node]
     if not in_memory and own != NONE and files.visits[files.entries[own, LAST], END] <= at:
         kept -= files.entries[own, LOAD]

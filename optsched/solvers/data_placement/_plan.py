@@ -32,10 +32,7 @@ from optsched.solvers.data_placement._nodes import (
 
 
 class Score(NamedTuple):
-    """Weights of the terms that are added to the start of a job on a node.
-
-    Functions with ``@kernel`` are compiled for these fields.
-    """
+    """Weights of the terms that are added to the start of a job on a node."""
 
     loading: int  # weight of a second of loading
     reloading: int = 0  # weight of a second of reloading evicted files
@@ -65,8 +62,7 @@ class Options(NamedTuple):
     backfill: bool  # whether jobs may start now in holes
     # Whether a partial plan ends at the first job that requests more than the idle cores
     short: bool
-    # Keys of the cores in any order, that of an earlier plan for instance; overwritten by
-    # those of a plan, sorted, shape (nodes, cores)
+    # Keys of the cores in any order, overwritten by those of a plan, sorted; (nodes, cores)
     sorted_keys: Integers
 
 
@@ -86,23 +82,16 @@ class State(NamedTuple):
     reserved: Integers  # as in the data-placement problem, shape (nodes, cores)
     holes: Integers  # number of cores of each node in holes, shape (nodes,)
     widest: Integers  # cores and node of the widest known hole, shape (2,)
-    # Lower bounds of the score on each node, for jobs equal to the last one, shape (nodes,)
-    bounds: Integers
-    # The least bound of each group of `GROUP` consecutive nodes, and whether one of them may have
-    # a hole, shape (groups,)
-    group_bounds: Integers
-    group_holes: Flags
-    # Lower bounds of the time in seconds at which one core, two cores ... of a node of each
-    # group are free. They stay valid, because cores only become free later as the plan grows.
-    # Shape (cores, groups).
+    bounds: Integers  # lower ones of the score on each node, for jobs equal to the last one
+    group_bounds: Integers  # the least bound of each group of `GROUP` consecutive nodes
+    group_holes: Flags  # whether one of these nodes may have a hole
+    # Lower bounds of the time in seconds at which one core, two cores ... of a node of each group
+    # are free; valid, as cores only become free later while the plan grows; (cores, groups)
     group_starts: Integers
     # Least walltime of the jobs of at most so many cores that fit into no hole. Once no other
-    # core is free, holes only shrink: a job that did not fit never fits again. Shape (cores +
-    # 1,).
+    # core is free, holes only shrink: a job that did not fit never fits again.
     hopeless: Integers
-    # The `kept_time` of a node when one core, two cores ... of it are free, -1 if unknown, shape
-    # (nodes, cores)
-    kept: Integers
+    kept: Integers  # `kept_time` of a node once 1, 2 ... cores are free, or -1; (nodes, cores)
     scratch: Integers  # space for the cores of a node, shape (cores,)
 
 
@@ -114,10 +103,7 @@ def last_order(nodes: int, cores: int) -> Integers:
 
 @kernel
 def plan(arrays: Arrays, options: Options, widest: Integers) -> Integers:
-    """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job.
-
-    `widest` has the cores and the node of the widest known hole, and is overwritten.
-    """
+    """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job."""
     score, backfill, short, sorted_keys = options
     available, jobs = arrays.available, arrays.jobs
     nodes, width = available.shape
@@ -242,10 +228,7 @@ def starts_of_groups(keys: Integers) -> Integers:
 def bound_groups(
     state: State, files: NodeFiles, job: Integers, score: Score, turning_node: int, full: bool
 ) -> None:
-    """Bound the score of a job on each group: a node without the file of the job must load it.
-
-    A job starts now in a hole at best, and there alone if no other core is free.
-    """
+    """Bound the score of a job on each group: a node without the file of the job must load it."""
     group_bounds, group_starts = state.group_bounds, state.group_starts[job[0] - 1]
     file, load = job[2], job[3]
     for group in range(len(group_bounds)):

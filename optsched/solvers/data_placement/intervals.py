@@ -38,10 +38,6 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar
 
 
-ROUNDING = 1e-9
-"""Relative error of floating-point sums."""
-
-
 def lower_bound(problem: DataPlacement) -> int:
     """Return a lower bound of the objective.
 
@@ -84,10 +80,7 @@ def earliest(problem: DataPlacement) -> NDArray[np.int64]:
 
 
 def _fluid_bound(problem: DataPlacement) -> int:
-    """Return the least weighted sum of starts in the fluid relaxation.
-
-    An unplaced job counts as starting at the horizon, where capacity is unlimited.
-    """
+    """Return the least weighted sum of starts in the fluid relaxation, unlimited at the horizon."""
     work = problem.processors * problem.walltimes
     order = np.argsort(-problem.priorities / work, kind="stable")
     times = np.maximum(problem.available, 0).ravel()
@@ -113,7 +106,7 @@ def _fluid_bound(problem: DataPlacement) -> int:
         over_time = np.where(second > last, upto + (filled - within) * last, over_time)
     middle = np.diff(over_time) / work[order]
     start = float((problem.priorities[order] * (middle - problem.walltimes[order] / 2)).sum())
-    slack = ROUNDING * (abs(start) + float(over_time[-1])) + 1e-6
+    slack = 1e-9 * (abs(start) + float(over_time[-1])) + 1e-6  # more than the error of the sums
     return max(0, math.ceil(start - slack))
 
 
@@ -129,11 +122,8 @@ def _first_loads(problem: DataPlacement) -> int:
 
 
 def _first_ready(problem: DataPlacement, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the least time at which a node can have the cores and the file of each job.
-
-    `starts` are the earliest starts of the jobs on the nodes. A file that is not resident on a node
-    is complete there a load after the earliest start of one of its jobs.
-    """
+    """Return the least time at which a node can have the cores and the file of each job."""
+    # a file that is not resident on a node is there a load after the first start of its jobs
     ready: NDArray[np.int64] = starts.min(axis=1)
     node, files, _, loaded, until = problem.resident.T
     for file in np.unique(problem.files[problem.files != NO_FILE]).tolist():
@@ -263,7 +253,7 @@ class Intervals:
             self._add_capacity(place)
         self._add_loads()
         self._add_symmetry_breaking()
-        if problem.kept == "users":
+        if problem.kept == "users":  # otherwise an earlier start may evict a file earlier
             self._add_start_reasons()
         cost = [
             priority * (self._start[job] + problem.load_weight * self._load[job])
@@ -390,11 +380,7 @@ class Intervals:
                     self.model.add_bool_or(*earlier, ~self._on[job][self._place_of[node]])
 
     def _add_start_reasons(self) -> None:
-        """Exclude starts that could be a second earlier at no loss (dominance).
-
-        This holds only if files are kept while in use: otherwise an earlier start may evict a file
-        earlier.
-        """
+        """Exclude starts that could be a second earlier at no loss (dominance)."""
         model, problem = self.model, self.problem
         start, on, load = self._start, self._on, self._load
         walltimes = problem.walltimes.tolist()
@@ -487,8 +473,7 @@ class Intervals:
 
     def _lasting_cores(self, plan: Plan, job: int) -> int:
         free = self.problem.available[plan.node[job]] <= plan.start[job]
-        mask = int(plan.cores[job])
-        return sum(1 for core in np.flatnonzero(free).tolist() if mask >> core & 1)
+        return sum(bool(free[core]) for core in cores_of(int(plan.cores[job])))
 
     def plan(self, x: Ints) -> Plan:
         """Return the plan of a vector, with cores chosen."""

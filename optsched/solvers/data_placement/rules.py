@@ -39,9 +39,7 @@ class Profiles(NamedTuple):
     head: Integers  # first allocation of each node, shape (nodes,)
     held: Integers  # start, end, cores and next allocation of the node, shape (allocations, 4)
     used: Integers
-    # First time at which a number of cores is free at once on a node, for any duration, shape
-    # (nodes, cores + 1)
-    earliest: Integers
+    earliest: Integers  # first time at which so many cores of a node are free at once
 
 
 @kernel
@@ -102,10 +100,7 @@ def bits_in(bits: int) -> int:
 
 @kernel(allocates=False)
 def first_window(profiles: Profiles, node: int, processors: int, walltime: int, limit: int) -> int:
-    """Return the first time from which enough cores are free for a walltime, or `limit` if later.
-
-    A time of 0 is found in any case.
-    """
+    """Return the first time, 0 or below `limit`, from which enough cores are free; else `limit`."""
     if bits_in(free_during(profiles, node, 0, walltime)) >= processors:
         return 0
     best: int = limit

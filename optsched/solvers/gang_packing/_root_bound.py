@@ -1,7 +1,7 @@
 """The bound of row search before any search node, compiled.
 
-The readable statement is `optsched.solvers.gang_packing._subproblems.Subproblems.bound` with the
-functions of `_bounds`. A set of sums is a row of words of 64 bits.
+The readable statement is `optsched.solvers.gang_packing.row_search.Subproblems.bound` with the
+functions beside it. A set of sums is a row of words of 64 bits.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def free_in(queue: Queue, matrix: Matrix, fewest: int, rows: int, row: int) -> i
 
 @kernel(allocates=False)
 def longest_prefix(queue: Queue, jobs: int, rows: int) -> int:
-    """Return the result of `_bounds.longest_prefix` for the first jobs."""
+    """Return the result of `row_search.longest_prefix` for the first jobs."""
     largest, most = queue.largest, queue.most
     total = kept = 0
     for job in range(jobs):
@@ -129,7 +129,7 @@ def largest_below(sums: Sums, most: int) -> int:
 
 @kernel(allocates=False)
 def find_needed(queue: Queue, jobs: int, rows: int) -> None:
-    """Mark the jobs of `_bounds.needed`."""
+    """Mark the jobs of `row_search.needed`."""
     for job in range(jobs):
         queue.together[queue.size[job]] = 0
     for job in range(jobs):
@@ -142,7 +142,7 @@ def find_needed(queue: Queue, jobs: int, rows: int) -> None:
 
 @kernel(allocates=False)
 def largest_sum(queue: Queue, matrix: Matrix, fewest: int, jobs: int, rows: int) -> int:
-    """Return the result of `_bounds.largest_sum` for the first jobs."""
+    """Return the result of `row_search.largest_sum` for the first jobs."""
     most, sums, every, single = queue.most, queue.sums, queue.every, queue.single
     find_needed(queue, jobs, rows)
     for word in range(most[rows] // WORD + 1):
@@ -185,11 +185,7 @@ def step_bound(queue: Queue, matrix: Matrix, fewest: int, jobs: int, rows: int) 
 
 @kernel(allocates=False)
 def root_bound(queue: Queue, matrix: Matrix, fewest: int, jobs: int, steps: int) -> tuple[int, int]:
-    """Return upper and lower bounds: the columns of placed jobs, and the rows in use.
-
-    `fewest` rows at least are in use by running jobs. The best packing known places so many steps
-    (see `Subproblems`) of the `jobs` waiting ones.
-    """
+    """Return bounds of the columns of placed jobs, and of the rows in use, at least `fewest`."""
     total = 0
     for job in range(jobs):
         total += queue.size[job]

@@ -24,28 +24,22 @@ MOST_KNOWN = 200_000
 
 @dataclass(slots=True)
 class _Node:
-    """A search node, which decides one item; sets of items are bit masks.
-
-    Undecided items of a total size of at most `spare` may be left out. `free` and `barred` have the
-    free columns of each row and the items that may not go into it. `rows` are those not yet tried
-    for the item, the next one last; `row` is being tried. `key` identifies the node up to
-    permutations of rows.
-    """
+    """A search node, which decides one item; sets of items are bit masks."""
 
     undecided: int
-    spare: int
-    free: list[int]
-    barred: list[int]
+    spare: int  # largest total size of undecided items that are left out
+    free: list[int]  # columns of each row
+    barred: list[int]  # items that may not go into each row
     item: int = LEFT_OUT
-    rows: list[int] = field(default_factory=list)
-    row: int = LEFT_OUT
-    key: tuple[object, ...] = ()
+    rows: list[int] = field(default_factory=list)  # not yet tried for the item, the next one last
+    row: int = LEFT_OUT  # being tried
+    key: tuple[object, ...] = ()  # identifies the node up to permutations of rows
 
 
 class RowTree:
     """Depth-first search for a packing of items with conflicts into rows.
 
-    Sets of items are bit masks. An item with only one or two possible rows is branched on first,
+    An item with only one or two possible rows is branched on first,
     else the largest item; the fullest row is tried first. Skipped are rows with the same free
     columns and conflicts as another one, rows in which an equal item failed, and search nodes that
     are known to be infeasible.
@@ -72,10 +66,7 @@ class RowTree:
         self._root = _Node(everything, spare, list(free), [0] * len(free))
 
     def search(self, step: Callable[[], None]) -> list[int] | None:
-        """Return the row of each item, -1 if not packed, or None if there is no packing.
-
-        `step` is called for each search node; it may raise an exception to end the search.
-        """
+        """Return the row of each item, -1 if not packed, or None; `step` may end the search."""
         path: list[_Node] = []
         node: _Node | None = self._root
         while node is not None:
@@ -201,10 +192,7 @@ SHIFT = np.uint64(32)
 
 @kernel(allocates=False)
 def slot_of(key: Sets, keys: Sets, slots: Numbers) -> int:
-    """Return the slot of a key in a hash table, or the free slot where it belongs.
-
-    `slots` has a power of two entries: 0, or one more than the place of a key in `keys`.
-    """
+    """Return the slot of a key in a hash table, 1 + its place in `keys`, or where it belongs."""
     mixed = NONE
     for part in range(len(key)):
         mixed = (mixed ^ key[part]) * MULTIPLIER
@@ -252,10 +240,7 @@ def order_rows(free: Numbers, barred: Sets, undecided: np.uint64, order: Numbers
 
 @kernel
 def overlaps(masks: Sets) -> Sets:
-    """Return the set of the other items that share a column with each item.
-
-    `masks` has the columns of an item in each row, as words of 64 columns.
-    """
+    """Return the other items that share a column with each item; rows of `masks` are items."""
     items = len(masks)
     shared = np.zeros(items, dtype=np.uint64)
     for one in range(items):
@@ -270,12 +255,9 @@ def overlaps(masks: Sets) -> Sets:
 
 @kernel
 def search(sizes: Numbers, conflicts: Sets, columns: Numbers, answer: Numbers) -> tuple[int, int]:
-    """Search for the row of each item.
+    """Write the row of each item to `answer`, if they fit; return the outcome and the nodes.
 
-    `sizes`: sizes of the items in columns, nonincreasing, shape (items,); `conflicts`: mask of the
-    items that may not share a row with each item, shape (items,); `columns`: free columns of each
-    row, shape (rows,); `answer`: gets the row of each item if there is a packing, shape (items,).
-    Result: `PACKED`, `INFEASIBLE`, or `GIVEN_UP` after `MOST_NODES` nodes.
+    As in `RowTree`, sizes are nonincreasing; `columns` are the free ones of each row.
     """
     items, rows = len(sizes), len(columns)
     undecided = np.zeros(items + 1, dtype=np.uint64)
@@ -380,11 +362,7 @@ def find_rows(
     columns: int,
     step: Callable[[], None],
 ) -> list[int] | None:
-    """Return the row of each item, or None if they do not fit.
-
-    Items of nonincreasing sizes may not share a row if their `masks` of so many columns overlap.
-    `step` is called for each search node.
-    """
+    """Return the row of each item, or None; items whose masks overlap may not share a row."""
     if len(sizes) <= MOST_ITEMS and len(free) <= MOST_ROWS:
         width = 8 * -(-columns // 64)
         table = bytearray().join(mask.to_bytes(width, "little") for mask in masks)

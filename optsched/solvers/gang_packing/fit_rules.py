@@ -240,7 +240,7 @@ class BestFit(CompactingFit):
 
 @lru_cache(maxsize=1)  # a solver and then its fallback compact the same problem
 def compacted(problem: GangPacking) -> Sequence[int]:
-    """Return the row of each running job after compaction, see `_fits.compact`.
+    """Return the row of each running job after compaction, see `compact`.
 
     Nothing moves if running jobs keep their rows.
     """
@@ -264,7 +264,7 @@ def fitted(
     order: Iterable[int] | None = None,
     placed: Sequence[int] | None = None,
 ) -> list[int]:
-    """Return the row of each waiting job, -1 if not placed, see `_fits.fit`.
+    """Return the row of each waiting job, -1 if not placed, see `fit`.
 
     Jobs are placed in `order` or that of the queue. Those whose row in `placed` is not -1 keep it.
     """

@@ -11,11 +11,9 @@ from optsched.compiled import kernel
 
 @kernel(allocates=False)
 def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: Integers) -> int:
-    """Find the anchors, in one dimension, of boxes that overlap a given one; return the run count.
+    """Write the runs, start and stop, of anchors whose boxes overlap a given one; return how many.
 
-    The given box has an anchor `at` and a `length`, the overlapping ones the length `shape`, and
-    the dimension `side`. `runs`, shape (2, 2), is overwritten by start and end (exclusive) of each
-    run of anchors.
+    The boxes are `shape` long, the given one `length`.
     """
     low, high = at - shape + 1, at + length
     if not ring:
@@ -83,6 +81,13 @@ def comes_before(cost: int, number: int, other_cost: int, other_number: int) -> 
 
 
 @kernel(allocates=False)
+def swap(heap: Integers, one: int, other: int) -> None:
+    """Exchange two boxes."""
+    for column in range(2):
+        heap[one, column], heap[other, column] = heap[other, column], heap[one, column]
+
+
+@kernel(allocates=False)
 def sift_down(heap: Integers, count: int) -> None:
     """Restore a max-heap after its top was replaced."""
     place = 0
@@ -94,10 +99,7 @@ def sift_down(heap: Integers, count: int) -> None:
             child += 1
         if not comes_before(heap[place, 0], heap[place, 1], heap[child, 0], heap[child, 1]):
             break
-        for column in range(2):
-            kept = heap[place, column]
-            heap[place, column] = heap[child, column]
-            heap[child, column] = kept
+        swap(heap, place, child)
         place = child
 
 
@@ -114,10 +116,7 @@ def cheapest_boxes(
     below: int,  # cost from which on boxes are skipped
     most: int,  # largest number of boxes
 ) -> Integers:
-    """Return the boxes that overlap the cheapest sets of jobs.
-
-    Result: cost and number of each box, in order. Numbers are row-major over shape and anchor.
-    """
+    """Return cost and number, row-major over shape and anchor, of the boxes over cheapest jobs."""
     sx, sy = free.shape
     heap = np.empty((most, 2), dtype=np.int64)
     count = 0
@@ -160,10 +159,7 @@ def cheapest_boxes(
                         heap[0, 0], heap[0, 1] = cost, number
                         sift_down(heap, count)
     for end in range(count - 1, 0, -1):
-        for column in range(2):
-            kept = heap[0, column]
-            heap[0, column] = heap[end, column]
-            heap[end, column] = kept
+        swap(heap, 0, end)
         sift_down(heap, end)
     return heap[:count].copy()
 
@@ -194,26 +190,16 @@ def mark_overlaps(
 
 
 @kernel(allocates=False)
-def least_pair(
-    places: NDArray[np.int64], hosts: NDArray[np.int64], shape: NDArray[np.int64]
-) -> tuple[int, int]:
-    """Return a place and a host that do not overlap, with the fewest routers together, or (-1, -1).
-
-    Of equal ones the first place, with its first host. Hosts are in order of their routers.
-    """
+def least_pair(places: Integers, hosts: Integers, sides: Integers) -> tuple[int, int]:
+    """Return the first disjoint place and host with the fewest routers together, or (-1, -1)."""
     chosen, its_host, least = -1, -1, np.inf
     for place in range(len(places)):
         volume = places[place, 3] * places[place, 4] * places[place, 5]
         for host in range(len(hosts)):
             total = volume + hosts[host, 3] * hosts[host, 4] * hosts[host, 5]
             if total >= least:
-                break
-            meets = True
-            for axis in range(3):
-                ahead = (hosts[host, axis] - places[place, axis]) % shape[axis]
-                behind = (places[place, axis] - hosts[host, axis]) % shape[axis]
-                meets &= ahead < places[place, 3 + axis] or behind < hosts[host, 3 + axis]
-            if not meets:
+                break  # hosts are in order of their routers
+            if not share_a_router(places[place], hosts[host], sides):
                 chosen, its_host, least = place, host, total
                 break
     return chosen, its_host

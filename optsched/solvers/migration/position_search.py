@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import heapq
 from copy import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from optsched.models.migration import Migration
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress
+from optsched.solvers.migration.subproblems import PackingResult, Subproblem, Subproblems
 from optsched.solvers.result import Budget
-
-if TYPE_CHECKING:
-    from optsched.solvers.migration.subproblems import PackingResult, Subproblem
-
 
 PATIENCE = 200
 """Limit of boxes to try in a packing subproblem of the first round."""
@@ -94,8 +91,6 @@ class _Search:
     """State of the search: open entries, cheapest first."""
 
     def __init__(self, problem: Migration, progress: Progress, seconds_per_work: float) -> None:
-        from optsched.solvers.migration.subproblems import Subproblems
-
         self._problem = problem
         self._progress = progress
         self._seconds_per_work = seconds_per_work
@@ -178,7 +173,11 @@ class _Search:
         if floor is None or entry.cost < floor:
             self._push(item)  # the floor has risen since
         elif not entry.is_family:
-            self._process(entry)
+            result = self._solve(item)
+            if result.is_open:
+                self._deferred.append(entry)
+            elif result.plan is None:
+                self._push(self._subproblems.wider(item, result.needed))
         elif item.is_wider and self._patience == PATIENCE and progress.value is None:
             self._deferred.append(entry)
         else:
@@ -188,13 +187,6 @@ class _Search:
                     self._asked.add((subproblem.place, subproblem.jobs))
                     self._push(subproblem)
             self._push(item)
-
-    def _process(self, entry: _Entry) -> None:
-        result = self._solve(entry.item)
-        if result.is_open:
-            self._deferred.append(entry)
-        elif result.plan is None:
-            self._push(self._subproblems.wider(entry.item, result.needed))
 
     def _solve(self, subproblem: Subproblem) -> PackingResult:
         """Solve a subproblem, and keep its plan if that improves the incumbent."""
@@ -217,11 +209,8 @@ def restricted(problem: Migration, places: int) -> Migration:
     `places` is the number of these places of the large job. Plans that move further jobs are
     excluded, so the restricted problem may have a worse optimum, or be infeasible.
     """
-    from optsched.solvers.migration.subproblems import Subproblems
-
     obstacles = 0
     for place in Subproblems(problem).places().cheapest(None, places):
         obstacles |= place.jobs
-    given = {field.name: getattr(problem, field.name) for field in problem.schema.fields}
-    movable = [job for job in problem.movers if obstacles >> job & 1]
-    return Migration(**given | {"movable": movable})
+    movable = tuple(job for job in problem.movers if obstacles >> job & 1)
+    return replace(problem, movable=movable)

@@ -19,9 +19,10 @@ from optsched.boxes._rows import (
     find_anchors,
     find_first_fit,
     lowest,
+    put,
 )
 from optsched.boxes.box import Box, Triple
-from optsched.boxes.free_boxes import anchors, put
+from optsched.boxes.free_boxes import anchors
 from optsched.compiled import kernel
 from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers
@@ -82,7 +83,7 @@ class SingleVictim(Heuristic):
         """Return the plan of Algorithm 3, or None if no job is a qualified victim."""
         places, jobs = _places(problem)
         if (jobs == NOBODY).any():
-            return Plan((), _box(places[int((jobs == NOBODY).argmax())]))
+            return Plan((), _box(places[(jobs == NOBODY).argmax()]))
         room = problem.grid.free_of([*problem.holes, *problem.ending, *problem.running])
         victims = np.unique(jobs).tolist()
         for job in sorted(victims, key=lambda job: (problem.costs[job], job)):
@@ -98,12 +99,8 @@ class SingleVictim(Heuristic):
 
 
 def _places(problem: Migration) -> tuple[Ints, Ints]:
-    """Return the boxes of the large job that overlap at most one running job, and this job.
-
-    Shapes (boxes, 6) and (boxes,). Boxes are in the order of the shapes, then of the anchors. The
-    jobs that each box overlaps are counted by a table of differences, see `sum_up`, and their
-    numbers are added: the sum over a single job is its number.
-    """
+    """Return the boxes of the large job that overlap at most one running job, and this job."""
+    # numbers of jobs are added up, too: the sum over a single job is its number
     grid, movers = problem.grid, np.array(problem.movers, dtype=np.int64)
     boxes = np.array([problem.running[job] for job in movers], dtype=np.int64).reshape(-1, 6)
     room = problem.place_room()
@@ -123,11 +120,8 @@ def _places(problem: Migration) -> tuple[Ints, Ints]:
 def _migration(
     problem: Migration, job: int, places: Ints, room: NDArray[np.bool_]
 ) -> tuple[Box, Box] | None:
-    """Return the boxes of the large job and of the victim with the fewest idle routers, or None.
-
-    `room`: the routers that no job has. What the jobs need is the same in all migrations, so the
-    fewest idle routers are the fewest in both boxes.
-    """
+    """Return the boxes of the large job and of the victim with the fewest idle routers, or None."""
+    # what the jobs need is the same in all migrations: the fewest routers in both boxes
     grid, room = problem.grid, room.copy()
     room[grid.routers_of(problem.running[job])] = True
     extents = sorted(problem.extents(job), key=math.prod)
@@ -142,8 +136,7 @@ def _boxes(at: Ints, extent: Triple) -> Ints:
 
 
 def _box(row: Ints) -> Box:
-    x, y, z, nx, ny, nz = row.tolist()
-    return Box(x, y, z, nx, ny, nz)
+    return Box(*row.tolist())
 
 
 FEW, GROWTH = 64, 8
@@ -372,10 +365,8 @@ def first_plan(
     large: Integers,  # shapes of the large job, shape (shapes, 3)
     moving: Jobs,  # in the order in which victims get hosts
     costs: Integers,  # of these
-    # Routers that the large job may take, and those that are free now; rows along Z as bits,
-    # shape (X, Y)
-    usable: Words,
-    free: Words,
+    usable: Words,  # routers that the large job may take
+    free: Words,  # those that are free now
     below: int,  # cost from which on places are left out
     most: int,  # number of cheapest places that may be examined
 ) -> Integers:
@@ -424,9 +415,8 @@ def first_plan(
             plan[:] = 0
             return plan
         cost, number = next_cost, following
-        which = number >> 18
-        plan[0, 0], plan[0, 1], plan[0, 2] = number >> 12 & 63, number >> 6 & 63, number & 63
-        plan[0, 3], plan[0, 4], plan[0, 5] = large[which, 0], large[which, 1], large[which, 2]
+        shape, x, y, z = large[number >> 18], number >> 12 & 63, number >> 6 & 63, number & 63
+        put(plan[0], x, y, z, shape[0], shape[1], shape[2])
         victim = first_box(plan[0], boxes, True, sides)
         if victim < jobs:
             if known[victim] < 0:
@@ -494,6 +484,5 @@ def find_plan(problem: Migration, most: int = PLACES, below: int = NEVER) -> Pla
     if not plan[0, 3]:
         return None
     moved = np.flatnonzero(plan[1:, 3])
-    boxes = plan[1 + moved].tolist()
-    moves = {job: Box(*box) for job, box in zip(jobs[moved].tolist(), boxes)}
-    return problem.plan(moves, Box(*plan[0].tolist()))
+    moves = dict(zip(jobs[moved].tolist(), map(_box, plan[1 + moved])))
+    return problem.plan(moves, _box(plan[0]))

@@ -23,6 +23,7 @@ from optsched.boxes._rows import (
     find_first_fit,
     first_fit,
     lowest,
+    put,
     run_of,
     words_outside,
 )
@@ -95,16 +96,12 @@ class Jobs(NamedTuple):
 
 @kernel
 def pack(
-    # Routers that are free while the jobs are in their boxes, rows along Z as bits, shape (X,
-    # Y)
-    words: Words,
+    words: Words,  # routers that are free while the jobs are in their boxes
     moving: Jobs,
     jobs: Integers,  # numbers of the jobs to place, shape (placed,)
     place: Integers,  # box that is taken, shape (6,)
     most: int,  # largest number of boxes to try
-    # Room for the free routers and the remaining anchors of each job; overwritten, shape (at
-    # least placed + 1, 2, X, Y)
-    levels: Words,
+    levels: Words,  # overwritten: free routers and remaining anchors; (more than placed, 2, X, Y)
 ) -> tuple[int, int, Integers, Flags]:
     """Search for disjoint new boxes of jobs, in the order of jobs, beside a place.
 
@@ -199,8 +196,7 @@ def pack(
         x, y = at[job, 1], at[job, 2]
         word = starts[x, y]
         shape = shapes[at[job, 0]]
-        placed[job, 0], placed[job, 1], placed[job, 2] = x, y, lowest(word)
-        placed[job, 3], placed[job, 4], placed[job, 5] = shape[0], shape[1], shape[2]
+        put(placed[job], x, y, lowest(word), shape[0], shape[1], shape[2])
         starts[x, y] = word & (word - ONE)
         levels[job + 1, 0] = free
         fill(levels[job + 1, 0], placed[job], side, False)
@@ -290,10 +286,6 @@ class Subproblems:
         return room
 
     @cached_property
-    def _cheapest(self) -> list[int]:
-        return sorted(self.movers, key=self.problem.costs.__getitem__)
-
-    @cached_property
     def _levels(self) -> Words:
         return np.empty((len(self.movers) + 1, 2, *self.free.shape), dtype=np.uint64)
 
@@ -314,11 +306,6 @@ class Subproblems:
         known = [least for job, least in self._floors.items() if jobs >> job & 1]
         least = max(known, default=0)
         return least if least < NEVER else None
-
-    def cheapest_beyond(self, jobs: int) -> int | None:
-        """Return the least cost of a movable job outside a bit mask, or None without any."""
-        others = (self.problem.costs[job] for job in self._cheapest if not jobs >> job & 1)
-        return next(others, None)
 
     def places(self) -> Family:
         """Return the family of all places, each with the jobs that it overlaps."""
@@ -392,8 +379,9 @@ class Family:
         # Least cost of the remaining subproblems; None if there are no more
         self.cost: int | None = cost
         if self.is_wider:
-            further = subproblems.cheapest_beyond(jobs)
-            self.cost = None if further is None else cost + further
+            costs = subproblems.problem.costs
+            others = (job for job in subproblems.movers if not jobs >> job & 1)
+            self.cost = min((cost + costs[job] for job in others), default=None)
 
     def cheapest(self, below: int | None, most: int = BATCH) -> list[Subproblem]:
         """Return the next subproblems, and drop those that cost `below` or more.
@@ -422,29 +410,17 @@ class Family:
         )
         return found
 
-    def places_of(self, chosen: Ints) -> Ints:
-        """Return boxes, with the columns x, y, z, nx, ny, nz, from a result of `boxes`."""
-        grid = (len(self.shapes), *self._subproblems.problem.torus)
-        number, x, y, z = np.unravel_index(chosen[:, 1], grid)
-        return np.column_stack((x, y, z, self.shapes[number]))
-
-    def overlapped_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return boxes, and flags of the running jobs that each overlaps, from a result of `boxes`.
-
-        Boxes have the columns x, y, z, nx, ny, nz. The flags have shape (boxes, running jobs);
-        those of jobs that move in any case are not set.
-        """
+    def _of_boxes(self, chosen: Ints) -> list[Subproblem]:
+        """Return the subproblems of boxes from a result of `boxes`."""
         subproblems = self._subproblems
         assert self._others is not None
-        boxes = self.places_of(chosen)
-        found = np.empty((len(boxes), len(self._others)), np.bool_)
-        mark_overlaps(boxes, subproblems.boxes[self._others], subproblems.sides, found)
+        grid = (len(self.shapes), *subproblems.problem.torus)
+        number, x, y, z = np.unravel_index(chosen[:, 1], grid)
+        boxes = np.column_stack((x, y, z, self.shapes[number]))
+        overlaps = np.empty((len(boxes), len(self._others)), np.bool_)
+        mark_overlaps(boxes, subproblems.boxes[self._others], subproblems.sides, overlaps)
         met = np.zeros((len(boxes), len(subproblems.boxes)), np.bool_)
-        met[:, self._others] = found
-        return boxes, met
-
-    def _of_boxes(self, chosen: Ints) -> list[Subproblem]:
-        boxes, met = self.overlapped_by(chosen)
+        met[:, self._others] = overlaps
         masks = np.packbits(met, axis=1, bitorder="little")
         found = []
         for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), masks):
@@ -457,7 +433,7 @@ class Family:
 
 
 class _Kind:
-    """The extents of a job that may be moved; kinds of equal extents are one object."""
+    """The extents of a job that may be moved."""
 
     def __init__(self, extents: tuple[Triple, ...]) -> None:
         self.extents = extents
@@ -466,14 +442,12 @@ class _Kind:
         self.order = (-self.least, extents)  # large jobs first
 
 
-@cache
-def _kind_of(extents: tuple[Triple, ...]) -> _Kind:
-    return _Kind(extents)
+_kind_of = cache(_Kind)  # kinds of equal extents are one object
 
 
 @lru_cache
 def _tables_of(kinds: tuple[_Kind, ...]) -> tuple[Ints, Ints, Ints]:
-    """Return `first`, `shapes` and `needs` of some kinds, see `_packing.pack`; they recur often."""
+    """Return `first`, `shapes` and `needs` of some kinds, see `Jobs`; they recur often."""
     tables = [_table((), 3), *[kind.table for kind in kinds]]
     needs = np.array([kind.least for kind in kinds], dtype=np.int64)
     return np.cumsum([*map(len, tables)]), np.concatenate(tables), needs

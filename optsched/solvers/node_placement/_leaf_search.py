@@ -177,10 +177,7 @@ def take_off(
     job: int,
     leaf: int,
 ) -> int:
-    """Take the chunks of a job off a leaf, or off all with -1.
-
-    Where the chunks were is kept. Return the number of jobs touched, of which `number` were before.
-    """
+    """Take the chunks of a job off a leaf, or all with -1; return the number of jobs touched."""
     first = site.start[job]
     if not scratch.marked[job]:
         scratch.marked[job] = True
@@ -333,10 +330,7 @@ def another_leaf(placed: Placed, scratch: Scratch, job: int, leaf: int) -> int:
 
 @kernel(allocates=False)
 def empty_leaves(site: Site, nodes: Nodes, needs: Needs, placed: Placed, scratch: Scratch) -> int:
-    """Take chunks off random leaves and nodes; return the number of jobs touched.
-
-    A job that was on a leaf leads to the next one.
-    """
+    """Take chunks off random leaves, which jobs lead to; return the number of jobs touched."""
     jobs, leaves = placed.on_leaf.shape
     whole = drawn(scratch, 3) == 0  # some jobs off all leaves
     number, leaf = 0, drawn(scratch, leaves)
@@ -414,9 +408,6 @@ def search(
     return best
 
 
-MOST_DEVICES = 62
-"""Most devices of a node, which are bits of an integer."""
-
 MOST_CELLS = 5_000_000
 """Most pairs of a job and a leaf, and of a type of chunks and a node, of which tables are kept."""
 
@@ -434,7 +425,7 @@ def can_search(problem: NodePlacement) -> bool:
     types = len({*first_alike(problem)})
     return (
         not limited_jobs(problem).any()
-        and max(map(len, problem.devices), default=0) <= MOST_DEVICES
+        and max(map(len, problem.devices), default=0) <= 62  # bits of an integer
         and max(jobs * leaves, types * len(problem.free)) <= MOST_CELLS
     )
 

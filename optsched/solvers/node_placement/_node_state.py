@@ -92,10 +92,6 @@ def _keeps(limits: list[Limit], found: Allotment) -> bool:
     return True
 
 
-MOST_ROOMS = 1000
-"""Most kinds of jobs whose room is kept."""
-
-
 class Nodes(NamedTuple):
     """What is free on each node; it changes with each chunk that is placed."""
 
@@ -177,7 +173,7 @@ class NodeState:
             known = self._rooms[kind]
             at = self._changed[known.changes : self._changes]
         else:
-            if len(self._rooms) >= MOST_ROOMS:
+            if len(self._rooms) >= 1000:
                 self._rooms.pop(next(iter(self._rooms)))
             known = self._rooms[kind] = Room(np.zeros(len(self.nodes.free), dtype=np.int64))
             at = np.arange(len(known.of))

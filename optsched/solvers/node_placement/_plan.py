@@ -85,10 +85,8 @@ class Plan:
         at: dict[int, list[Chunk]] = {}
         for node, devices in room:
             at.setdefault(node, []).append((node, devices))
-        if job in self._exclusive:
-            counts = _whole_nodes({node: len(there) for node, there in at.items()}, chunks, limit)
-        else:
-            counts = _level({node: len(there) for node, there in at.items()}, chunks, limit)
+        spread = _whole_nodes if job in self._exclusive else _level
+        counts = spread({node: len(there) for node, there in at.items()}, chunks, limit)
         if counts is None:
             return None
         chosen = [chunk for node, count in counts.items() for chunk in at[node][:count]]

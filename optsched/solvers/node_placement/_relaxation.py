@@ -40,13 +40,10 @@ from optsched.solvers.result import Limit
 PRIMAL, DUAL = 4, 1
 """Strategies of simplex: dual after new limits of rows, by default primal after new columns."""
 
-LARGEST_COST = 20
-"""Bits of the largest objective coefficient in a program, which is scaled by a power of two."""
-
 
 def scale_of(weights: Ints) -> float:
-    """Return the power of two by which weights are scaled in a program."""
-    return 2.0 ** -max(0, int(weights.max(initial=1)).bit_length() - LARGEST_COST)
+    """Return the power of two by which weights are scaled in a program, to 20 bits at most."""
+    return 2.0 ** -max(0, int(weights.max(initial=1)).bit_length() - 20)
 
 
 class Master:
@@ -164,17 +161,13 @@ class Master:
         return found
 
 
-WORK_PER_COLUMN = 0.1
-"""Simplex iterations that take as long as what a column takes before the search."""
-
-
 def best_vector(
     program: Program, progress: Progress, seed: int
 ) -> tuple[Ints | None, Limit | None]:
     """Return a vector of least objective, None for none, and the limit that ended the search."""
     import highspy
 
-    progress.work += WORK_PER_COLUMN * program.num_variables
+    progress.work += 0.1 * program.num_variables  # what columns take before the search
     progress.check()
     highs = highs_model(program)
     options: dict[str, Any] = {

@@ -40,9 +40,7 @@ class Pool:
     @property
     def block_room(self) -> Ints:
         """Number of nodes of each block."""
-        room = np.zeros(int(self.blocks.max()) + 1, dtype=np.int64)
-        np.add.at(room, self.blocks, self.room)
-        return room
+        return np.bincount(self.blocks, self.room).astype(np.int64)
 
     def weight(self, cells: Cells) -> int:
         """Return the weight of the jobs that are placed."""
@@ -55,7 +53,7 @@ def pools(problem: NodePlacement) -> list[Pool]:
         raise _refusal(f"then is {', '.join(problem.then) or 'empty'}")
     if problem.licences_of.any():
         raise _refusal("jobs need licences")
-    if problem.most_groups.any() or (problem.segments > 1).any():
+    if has_limits(problem):
         raise _refusal("levels limit the groups of jobs")
     by_nodes: dict[bytes, list[int]] = {}
     for alike in alike_jobs(problem, np.flatnonzero(problem.weights).tolist()):
@@ -80,6 +78,11 @@ def pools(problem: NodePlacement) -> list[Pool]:
     return found
 
 
+def has_limits(problem: NodePlacement) -> bool:
+    """Return whether levels limit the groups of some jobs."""
+    return bool(problem.most_groups.any() or (problem.segments > 1).any())
+
+
 def placements(problem: NodePlacement, cells: Iterable[tuple[Pool, Cells]]) -> Placements:
     """Return the placements of the cells of each pool, each leaf filled in the order of nodes."""
     nodes: list[list[int]] = [[] for _ in problem.chunks]
@@ -87,11 +90,17 @@ def placements(problem: NodePlacement, cells: Iterable[tuple[Pool, Cells]]) -> P
         unused = [iter(there) for there in pool.nodes]
         for (job, leaf), number in sorted(its_cells.items()):
             nodes[pool.jobs[job]] += [next(unused[leaf]) for _ in range(number)]
-    devices = [
-        tuple(devices_for(problem.devices[node], int(problem.share[job])) for node in sorted(at))
-        for job, at in enumerate(nodes)
-    ]
-    return Placements(tuple(tuple(sorted(at)) for at in nodes), tuple(devices))
+    return on_nodes(problem, nodes)
+
+
+def on_nodes(problem: NodePlacement, nodes: Iterable[Iterable[int]]) -> Placements:
+    """Return the placements of jobs that have a chunk on each of their nodes."""
+    at = tuple(tuple(sorted(there)) for there in nodes)
+    devices = (
+        tuple(devices_for(problem.devices[node], int(problem.share[job])) for node in there)
+        for job, there in enumerate(at)
+    )
+    return Placements(at, tuple(devices))
 
 
 def cells_of(pool: Pool, solution: Placements) -> Cells:
@@ -361,14 +370,8 @@ class AlikeNodes:
     def spread(self, solution: Placements) -> Placements:
         """Return the placements of the whole problem, alike nodes filled in their order."""
         unused = [iter(nodes) for nodes in self.nodes]
-        at = [tuple(sorted(next(unused[place]) for place in nodes)) for nodes in solution.nodes]
-        devices = [
-            tuple(
-                devices_for(self.whole.devices[node], int(self.whole.share[job])) for node in there
-            )
-            for job, there in enumerate(at)
-        ]
-        return Placements(tuple(at), tuple(devices))
+        at = ([next(unused[place]) for place in nodes] for nodes in solution.nodes)
+        return on_nodes(self.whole, at)
 
 
 def alike_nodes(problem: NodePlacement) -> AlikeNodes | None:

@@ -97,15 +97,14 @@ class PoolSearch:
         search = GroupSearch(pool, sets, self.cells, seed)
         try:
             for _ in search.run(progress):
-                self._offer(search.cells)
-                self._lower(search.bound)
+                self._take(search)
                 yield
         finally:
-            self._offer(search.cells)
-            self._lower(search.bound)
+            self._take(search)
 
-    def _lower(self, switches: int) -> None:
-        self.bound = min(self.bound, self._most_weight * self._radix - switches)
+    def _take(self, search: GroupSearch) -> None:
+        self._offer(search.cells)
+        self.bound = min(self.bound, self._most_weight * self._radix - search.bound)
 
     def _in_blocks(self, blocks: np.ndarray) -> Cells:
         """Return the cells of jobs in given blocks, -1 for none, each block filled by the rule."""

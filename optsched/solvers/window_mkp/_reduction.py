@@ -42,25 +42,11 @@ def by_efficiency(jobs: Ints, weights: Ints, profits: Ints) -> None:
         stride //= 3
 
 
-@kernel(allocates=False)
+@kernel
 def by_size(numbers: Ints, sizes: Ints) -> None:
     """Sort `numbers` in place by increasing size, then by number."""
-    stride = 1
-    while 3 * stride < len(numbers):
-        stride = 3 * stride + 1
-    while stride > 0:
-        for end in range(stride, len(numbers)):
-            number, place = numbers[end], end
-            while place >= stride:
-                other = numbers[place - stride]
-                if sizes[other] < sizes[number]:
-                    break
-                if sizes[other] == sizes[number] and other < number:
-                    break
-                numbers[place] = other
-                place -= stride
-            numbers[place] = number
-        stride //= 3
+    # of jobs of one profit, the lightest are the most efficient
+    by_efficiency(numbers, sizes, np.ones(len(sizes), np.int64))
 
 
 @kernel(allocates=False)
@@ -87,17 +73,11 @@ def common_divisor(values: Ints) -> int:
 def reduce(
     weights: Ints, profits: Ints, capacities: Ints
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
-    """Remove irrelevant jobs and slots, sort, and divide by common divisors.
+    """Return the relevant jobs and slots, sorted, their weights, profits, capacities, and a unit.
 
-    Removed are the jobs and slots excluded by assumptions (7) and (8), jobs without profit, and the
-    smallest slots if there are more slots than jobs. Capacities are limited to the weight of all
-    jobs.
-
-    Results: `jobs`: numbers of the remaining jobs, by decreasing profit per weight; `slots`:
-    numbers of the remaining slots, by increasing capacity; `weights`: weights of the jobs, in units
-    of their greatest common divisor; `profits`: profits of the jobs, in units of `unit`;
-    `residual`: capacities of the slots, in the unit of the weights; `unit`: greatest common divisor
-    of the profits.
+    Left out are those excluded by assumptions (7) and (8), jobs without profit, and the smallest
+    slots if there are more slots than jobs. Weights and capacities, at most the weight of all jobs,
+    are in units of the greatest common divisor of weights; profits in that of profits, the unit.
     """
     largest = 0
     for capacity in capacities:

@@ -20,8 +20,9 @@ from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.result import Budget, Limit
-from optsched.solvers.window_mkp._reduction import Ints, assign
+from optsched.solvers.window_mkp._reduction import Ints, assign, reduce
 from optsched.solvers.window_mkp.branch_and_bound import dantzig_bound
+from optsched.solvers.window_mkp.greedy import greedy
 
 FINISHED, PAUSED, FULL = 0, 1, 2
 
@@ -78,12 +79,8 @@ def best_first(
     capacities: Ints,
     nodes: Ints,  # search tree; row 0 is the root, shape (space, 5)
     heap: Ints,
-    # Number of nodes in the tree, number of nodes in the heap, profit of `placement`, and
-    # bound; preserved between calls, shape (4,)
-    state: Ints,
-    # Slot of each job, number of slots if not placed; overwritten by better placements, shape
-    # (jobs,)
-    placement: Ints,
+    state: Ints,  # nodes in the tree and in the heap, profit of `placement`, and bound
+    placement: Ints,  # slot of each job, the number of slots for none; overwritten
     limit: int,  # number of nodes after which to pause
 ) -> int:
     """Branch on the node with the best bound until the search is finished, paused or out of space.
@@ -199,14 +196,10 @@ class BestFirst(AnytimeSolver):
 
     def search(self, problem: WindowMKP, progress: Progress, hint: Any, seed: int) -> None:
         """Search the tree, the node with the best bound first; `seed` has no effect."""
-        from optsched.solvers.window_mkp._reduction import reduce
-        from optsched.solvers.window_mkp.greedy import greedy
-
         given = problem.weights, problem.profits, problem.capacities
-        solution = tuple(greedy(*given).tolist())
+        known = [tuple(greedy(*given).tolist()), *([] if hint is None else [hint])]
+        solution = max(known, key=problem.objective)
         value = problem.objective(solution)
-        if hint is not None and problem.objective(hint) > value:
-            solution, value = hint, problem.objective(hint)
         jobs, slots, weights, profits, residual, unit = reduce(*given)
         bound = int(profits.sum()) * unit
         progress.offer(solution, value, bound)
@@ -296,14 +289,8 @@ class WindowSearch:
         self._weights: list[int] = window.weights.tolist()
         self._profits: list[int] = window.profits.tolist()
         self._room: list[int] = window.capacities.tolist()
-        self._efficient = sorted(
-            range(len(self._weights)),
-            key=lambda job: (
-                Fraction(-self._profits[job], self._weights[job])
-                if self._weights[job]
-                else -math.inf
-            ),
-        )
+        rates = [Fraction(p, w) if w else math.inf for p, w in zip(self._profits, self._weights)]
+        self._efficient = sorted(range(len(rates)), key=lambda job: -rates[job])
         # The incumbent: the slot of each job, or `NOT_PLACED`
         self.best = (NOT_PLACED,) * len(self._weights) if hint is None else tuple(hint)
         # Its profit, and an upper bound; equal when the search is complete

@@ -22,6 +22,7 @@ from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress
 from optsched.solvers.result import Budget
 from optsched.solvers.window_mkp._reduction import EXACT, Ints, reduce
+from optsched.solvers.window_mkp.greedy import greedy
 
 
 @kernel(allocates=False)
@@ -232,9 +233,6 @@ class BranchAndBound(AnytimeSolver):
 
     def search(self, problem: WindowMKP, progress: Progress, hint: Any, seed: int) -> None:
         """Search by the plain search, then by the second; `seed` determines the neighborhoods."""
-        from optsched.solvers.window_mkp.branch_and_bound import depth_first
-        from optsched.solvers.window_mkp.greedy import greedy
-
         if hint is None:
             placement = greedy(problem.weights, problem.profits, problem.capacities)
             value = int(problem.profits[placement >= 0].sum())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,10 +122,6 @@ class WindowHeuristic(Heuristic):
 
     models = frozenset({"window-mkp"})
     work_unit = "jobs times slots"
-
-    @abstractmethod
-    def place(self, problem: WindowMKP) -> Assignment:
-        """Return a feasible assignment."""
 
     def effort(self, problem: WindowMKP) -> int:
         """Return the number of jobs times the number of slots."""
