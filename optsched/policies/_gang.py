@@ -28,16 +28,7 @@ from optsched.machines.matrix import (
     size,
 )
 from optsched.simulator import _core
-from optsched.simulator._core import (
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-    zeroed,
-)
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
     Queue,

@@ -282,13 +282,7 @@ def limit_of(state: State, rule: Rule, job: int, lost: int) -> int:
 
 @kernel(allocates=False)
 def start(
-    state: State,
-    places: Places,
-    rule: Rule,
-    news: News,
-    job: int,
-    processes: Numbers,
-    lost: int,
+    state: State, places: Places, rule: Rule, news: News, job: int, processes: Numbers, lost: int
 ) -> None:
     """Start a job on its nodes, with a limit by its penalized time."""
     counts, limit = state.counts[0], limit_of(state, rule, job, lost)

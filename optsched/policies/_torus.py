@@ -121,8 +121,7 @@ class Fitting(ABC):
         self._earliest = ends[first]
         then = held_until <= self._earliest
         return BoxReservation(
-            earliest=self._earliest,
-            choose=lambda: self.reserved(now, then, routers),
+            earliest=self._earliest, choose=lambda: self.reserved(now, then, routers)
         )
 
     @abstractmethod

@@ -14,16 +14,7 @@ from optsched.compiled import kernel
 from optsched.machines._ascending import add, delete, enter, place_of, position
 from optsched.machines._line_nodes import Held, give, new_held, take
 from optsched.simulator import _core
-from optsched.simulator._core import (
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-    zeroed,
-)
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
 

@@ -236,8 +236,7 @@ class Scenario:
         False, bool, "true or false", needs_problems="charging decisions"
     )
     ties: Ties | str = _option(
-        *(Ties.HEURISTIC, tuple(map(str, Ties)), ", ".join(Ties)),
-        needs_problems="a rule for ties",
+        *(Ties.HEURISTIC, tuple(map(str, Ties)), ", ".join(Ties)), needs_problems="a rule for ties"
     )
     check: bool = _option(False, bool)
     journal: bool = _option(

@@ -33,15 +33,7 @@ from optsched.policies.site._heads import (
     reserve,
     start_before,
 )
-from optsched.policies.site._tables import (
-    Running,
-    Shortages,
-    add,
-    ask_again,
-    drop,
-    ease,
-    entry_of,
-)
+from optsched.policies.site._tables import Running, Shortages, add, ask_again, drop, ease, entry_of
 from optsched.simulator import _core
 from optsched.simulator._core import News, Times, tell
 

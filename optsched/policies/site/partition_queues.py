@@ -106,8 +106,7 @@ class PartitionQueues(CompiledDecisions):
         first = waiting.rank if score is None else _rank(jobs, score, tier)
         behind = _rank(first, waiting.candidates.requested, tier) if shortest_first else first
         self.tables = self.tables._replace(
-            waiting=waiting._replace(rank=first, backfilling=behind),
-            log=new_log(len(jobs)),
+            waiting=waiting._replace(rank=first, backfilling=behind), log=new_log(len(jobs))
         )
         self._news, self._bind = run.news, run.bind
         self.answer(run.problem_solver)
