@@ -7,7 +7,10 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cache, partial
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +19,7 @@ from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Action, Start, Wake
+from optsched.simulator.policy import Action, Move, Share, Start, Wake
 from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
@@ -70,10 +73,8 @@ class CompiledRun(NamedTuple):
         One that is not on disk, and not worth compiling at once, runs in plain Python until that
         has taken `PATIENCE`.
         """
-        if self.may_compile:
-            return kernel.bound(*given, numbers=numbers)
         try:
-            with only_loading():
+            with nullcontext() if self.may_compile else only_loading():
                 return kernel.bound(*given, numbers=numbers)
         except NotOnDiskError:
             return _Plain(kernel, given, numbers)
@@ -197,11 +198,21 @@ def hear(news: News, system: System) -> None:
 
 
 def stated(news: News, place: Callable[[int, float], Any]) -> Iterator[Action]:
-    """Yield the starts and wakes that a kernel has stated, for a policy in Python."""
-    from optsched.simulator._core import N_ACTIONS, START
+    """Yield the actions that a kernel has stated; moves that follow each other are one."""
+    from optsched.simulator._core import LIMIT, MOVE, N_ACTIONS, SHARE, START
 
     count = slice(news.counts.item(N_ACTIONS))
     news.counts[N_ACTIONS] = 0
+    limits: dict[int, float] = {}
     columns = (column[count].tolist() for column in (news.kind, news.job, news.value))
-    for kind, job, value in zip(*columns):
-        yield Start(job, place(job, value)) if kind == START else Wake(value)
+    for kind, group in groupby(zip(*columns), itemgetter(0)):
+        if kind == MOVE:
+            yield Move({job: place(job, value) for _, job, value in group})
+            continue
+        for _, job, value in group:
+            if kind == START:
+                yield Start(job, place(job, value), limits.get(job))
+            elif kind == LIMIT:
+                limits[job] = value
+            else:
+                yield Share(job, value) if kind == SHARE else Wake(value)

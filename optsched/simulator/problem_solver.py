@@ -188,21 +188,8 @@ class Ties(StrEnum):
 
 
 COLUMNS = (
-    "time",
-    "decision",
-    "model",
-    "size",
-    "choice",
-    "status",
-    "objective",
-    "heuristic",
-    "bound",
-    "work",
-    "price",
-    "fallback",
-    "wrong",
-    "message",
-    "captured",
+    *("time", "decision", "model", "size", "choice", "status", "objective", "heuristic", "bound"),
+    *("work", "price", "fallback", "wrong", "message", "captured"),
 )
 
 
@@ -431,9 +418,6 @@ class NoProblems(ProblemSolver):
     def __init__(self) -> None:
         super().__init__({})
         self.config = {}
-
-    def begin_decision(self, now: float, number: int | None = None) -> None:
-        """Do nothing."""
 
     def pose(self, problem: Problem[Any]) -> Any:
         """Raise an error."""

@@ -68,16 +68,10 @@ class Option(NamedTuple):
 
 
 def _option(
-    default: Any,
-    kind: Any,
-    expected: str = "",
-    help: str = "",  # noqa: A002 (as in Option)
-    *,
-    recorded: bool = False,
-    needs_problems: str = "",
+    default: Any, kind: Any, *more: str, recorded: bool = False, needs_problems: str = ""
 ) -> Any:
     """Return a field with one option; ``run.json`` holds its value if it is recorded."""
-    option = Option("", kind, default, expected, help, needs_problems)
+    option = Option("", kind, default, *more)._replace(needs_problems=needs_problems)
     return field(default=default, metadata={"options": (option,), "recorded": recorded})
 
 

@@ -121,12 +121,9 @@ class PartitionQueues(CompiledDecisions):
     def place(self, job: int, value: float) -> Held:
         """Return the nodes of a running job."""
         running = self.tables.running
-        at = _tables.entry_of(running, job)
-        where = slice(running.begin[at], running.stop[at])
-        held = running.held
-        return Held(
-            int(running.alternative[at]), held.node[where].copy(), held.chunks[where].copy()
-        )
+        where = slice(running.begin[job], running.stop[job])
+        nodes, chunks = (column[where].copy() for column in running.held)
+        return Held(int(running.alternative[job]), nodes, chunks)
 
     def resources(self) -> Sequence[str]:
         """Return the nodes that each job held, as interval sets."""
@@ -292,14 +289,6 @@ class SiteRoom(PartitionQueues):
             self.tables, numbers=(0, 0.0)
         )
         return bound
-
-
-def queues_of(system: System, *, backfills: bool) -> PartitionQueues | None:
-    """Return the queues of the machine of a simulation; None on a line of processors."""
-    machine = system.machine
-    if not isinstance(machine, SiteMachine):
-        return None
-    return PartitionQueues(system, machine, backfills=backfills)
 
 
 def _rank(*keys: NDArray[Any]) -> NDArray[np.float64]:
