@@ -7,9 +7,8 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from optsched.machines.site import SiteMachine
 from optsched.policies._line import QueueDecisions, queue_decisions
-from optsched.policies.site.partition_queues import PartitionQueues
+from optsched.policies.site.partition_queues import PartitionQueues, queues_of
 from optsched.simulator.compiled_decisions import CompiledRun
 from optsched.simulator.policy import Action, Policy, Start
 from optsched.simulator.system import System
@@ -94,9 +93,7 @@ class QueuePolicy(Policy):
         """Prepare for the machine, and forget the reservation."""
         self._head = -1
         self._promised: Mapping[int, float] = {}
-        self._queues: PartitionQueues | None = None
-        if isinstance(system.machine, SiteMachine):
-            self._queues = PartitionQueues(system, system.machine, backfills=self.backfills)
+        self._queues: PartitionQueues | None = queues_of(system, backfills=self.backfills)
         self._line: QueueDecisions | None = None
 
     def promised(self, system: System) -> Mapping[int, float]:

@@ -291,6 +291,14 @@ class SiteRoom(PartitionQueues):
         return bound
 
 
+def queues_of(system: System, *, backfills: bool) -> PartitionQueues | None:
+    """Return the queues of the machine of a simulation; None on a line of processors."""
+    machine = system.machine
+    if not isinstance(machine, SiteMachine):
+        return None
+    return PartitionQueues(system, machine, backfills=backfills)
+
+
 def _rank(*keys: NDArray[Any]) -> NDArray[np.float64]:
     """Return the place of each job in the order of some keys, of which the last is the first."""
     order = np.lexsort(keys)
