@@ -136,7 +136,7 @@ class Engine:
         self._set_speeds: Callable[[int], object] | None = None
         self._loop: Callable[[int], int] | None = None
         self._is_followed = True
-        self._handlers: dict[int, Callable[[], object]] | None = None
+        self._handlers: dict[int, Callable[[], object]] = {}
 
     def prepare(self) -> None:
         """Let execution model and policy begin, and bind the kernels."""
@@ -196,11 +196,10 @@ class Engine:
 
     def run(self) -> None:
         """Process all events, until every job has ended, is rejected or can never start."""
-        if self._handlers is None:
+        if not self._handlers:
             self.prepare()
-        assert self._handlers is not None
         if self._loop is None:
-            self._handle_events(self._handlers)
+            self._handle_events()
         else:
             self._run_loop(self._loop)
         self.system.now = self.core.clock.item(_core.NOW)
@@ -212,8 +211,9 @@ class Engine:
             self._decisions.record(self.problem_solver)
         self._report_progress()
 
-    def _handle_events(self, handlers: Mapping[int, Callable[[], object]]) -> None:
-        system, clock, advance = self.system, self.core.clock.data, self._kernels.advance
+    def _handle_events(self) -> None:
+        system, handlers = self.system, self._handlers
+        clock, advance = self.core.clock.data, self._kernels.advance
         while event := advance():
             system.now = clock[_core.NOW]
             handlers[event]()
@@ -353,7 +353,6 @@ class Engine:
     def _carry_out(self, decisions: CompiledDecisions) -> None:
         """Carry out the actions that a kernel has stated."""
         if not self._is_followed:
-            assert self._handlers is not None
             while not self._kernels.act():
                 self._handlers[_core.STARTED]()
             return
