@@ -419,6 +419,9 @@ class NoProblems(ProblemSolver):
         super().__init__({})
         self.config = {}
 
+    def begin_decision(self, now: float, number: int | None = None) -> None:
+        """Do nothing."""
+
     def pose(self, problem: Problem[Any]) -> Any:
         """Raise an error."""
         raise RuntimeError("this policy names no models, so it cannot pose problems")
