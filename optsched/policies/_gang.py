@@ -28,16 +28,7 @@ from optsched.machines.matrix import (
     size,
 )
 from optsched.simulator import _core
-from optsched.simulator._core import (
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-    zeroed,
-)
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
     Queue,
@@ -220,7 +211,6 @@ def hear(state: State, rule: Rule, news: News) -> None:
     counts.decisions += 1
     counts.changed = ended
     counts.candidates = counts.spare = 0
-    begin_problem(state, news.now[0])
     if rule.sharing == BY_TURNS and not ended and count[_core.N_SUBMITTED] == 0:
         return  # a turn ends
     if rule.skips or ended or not waited:
@@ -304,12 +294,12 @@ def bound(state: State, rule: Rule, queue: Queue, rows: Numbers) -> int:
 
 
 @kernel(allocates=False)
-def find_answer(state: State, rule: Rule, queue: Queue) -> bool:
+def find_answer(state: State, rule: Rule, queue: Queue, now: float) -> bool:
     """Answer the present problem as the solver does; return False if it has to search."""
     counts, problems = state.counts[0], state.problems
     found, at = counts.candidates, counts.problems
-    problems.running[at] = counts.running
-    problems.waiting[at] = found
+    problems.time[at], problems.decision[at] = now, counts.decisions
+    problems.running[at], problems.waiting[at] = counts.running, found
     if rule.answer == ASK:
         return False
     move(state, rule)
@@ -476,11 +466,7 @@ def share(state: State, rule: Rule, news: News) -> None:
 
 @kernel(allocates=False)
 def next_turn(state: State, rule: Rule, now: float) -> None:
-    """Find the row on turn: the rows in use, one after the other, each for a time slice.
-
-    A row that is alone in use has one turn after the other. If the row on turn becomes empty, the
-    turn of the next one begins at once.
-    """
+    """Find the row on turn: each row in use has a time slice, which is over once it is empty."""
     counts, number = state.counts[0], state.rows.number
     last = counts.turn
     if last != NOT_PLACED and number[last] > 0:
@@ -543,27 +529,15 @@ def place(state: State, rule: Rule, news: News) -> bool:
 
 
 @kernel(allocates=False)
-def begin_problem(state: State, now: float) -> None:
-    """State the time of the next problem, if there will be one."""
-    at = state.counts[0].problems
-    state.problems.time[at] = now
-    state.problems.decision[at] = state.counts[0].decisions
-
-
-@kernel(allocates=False)
 def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
-    """Compact and schedule, then share the time among the jobs.
-
-    Called again after `OPEN`, it takes the rows in `State.answer`, and the columns of the
-    candidates in `State.columns`, for the answer to the open problem.
-    """
+    """Compact and schedule, by rows and columns in `state` after `OPEN`; then share the time."""
     counts = state.counts[0]
     if not counts.awaited:
         hear(state, rule, news)
     while counts.candidates > 0 or counts.spare:
         if counts.awaited:
             hold_running(state)
-        elif not find_answer(state, rule, queue):
+        elif not find_answer(state, rule, queue, news.now[0]):
             counts.awaited = 1
             return _core.OPEN
         for candidate in range(counts.candidates):
@@ -577,7 +551,6 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
         counts.awaited = counts.spare = 0
         all_start = place(state, rule, news)
         counts.problems += 1
-        begin_problem(state, news.now[0])
         if not all_start:
             break
         # if all are placed, jobs behind the window may fit, too

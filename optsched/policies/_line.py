@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import Kernel, kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
-from optsched.machines._ascending import delete, enter, insert, is_behind, place_of, position
+from optsched.machines._ascending import delete, enter, insert, is_behind, place_of
 from optsched.machines._line_nodes import Log, new_log, nodes_of, note
 from optsched.machines.nodes import Nodes
+from optsched.policies._running import leave, shadow_of
 from optsched.simulator import _core
 from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
@@ -74,36 +75,9 @@ class Line(NamedTuple):
     steepest: Times
     earliest: Times
     estimated_end: Times
-    end: Times  # estimated ends of the running jobs, ascending
-    width: Numbers  # their processors
+    running: Numbers  # by estimated end
     log: Log
     counts: Record
-
-
-def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -> Line:
-    """Return the state before the first event, with scores in order of submission."""
-    jobs = len(processors)
-    running, rank = min(jobs, nodes) + 1, np.arange(jobs)
-    counts = np.zeros(1, dtype=COUNTS)
-    counts["free"], counts["head"], counts["promised"] = nodes, NOBODY, NOBODY
-    return zeroed(
-        Line,
-        jobs,
-        processors=processors,
-        requested=requested,
-        submit=submit,
-        rank=rank,
-        score=rank.astype(np.float64),
-        unit=np.ones(1),
-        weight=np.ones(1),
-        slope=np.ones(1),
-        queue=np.zeros(2 * jobs, dtype=np.int64),
-        candidates=np.zeros(MOST, dtype=np.int64),
-        end=np.zeros(running),
-        width=np.zeros(running, dtype=np.int64),
-        log=new_log(jobs),
-        counts=counts,
-    )
 
 
 @kernel(allocates=False)
@@ -143,14 +117,12 @@ def dequeue(line: Line, job: int) -> None:
 @kernel(allocates=False)
 def begin(line: Line, news: News, job: int) -> None:
     """Start a waiting job."""
-    counts, width = line.counts[0], line.processors[job]
+    counts = line.counts[0]
     dequeue(line, job)
-    end = line.estimated_end[job] = news.now[0] + line.requested[job]
-    place = position(line.end, counts.running, end) + 1
-    insert(line.end, counts.running, place, end)
-    insert(line.width, counts.running, place, width)
+    line.estimated_end[job] = news.now[0] + line.requested[job]
+    enter(line.running, counts.running, line.estimated_end, job)
     counts.running += 1
-    counts.free -= width
+    counts.free -= line.processors[job]
     note(line.log, job)
     tell(news, _core.START, job, 0.0)
 
@@ -158,14 +130,10 @@ def begin(line: Line, news: News, job: int) -> None:
 @kernel(allocates=False)
 def end(line: Line, job: int) -> None:
     """Free the processors of a job."""
-    counts, width = line.counts[0], line.processors[job]
-    place = position(line.end, counts.running, line.estimated_end[job])
-    while line.width[place] != width:  # those of equal end and width are exchangeable
-        place -= 1
-    delete(line.end, counts.running, place)
-    delete(line.width, counts.running, place)
+    counts = line.counts[0]
+    leave(line.running, counts.running, line.estimated_end, job)
     counts.running -= 1
-    counts.free += width
+    counts.free += line.processors[job]
     note(line.log, ~job)
 
 
@@ -182,28 +150,21 @@ def set_score(line: Line, rule: Rule, job: int, now: float) -> float:
 @kernel(allocates=False)
 def reserve(line: Line, now: float, job: int) -> None:
     """Find the time at which a blocked job can start at the latest, and what is left over then."""
-    counts = line.counts[0]
-    needed, shadow = line.processors[job] - counts.free, now
-    for place in range(counts.running):
-        if needed <= 0 and line.end[place] > shadow:
-            break
-        needed -= line.width[place]
-        shadow = max(shadow, line.end[place])
-    counts.shadow, counts.head, counts.extra = shadow, job, -needed
+    counts, processors, end = line.counts[0], line.processors, line.estimated_end
+    missing = processors[job] - counts.free
+    shadow, extra = shadow_of(line.running, counts.running, end, processors, missing, now)
+    counts.shadow, counts.head, counts.extra = shadow, job, extra
     if counts.promised != job or shadow < counts.promised_start:
         counts.promised, counts.promised_start = job, shadow
 
 
 @kernel(allocates=False)
 def select(line: Line, rule: Rule, now: float, most: int, free: int, longest: float) -> int:
-    """Find the first waiting jobs of at most `free` processors, in order; return their number.
-
-    These are at most `most`. Jobs of more than `longest` seconds have to fit beside the head. The
-    bounds of its block, or a product without a division, say of most jobs that they are none.
-    """
+    """Find the first waiting jobs that fit, at most `most`, in order; return their number."""
     counts, queue, found, number = line.counts[0], line.queue, line.candidates, 0
     key = line.requested if rule.shortest_first else line.score
     requested, slope, submit, extra = line.requested, line.slope, line.submit, counts.extra
+    # jobs are left out by the bounds of their blocks, or by a product without a division
     latest, least = np.inf, -np.inf  # bounds on requested time, and on slope times wait
     at = counts.first
     while at < counts.last:
@@ -315,11 +276,7 @@ class LineDecisions(CompiledDecisions):
         self._processors, self._size = run.trace.processors.astype(np.int64), run.machine.size
         self._state = state[0]
         with nullcontext() if run.may_compile else only_loading():
-            if run.is_alone:
-                self.run = loop.bound(run.core, run.way, run.news, *state, numbers=(0,))
-                self.resources()
-            else:
-                self.decide = decide.bound(*state, run.news)
+            self._bind_kernels(run._replace(may_compile=True), decide, loop, *state)
 
     @classmethod
     def at_hand(cls, run: CompiledRun, *kernels_and_state: Any) -> Self | None:
@@ -370,16 +327,26 @@ def queue_decisions(
     ordered = all(np.isfinite(one).all() for one in order.values())
     if not is_line(run) or not ordered or not order.get("unit", np.ones(1)).all():
         return None
-    processors = run.trace.processors.astype(np.int64)
-    line = new_line(processors, run.core.requested, run.core.submit, run.machine.size)
-    rank, unit, weight = (
-        order.get(name, kept).astype(np.float64)
-        for name, kept in (("rank", line.rank), ("unit", line.unit), ("weight", line.weight))
+    jobs, nodes = len(run.trace), run.machine.size
+    given = {"rank": np.arange(jobs), "unit": np.ones(1), "weight": np.ones(1)} | order
+    rank, unit, weight = (given[name].astype(np.float64) for name in ("rank", "unit", "weight"))
+    counts = np.zeros(1, dtype=COUNTS)
+    counts["free"], counts["head"], counts["promised"] = nodes, NOBODY, NOBODY
+    line = zeroed(
+        Line,
+        jobs,
+        processors=run.trace.processors.astype(np.int64),
+        requested=run.core.requested,
+        submit=run.core.submit,
+        rank=np.argsort(np.argsort(rank, kind="stable")),
+        score=rank,
+        unit=unit,
+        weight=weight,
+        slope=(np.cbrt(weight) if power == 3 else weight) / unit,
+        queue=np.zeros(2 * jobs, dtype=np.int64),
+        candidates=np.zeros(MOST, dtype=np.int64),
+        log=new_log(jobs),
+        counts=counts,
     )
-    place = np.argsort(np.argsort(rank, kind="stable"))
-    line = line._replace(rank=place, score=rank, unit=unit, weight=weight)
-    if power:
-        slope = (weight if power == 1 else np.cbrt(weight)) / unit
-        line = line._replace(score=rank.copy(), slope=slope)
     rule = Rule(power, backfills, shortest_first, keeps)
     return QueueDecisions.at_hand(run, decide, loop, line, rule)

@@ -149,10 +149,7 @@ def add_planned(state: State, job: int) -> None:
 
 @kernel(allocates=False)
 def start_due(state: State, news: News) -> None:
-    """Start the jobs whose planned start has come, in planned order, if their cores are free.
-
-    With charged decisions jobs start late, and a job planned behind such a job waits for its end.
-    """
+    """Start the jobs whose planned start has come, in planned order, if their cores are free."""
     counts, planned, due = state.counts[0], state.planned, state.due
     if news.now[0] < state.counts[0].next_start:
         return
@@ -169,7 +166,7 @@ def start_due(state: State, news: News) -> None:
     for entry in range(late):
         job = due[entry]
         node, cores = state.node[job], state.cores[job]
-        if cores & ~state.free[node]:
+        if cores & ~state.free[node]:  # an earlier job started late, as a decision was charged
             add_planned(state, job)
             continue
         state.free[node] &= ~cores
@@ -197,13 +194,11 @@ def take_added(state: State) -> None:
 
 @kernel(allocates=False)
 def what_to_plan(state: State, rule: Rule, news: News) -> int:
-    """Return whether to replan all waiting jobs, or to add the submitted jobs to the plan.
-
-    All jobs are replanned in any case if no job runs, since no end would cause a replan.
-    """
+    """Return whether to replan all waiting jobs, or to add the submitted jobs to the plan."""
     counts, since = state.counts[0], news.now[0] - rule.opens_at
     if rule.throttle > 0.0 and (since == 0.0 or since % rule.throttle != 0.0):
         return NOTHING
+    # if no job runs, no end would cause a replan
     if counts.added > 0 and (rule.at_every_event or counts.running == 0):
         take_added(state)
         return ALL
@@ -303,10 +298,7 @@ def follow_plan(state: State, now: float) -> None:
 
 @kernel(allocates=False)
 def decide(state: State, rule: Rule, news: News) -> int:
-    """Start the jobs planned for now, plan, and start the jobs that are then due.
-
-    After `OPEN`, the plan of the queue is expected in `State.plan`.
-    """
+    """Start jobs that are due; after `OPEN`, follow `State.plan` first."""
     counts, now = state.counts[0], news.now[0]
     if counts.plans == NOTHING:
         hear(state, news)

@@ -44,7 +44,7 @@ import numpy as np
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
-from optsched.machines._ascending import add, position, remove
+from optsched.machines._ascending import add, delete, insert, position, remove
 from optsched.machines._line_nodes import Log, new_log, note
 from optsched.simulator import _core
 from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
@@ -93,57 +93,36 @@ def entry_from(profile: Profile, entry: int, at: float) -> int:
 
 
 @kernel(allocates=False)
-def change(profile: Profile, start: float, end: float, processors: int, entry: int) -> int:
-    """Add `processors` (negative to reserve) from `start`, which lies in `entry`, to `end`.
+def split(profile: Profile, entry: int, at: float) -> int:
+    """Let an entry begin at a time, which lies in `entry`; return it."""
+    if profile.times[entry] == at:
+        return entry
+    insert(profile.times, profile.ends[STOP], entry + 1, at)
+    insert(profile.free, profile.ends[STOP], entry + 1, profile.free[entry])
+    profile.ends[STOP] += 1
+    return entry + 1
 
-    Equal neighbors are merged. The entries behind move only if the number of entries changes.
-    Returns the entry that holds at `start` now.
-    """
-    times, free, stop = profile.times, profile.free, profile.ends[STOP]
-    last = entry_from(profile, entry, end)
-    level, before = free[last], free[entry]
-    inner, tail = entry, last
-    first_grows, last_grows = 0, 0
-    if times[entry] < start:
-        first_grows = 1
-        inner = entry + 1
-    elif entry > profile.ends[HEAD] and before + processors == free[entry - 1]:
-        first_grows = -1
-    if times[last] != end:
-        last_grows = 1
-        tail = last + 1
-    elif (free[last - 1] if last > entry else before) + processors == level:
-        last_grows = -1
-    grows = first_grows + last_grows
-    if grows > 0:
-        for e in range(stop - 1, tail - 1, -1):
-            times[e + grows] = times[e]
-            free[e + grows] = free[e]
-    if first_grows > 0:
-        for e in range(tail - 1, inner - 1, -1):
-            times[e + 1] = times[e]
-            free[e + 1] = free[e] + processors
-        times[inner] = start
-        free[inner] = before + processors
-        changed = inner
-    elif first_grows < 0:
-        for e in range(inner + 1, tail):
-            times[e - 1] = times[e]
-            free[e - 1] = free[e] + processors
-        changed = entry - 1
-    else:
-        for e in range(inner, tail):
-            free[e] += processors
-        changed = entry
-    if last_grows > 0:
-        times[tail + first_grows] = end
-        free[tail + first_grows] = level
-    if grows < 0:
-        for e in range(tail + (last_grows < 0), stop):
-            times[e + grows] = times[e]
-            free[e + grows] = free[e]
-    profile.ends[STOP] = stop + grows
-    return changed
+
+@kernel(allocates=False)
+def merge(profile: Profile, entry: int) -> int:
+    """Merge an entry with an equal one before it; return the entry that holds then."""
+    if entry == profile.ends[HEAD] or profile.free[entry] != profile.free[entry - 1]:
+        return entry
+    delete(profile.times, profile.ends[STOP], entry)
+    delete(profile.free, profile.ends[STOP], entry)
+    profile.ends[STOP] -= 1
+    return entry - 1
+
+
+@kernel(allocates=False)
+def change(profile: Profile, start: float, end: float, processors: int, entry: int) -> int:
+    """Add processors from `start`, which lies in `entry`, to `end`; return the entry of `start`."""
+    first = split(profile, entry, start)
+    last = split(profile, entry_from(profile, first, end), end)
+    for each in range(first, last):
+        profile.free[each] += processors
+    merge(profile, last)
+    return merge(profile, first)
 
 
 @kernel(allocates=False)
@@ -573,10 +552,8 @@ def submit(table: Reservations, now: float, job: int) -> float:
 def decide(table: Reservations, news: News) -> int:
     """Update the reservations, and start the jobs whose reservations begin."""
     now, counts, log, started = news.now[0], news.counts, table.log, table.started
-    ended, submitted = (
-        news.ended[: counts[_core.N_ENDED]],
-        news.submitted[: counts[_core.N_SUBMITTED]],
-    )
+    ended = news.ended[: counts[_core.N_ENDED]]
+    submitted = news.submitted[: counts[_core.N_SUBMITTED]]
     for job in ended:
         note(log, ~job)
     forget(table.profile, now)

@@ -155,11 +155,7 @@ def answer_value(state: State) -> int:
 
 @kernel(allocates=False)
 def find_answer(state: State, rule: Rule, now: float) -> bool:
-    """Answer the present problem as the solver does; return False if the solver has to.
-
-    The bottleneck search is compared with less-consume-threshold, whose placement is used if it is
-    as good.
-    """
+    """Answer the present problem as the solver does; return False if the solver has to."""
     if rule.answer == ASK:
         return False
     counts, search, problems = state.counts[0], state.search[0], state.problems
@@ -180,7 +176,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
         objective = answer_value(state)
     problems.heuristic[at], problems.bound[at] = objective, 0
     problems.work[at] = len(state.reserved)
-    if rule.answer == BOTTLENECK_SEARCH:
+    if rule.answer == BOTTLENECK_SEARCH:  # used if it is better
         given = (search.goal, state.nodes.unit, limit, starts)
         best, own, tried, _ = best_placement(events, job, *given, NEVER, state.searched)
         tried += skipped
@@ -282,16 +278,12 @@ def asks_as_much(state: State, job: int, other: int) -> bool:
 
 @kernel(allocates=False)
 def backfill_in_order(state: State, places: Places, rule: Rule, news: News) -> bool:
-    """Start the job that is sought if it breaks nothing; seek the next one that has a place now.
-
-    Candidates are tried by requested time, each once, since starts leave no room that was not there
-    before. Returns whether there is another one.
-    """
+    """Start the job that is sought if it breaks nothing; return whether another is sought now."""
     counts, search, turn, now = state.counts[0], state.search[0], state.round[0], news.now[0]
     if search.start >= 0 and not breaks_reservation(state, rule, now):
         start(state, places, rule, news, search.job, state.offered, search.lost)
         turn.place -= 1
-    while turn.place < counts.queued and counts.free > 0:
+    while turn.place < counts.queued and counts.free > 0:  # each once: starts make no room
         job = state.candidates[turn.place]
         turn.place += 1
         if job != state.reservation[0].job and placeable_now(state, job):
@@ -319,10 +311,7 @@ def is_below(state: State, factor: float, job: int, other_factor: float, other: 
 
 @kernel(allocates=False)
 def find_bound(state: State, job: int) -> None:
-    """Find the least rank of the next job to be tried as of now, and put it in its place, if any.
-
-    Starts leave no room that was not there before, so that bounds from before are bounds still.
-    """
+    """Find the least rank of the next job as of now; bounds from before starts hold still."""
     turn, tried = state.round[0], state.tried
     place = turn.place
     delete(tried, turn.tried, place)
@@ -341,11 +330,7 @@ def find_bound(state: State, job: int) -> None:
 
 @kernel(allocates=False)
 def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) -> bool:
-    """Note the job that is sought if its penalty factor is the least; seek the next one.
-
-    When no other can have a lower rank, the best one starts, and all others are tried again.
-    Returns whether there is another one.
-    """
+    """Note the job that is sought if its rank is the least; return whether another is sought."""
     counts, search, turn, now = state.counts[0], state.search[0], state.round[0], news.now[0]
     if search.start == 0 and not breaks_reservation(state, rule, now):
         requested = state.walltime[search.job] * state.nodes.unit
@@ -366,6 +351,7 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
                 return True
         if turn.best == NO_JOB:
             return False
+        # no other has a lower rank: the best one starts, and all others are tried again
         start(state, places, rule, news, turn.best, state.chosen, turn.lost)
         if counts.free == 0:
             return False

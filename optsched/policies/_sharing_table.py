@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -87,28 +87,17 @@ class Nodes(NamedTuple):
     unit: int
 
 
-class JobNumbers(NamedTuple):
-    """The jobs of a run, with what the state keeps of each."""
+@by_reference
+class State(NamedTuple):
+    """What the policy knows: jobs, queue, nodes and the reservation."""
 
+    # of each job
     asked: Numbers
     walltime: Numbers  # whole seconds
     demand: Numbers  # of one process, shape (jobs, resources)
     thresholds: Numbers  # in thousandths, -1 for no limit, shape (jobs, thresholds)
     limits: Numbers  # penalized times within these in units, of that shape
     order: Times  # of candidates
-
-
-@by_reference
-class State(NamedTuple):
-    """What the policy knows: jobs, queue, nodes and the reservation."""
-
-    # of each job, see `JobNumbers`
-    asked: Numbers
-    walltime: Numbers
-    demand: Numbers
-    thresholds: Numbers
-    limits: Numbers
-    order: Times
     limit_at: Times
     first_run: Numbers  # runs[first_run[job]:last_run[job]] are its processors
     last_run: Numbers
@@ -151,11 +140,14 @@ PLACEMENTS = ("reserved", "placed", "searched", "offered", "chosen")
 """Fields of `State` with a number of processes for each node."""
 
 
-def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
-    """Return the state before the first decision, with space for a number of recorded problems."""
+def new_state(jobs: dict[str, Any], machine: Nodes, recorded: int) -> State:
+    """Return the state before the first decision, with space for a number of recorded problems.
+
+    `jobs`: the numbers of each job, the first six fields of `State`.
+    """
     nodes, processors, capacity, *_ = machine
-    count, resources, size = len(jobs.asked), len(capacity), nodes * processors
-    thresholds, rows = jobs.limits.shape[1], size + 2 * nodes
+    asked, resources, size = jobs["asked"], len(capacity), nodes * processors
+    thresholds, rows = jobs["limits"].shape[1], size + 2 * nodes
 
     def numbers(*shape: int) -> Numbers:
         return np.zeros(shape, dtype=np.int64)
@@ -167,9 +159,9 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
     events = (numbers(nodes), numbers(space), numbers(space), numbers(space, resources))
     return zeroed(
         State,
-        count,
-        **jobs._asdict(),
-        runs=np.empty((int(jobs.asked[jobs.asked <= size].sum()), 2), dtype=np.int64),
+        len(asked),
+        **jobs,
+        runs=np.empty((int(asked[asked <= size].sum()), 2), dtype=np.int64),
         by_limit=numbers(size),
         nodes=machine,
         free=np.ones(size, dtype=np.bool_),
@@ -282,13 +274,7 @@ def limit_of(state: State, rule: Rule, job: int, lost: int) -> int:
 
 @kernel(allocates=False)
 def start(
-    state: State,
-    places: Places,
-    rule: Rule,
-    news: News,
-    job: int,
-    processes: Numbers,
-    lost: int,
+    state: State, places: Places, rule: Rule, news: News, job: int, processes: Numbers, lost: int
 ) -> None:
     """Start a job on its nodes, with a limit by its penalized time."""
     counts, limit = state.counts[0], limit_of(state, rule, job, lost)

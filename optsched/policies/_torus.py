@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Triple, shapes
 from optsched.boxes.free_boxes import disjoint_bins, first_fit, fullest_box, holds
-from optsched.boxes.layer_shapes import largest_layered_box, layered_bins
+from optsched.boxes.layer_shapes import largest_layered_box, layered_bins, write
 from optsched.machines.torus import Torus
 from optsched.metrics.measure import Group, Measure
 from optsched.models.box_placement import BoxPlacement
@@ -90,12 +90,9 @@ class Fitting(ABC):
     def reserve(self, system: System, routers: int) -> BoxReservation:
         """Return the reservation of a job of `routers` routers (section 6 of Li, steps 1 to 3).
 
-        Running jobs end at their estimated ends, all of one instant together. Free routers only
-        increase, so the first instant at which the job fits is found by bisection, from the first
-        one with enough free routers on.
+        Free routers only increase, so the first estimated end at which the job fits is found by
+        bisection.
         """
-        from optsched.boxes.layer_shapes import write
-
         now = self.torus.boxes.free.copy()
         held_until = np.where(now, -np.inf, np.inf)
         running, boxes = system.running.by_estimated_end, system.held
@@ -121,8 +118,7 @@ class Fitting(ABC):
         self._earliest = ends[first]
         then = held_until <= self._earliest
         return BoxReservation(
-            earliest=self._earliest,
-            choose=lambda: self.reserved(now, then, routers),
+            earliest=self._earliest, choose=lambda: self.reserved(now, then, routers)
         )
 
     @abstractmethod
@@ -312,12 +308,7 @@ class Forecast(NamedTuple):
 def forecast(
     system: System, routers: int, free: int, turn: float, kept: Collection[int]
 ) -> Forecast | None:
-    """Return the forecast for a large job; None if too few routers can ever be free.
-
-    Jobs are scheduled at a fixed rate, so the large job expects to start at its `turn`, in seconds.
-    If too few routers are free by then, it starts at the first estimated end at which enough are.
-    The running jobs whose routers are `kept` for another job count as staying.
-    """
+    """Return the forecast for a large job, from its `turn` on; None if it can never start."""
     running = [one for one in system.running.by_estimated_end if one[1] not in kept]
     ending = []
     for end, job in running:

@@ -11,19 +11,11 @@ import numpy as np
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
-from optsched.machines._ascending import add, delete, enter, place_of, position
+from optsched.machines._ascending import add, delete, enter, position
 from optsched.machines._line_nodes import Held, give, new_held, take
+from optsched.policies._running import leave, shadow_of
 from optsched.simulator import _core
-from optsched.simulator._core import (
-    Core,
-    News,
-    Numbers,
-    Times,
-    Way,
-    advance,
-    tell,
-    zeroed,
-)
+from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
 
@@ -125,8 +117,7 @@ def hear(state: State, news: News) -> None:
     for at in range(count[_core.N_ENDED]):
         job = news.ended[at]
         give(state.held, job)
-        place = place_of(state.running, 0, counts.running, state.estimated_end, job)
-        delete(state.running, counts.running, place)
+        leave(state.running, counts.running, state.estimated_end, job)
         counts.running -= 1
         counts.free += state.processors[job]
     for at in range(count[_core.N_SUBMITTED]):
@@ -196,10 +187,7 @@ def scatter(state: State, news: News) -> None:
 
 @kernel(allocates=False)
 def find_problem(state: State, rule: Rule) -> bool:
-    """Find the jobs of the window that fit, and the largest slots; return whether there is a job.
-
-    Slots that can hold no job are left out, and so are those beyond the number of jobs.
-    """
+    """Find the jobs of the window that fit, and as many of the largest slots that hold one."""
     counts, held, capacities, starts = state.counts[0], state.held, state.capacities, state.starts
     longest = smallest = largest_length(held)
     jobs = slots = 0
@@ -290,24 +278,15 @@ def place(state: State, news: News) -> bool:
 @kernel(allocates=False)
 def reserve_anywhere(state: State, now: float, job: int) -> None:
     """Reserve for a job that may be scattered, by number only: the reservation of EASY."""
-    counts, running = state.counts[0], state.running
-    needed, shadow = state.processors[job] - counts.free, now
-    for place in range(counts.running):
-        end = state.estimated_end[running[place]]
-        if needed <= 0 and end > shadow:
-            break
-        needed -= state.processors[running[place]]
-        shadow = max(shadow, end)
-    counts.shadow, counts.first, counts.stop, counts.extra = shadow, 0, 0, -needed
+    counts, processors, end = state.counts[0], state.processors, state.estimated_end
+    missing = processors[job] - counts.free
+    shadow, extra = shadow_of(state.running, counts.running, end, processors, missing, now)
+    counts.shadow, counts.first, counts.stop, counts.extra = shadow, 0, 0, extra
 
 
 @kernel(allocates=False)
 def reserve_slot(state: State, now: float, job: int) -> None:
-    """Reserve consecutive nodes for a job that no slot holds now.
-
-    All releases of one instant count together. The reservation is in the smallest slot of that
-    time that is long enough, at the end that overlaps fewer nodes that are free now.
-    """
+    """Reserve the end of the smallest slot that first holds a job, that with fewer nodes free."""
     counts, held, line, size = state.counts[0], state.held, state.later, state.processors[job]
     line.counts[0].slots = held.counts[0].slots
     for slot in range(held.counts[0].slots):
@@ -372,14 +351,10 @@ def smallest_slot(held: Held, size: int, first: int, stop: int) -> int:
 
 @kernel(allocates=False)
 def backfill(state: State, rule: Rule, news: News) -> None:
-    """Start jobs behind the blocked queue head in the smallest slots, without delay of the head.
-
-    They end by its reservation, or avoid the reserved nodes. A head that fits is left to the next
-    window, with the slots unchanged.
-    """
+    """Start jobs behind the blocked queue head in the smallest slots, without delay of the head."""
     counts, queue, processors = state.counts[0], state.queue, state.processors
     longest, now = largest_length(state.held), news.now[0]
-    if counts.waiting == 0 or processors[queue[0]] <= longest:
+    if counts.waiting == 0 or processors[queue[0]] <= longest:  # left to the next window
         return
     place = 1
     while place < counts.waiting and processors[queue[place]] > longest:
@@ -407,10 +382,7 @@ def backfill(state: State, rule: Rule, news: News) -> None:
 
 @kernel
 def decide(state: State, rule: Rule, news: News) -> int:
-    """Start the jobs that the answers place, in one window or in several, then backfill.
-
-    Called again after `OPEN`, it takes `State.answer` for the answer to the open problem.
-    """
+    """Start the jobs that the answers place, `State.answer` after `OPEN`, then backfill."""
     counts = state.counts[0]
     if not counts.awaited:
         hear(state, news)

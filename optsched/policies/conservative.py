@@ -117,7 +117,11 @@ class Conservative(Policy):
         """Place every waiting job again after an end, and start the jobs whose time has come."""
         now, starts, processors = float(system.now), self._table.start, system.processors
         for job in system.ended:
-            self._release(job, now)
+            estimated_end, profile = starts[job] + self._durations[job], self._table.profile
+            if estimated_end > now:
+                self._stable = False
+                entry = on_line.entry_at(profile, now)
+                on_line.change(profile, now, estimated_end, processors[job], entry)
         if system.ended and not self._stable:
             new = set(system.submitted)
             waited = [job for job in system.queue if job not in new]
@@ -131,14 +135,6 @@ class Conservative(Policy):
                 else:
                     self._stable = False
         on_line.forget(self._table.profile, now)
-
-    def _release(self, job: int, now: float) -> None:
-        """Free the processors of an ended job in the profile until its estimated end."""
-        estimated_end, profile = self._table.start[job] + self._durations[job], self._table.profile
-        if estimated_end > now:
-            self._stable = False
-            entry = on_line.entry_at(profile, now)
-            on_line.change(profile, now, estimated_end, self._processors[job], entry)
 
     def _place(self, jobs: Sequence[int], now: float) -> bool:
         """Place jobs, first or again; return whether any reservation has changed."""

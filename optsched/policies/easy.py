@@ -30,11 +30,6 @@ class Easy(QueuePolicy):
     backfills = True
     shortest_first: ClassVar[bool] = False
 
-    def begin(self, system: System) -> None:
-        """Forget the reservation."""
-        super().begin(system)
-        self._head = -1
-
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit, reserve for the blocked head, backfill later jobs."""
         if self._queues is not None:

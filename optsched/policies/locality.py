@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -94,15 +94,10 @@ class Locality(Policy):
         if not 0 <= self.throttle <= LONGEST:
             raise InputError(f"throttle {self.throttle}; expected seconds from 0 to {LONGEST:,}")
 
-    def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in OF_RULES}
-
     def posed(self) -> Mapping[str, Answers]:
         """Return the model, with the options of the rules."""
-        return {
-            model: answers._replace(options=self._options())
-            for model, answers in self.models.items()
-        }
+        options = {name: getattr(self, name) for name in OF_RULES}
+        return {model: one._replace(options=options) for model, one in self.models.items()}
 
     def admits(self, job: int, system: System) -> bool:
         """Return whether one node has enough cores."""

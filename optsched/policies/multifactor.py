@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -55,11 +55,9 @@ class Weights(NamedTuple):
     flags: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()  # settings that are not modeled
 
-    @property
-    def has_any(self) -> bool:
-        """Whether any weight is not 0."""
-        factors = self.age, self.fair_share, self.job_size, self.partition, self.qos
-        return any((*factors, *self.resources.values()))
+
+FACTORS = Weights._fields[:5]
+"""The weights of single factors."""
 
 
 @policies.register("multifactor")
@@ -115,18 +113,20 @@ class Multifactor(PriorityOrder):
         """Note who uses how much, and decide in order of the priorities."""
         if "ACCRUE_ALWAYS" not in self._weights.flags:
             self._entered[system.submitted] = system.now
-        if self._usage is None:
-            return super().decide(system)
-        self._usage.advance(system)
-        return self._noting(super().decide(system), self._usage)
+        if self._usage is not None:
+            self._usage.advance(system)
+        for action in super().decide(system):
+            yield action
+            if self._usage is not None and isinstance(action, Start):
+                self._usage.start(action.job)
 
     def notes(self) -> Sequence[str]:
         """Return the settings of slurm.conf that are not modeled, or that there are no weights."""
-        found = []
-        if not self._weights.has_any:
+        found, weights = [], self._weights
+        if not any((*weights[: len(FACTORS)], *weights.resources.values())):
             found.append("multifactor: all weights are 0, so jobs are in order of submission")
-        if self._weights.left_out:
-            found.append(f"slurm.conf: not modeled, left out: {', '.join(self._weights.left_out)}")
+        if weights.left_out:
+            found.append(f"slurm.conf: not modeled, left out: {', '.join(weights.left_out)}")
         return found
 
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
@@ -138,14 +138,6 @@ class Multifactor(PriorityOrder):
             priority += weights.fair_share * self._usage.factors()[self._usage.owner[jobs]]
         scores: Column = -np.floor(priority)
         return scores
-
-    @staticmethod
-    def _noting(actions: Iterable[Action], usage: _Usage) -> Iterator[Action]:
-        """Yield actions, and note the jobs that they start."""
-        for action in actions:
-            yield action
-            if isinstance(action, Start):
-                usage.start(action.job)
 
     def _size(self, system: System, site: Site) -> Column:
         """Return the factor of the size of each job."""
@@ -262,14 +254,8 @@ def read_weights(path: Path, site: Site) -> Weights:
     known = {"node", *map(_resource_name, site.resources)}
     left_out: list[str] = []
     for line in configuration_lines(path):
-        for key, name in (
-            ("priorityweightage", "age"),
-            ("priorityweightfairshare", "fair_share"),
-            ("priorityweightjobsize", "job_size"),
-            ("priorityweightpartition", "partition"),
-            ("priorityweightqos", "qos"),
-        ):
-            if key in line.values:
+        for name in FACTORS:
+            if (key := f"priorityweight{name.replace('_', '')}") in line.values:
                 found[name] = line.count(key)
         for key, name in (("prioritymaxage", "max_age"), ("prioritydecayhalflife", "half_life")):
             if key in line.values:

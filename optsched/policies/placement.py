@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -152,9 +151,7 @@ class Placement(Policy):
         places = {}
         for at, where in zip(fitting, () if solution is None else solution.nodes):
             if where:
-                count = Counter(where)
-                used = np.array(sorted(count), dtype=np.int64)
-                chunks = np.array([count[node] for node in used.tolist()], dtype=np.int64)
+                used, chunks = np.unique(where, return_counts=True)
                 places[jobs[at]] = Held(chosen[at], nodes[used], chunks)
         return places
 

@@ -91,6 +91,7 @@ class QueuePolicy(Policy):
 
     def begin(self, system: System) -> None:
         """Prepare for the machine, and forget the reservation."""
+        self._head = -1
         self._promised: Mapping[int, float] = {}
         self._queues: PartitionQueues | None = queues_of(system, backfills=self.backfills)
         self._line: QueueDecisions | None = None

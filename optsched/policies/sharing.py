@@ -21,7 +21,7 @@ from optsched.models.threshold_allocation import Goal, ThresholdAllocation
 from optsched.models.threshold_allocation.problem import GOALS, units
 from optsched.models.threshold_allocation.timeline import penalty_within
 from optsched.policies import _sharing
-from optsched.policies._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
+from optsched.policies._sharing_table import NO_LATEST, Nodes, Rule, new_state
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.problem_solver import ChosenSolver, ProblemSolver
@@ -69,12 +69,12 @@ class SharingDecisions(CompiledDecisions):
         nodes = Nodes(machine.nodes, machine.processors, self._capacity, scale, unit)
         self._state = new_state(jobs, nodes, RECORDED if self.answers else 1)
         self._counts, self._search = self._state.counts[0], self._state.search[0]
-        self.places = new_places(jobs.asked, machine.size)
-        self._held: tuple[int, NDArray[np.int64]] = (-1, jobs.demand)
+        self.places = new_places(jobs["asked"], machine.size)
+        self._held: tuple[int, NDArray[np.int64]] = (-1, jobs["demand"])
         self.decide = run.bind(_sharing.decide, self._state, self.places, rule, run.news)
         self.resources()  # loads the kernels
 
-    def _job_numbers(self, factors: Sequence[int]) -> JobNumbers:
+    def _job_numbers(self, factors: Sequence[int]) -> dict[str, NDArray[Any]]:
         """Return the jobs, after checking the numbers of all problems of the run."""
         trace, machine, (unit, _) = self._run.trace, self._machine, units(self._capacity)
         demand = read_only(np.ascontiguousarray(demands(trace, machine).T))
@@ -93,8 +93,9 @@ class SharingDecisions(CompiledDecisions):
             ],
             dtype=np.int64,
         )
-        order = walltime if self._rule.by_slowdown else trace.requested_time
-        return JobNumbers(asked, walltime, demand, thresholds, limits, order.astype(np.float64))
+        by = walltime if self._rule.by_slowdown else trace.requested_time
+        names = ("asked", "walltime", "demand", "thresholds", "limits", "order")
+        return dict(zip(names, (asked, walltime, demand, thresholds, limits, by.astype(float))))
 
     def _check_numbers(
         self, walltime: NDArray[np.int64], demand: NDArray[np.int64], threshold: int

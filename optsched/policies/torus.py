@@ -291,15 +291,13 @@ class TorusBoxes(Policy):
     def _beside(
         self, system: System, window: Sequence[int], place: int, is_behind: bool
     ) -> list[int]:
-        """Return the jobs up to the next large one that may start with that at a place.
-
-        Behind a blocked queue head, they are the head and jobs that may be backfilled.
-        """
+        """Return the jobs up to the next large one that may start with that at a place."""
         large = window[place]
         left = self._torus.free - system.processors[large]
         others = [job for job in window if job != large]
         others = others[: self._first_large(system, others) + 1]
-        if is_behind and self.backfill != "easy":  # the reserved box is protected in any case
+        # the reserved box is protected in any case
+        if is_behind and self.backfill != "easy":
             head = others[0]
             shadow = max(self._reserve(system).earliest, system.now)
             others = [
@@ -397,10 +395,8 @@ class TorusBoxes(Policy):
     ) -> Generator[Action, None, bool]:
         """Prepare the system for a detected large job, unless there is no plan.
 
-        A job of the window is scheduled in each cycle, so that its place states its turn. The jobs
-        that will have ended by its expected start are left in its box, those that will still run
-        are migrated now. The reservation of a `blocked` queue head stays as it is. With a worth,
-        jobs before the large one that would run beside it get a box in the same plan.
+        A job of the window is scheduled in each cycle, so that its place states its turn. With a
+        worth, jobs before the large one that would run beside it get a box in the same plan.
         """
         for place in scan.candidates(window, system):
             job = window[place]
@@ -433,9 +429,8 @@ class TorusBoxes(Policy):
     def _start_prepared(self, scan: Scan, system: System) -> Generator[Action, None, bool]:
         """Start a job in a prepared box: the one that it is for, or a queue head that needs it.
 
-        A prepared job starts if its box is free, and no job before it is put off. The box is given
-        up if that is not so at the reserved time. A queue head that fits nowhere else takes
-        prepared boxes; those in which it would not end in time are given up, the last job's first.
+        The first starts if no job before it is put off. The second gives up the boxes in which it
+        would not end in time, the last job's first.
         """
         head, torus = system.queue[0], self._torus
         fits, others = self._fits(system, head), scan.others(head)

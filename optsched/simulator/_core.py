@@ -281,13 +281,6 @@ def begin(core: Core, job: int, limit: float) -> None:
 
 
 @kernel(allocates=False)
-def start(core: Core, way: Way, job: int, limit: float) -> None:
-    """Start a job at speed 1, with a limit in seconds."""
-    begin(core, job, limit)
-    predict_end(core, way, job)
-
-
-@kernel(allocates=False)
 def stop_until(core: Core, way: Way, job: int, time: float, added: float) -> None:
     """Stop a running job, whose work has been counted, up to a time, and put off its limit."""
     core.works_since[job] = time

@@ -7,23 +7,24 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
+from optsched.simulator import _core
+from optsched.simulator._core import Core, News, Way
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.policy import Action, Start, Wake
+from optsched.simulator.policy import Action, Move, Share, Start, Wake
 from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from optsched.simulator._core import Core, News, Way
-
 
 SEARCHES = r"optsched\.(models|solvers)\."
 """Modules of kernels that take too long in plain Python."""
@@ -70,10 +71,8 @@ class CompiledRun(NamedTuple):
         One that is not on disk, and not worth compiling at once, runs in plain Python until that
         has taken `PATIENCE`.
         """
-        if self.may_compile:
-            return kernel.bound(*given, numbers=numbers)
         try:
-            with only_loading():
+            with nullcontext() if self.may_compile else only_loading():
                 return kernel.bound(*given, numbers=numbers)
         except NotOnDiskError:
             return _Plain(kernel, given, numbers)
@@ -159,9 +158,9 @@ class CompiledDecisions(ABC):
         if run.is_alone:
             self.run = run.bind(loop, run.core, run.way, run.news, *given, numbers=(0,))
             self.decide = partial(self.run, 1)
+            self.resources()  # loads the kernels
         else:
             self.decide = run.bind(decide, *given, run.news)
-        self.resources()  # loads the kernels
 
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Answer the problem that the kernel has left open, in the state of the kernel."""
@@ -184,8 +183,6 @@ class CompiledDecisions(ABC):
 
 def hear(news: News, system: System) -> None:
     """Tell a kernel what has happened since the last decision."""
-    from optsched.simulator import _core
-
     news.now[0], news.counts[_core.N_ACTIONS] = system.now, 0
     for heard, count, jobs in (
         (news.ended, _core.N_ENDED, system.ended),
@@ -197,11 +194,19 @@ def hear(news: News, system: System) -> None:
 
 
 def stated(news: News, place: Callable[[int, float], Any]) -> Iterator[Action]:
-    """Yield the starts and wakes that a kernel has stated, for a policy in Python."""
-    from optsched.simulator._core import N_ACTIONS, START
-
-    count = slice(news.counts.item(N_ACTIONS))
-    news.counts[N_ACTIONS] = 0
+    """Yield the actions that a kernel has stated; moves that follow each other are one."""
+    count = slice(news.counts.item(_core.N_ACTIONS))
+    news.counts[_core.N_ACTIONS] = 0
+    limits: dict[int, float] = {}
     columns = (column[count].tolist() for column in (news.kind, news.job, news.value))
-    for kind, job, value in zip(*columns):
-        yield Start(job, place(job, value)) if kind == START else Wake(value)
+    for kind, group in groupby(zip(*columns), itemgetter(0)):
+        if kind == _core.MOVE:
+            yield Move({job: place(job, value) for _, job, value in group})
+            continue
+        for _, job, value in group:
+            if kind == _core.START:
+                yield Start(job, place(job, value), limits.get(job))
+            elif kind == _core.LIMIT:
+                limits[job] = value
+            else:
+                yield Share(job, value) if kind == _core.SHARE else Wake(value)

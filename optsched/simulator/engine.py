@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from heapq import heappop, heappush
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from optsched.simulator.compiled_decisions import (
     CompiledDecisions,
     CompiledRun,
     hear,
+    stated,
     worth_compiling,
 )
 from optsched.simulator.execution import ExecutionModel, Speeds
@@ -137,7 +136,7 @@ class Engine:
         self._set_speeds: Callable[[int], object] | None = None
         self._loop: Callable[[int], int] | None = None
         self._is_followed = True
-        self._handlers: dict[int, Callable[[], object]] | None = None
+        self._handlers: dict[int, Callable[[], object]] = {}
 
     def prepare(self) -> None:
         """Let execution model and policy begin, and bind the kernels."""
@@ -197,11 +196,10 @@ class Engine:
 
     def run(self) -> None:
         """Process all events, until every job has ended, is rejected or can never start."""
-        if self._handlers is None:
+        if not self._handlers:
             self.prepare()
-        assert self._handlers is not None
         if self._loop is None:
-            self._handle_events(self._handlers)
+            self._handle_events()
         else:
             self._run_loop(self._loop)
         self.system.now = self.core.clock.item(_core.NOW)
@@ -213,8 +211,9 @@ class Engine:
             self._decisions.record(self.problem_solver)
         self._report_progress()
 
-    def _handle_events(self, handlers: Mapping[int, Callable[[], object]]) -> None:
-        system, clock, advance = self.system, self.core.clock.data, self._kernels.advance
+    def _handle_events(self) -> None:
+        system, handlers = self.system, self._handlers
+        clock, advance = self.core.clock.data, self._kernels.advance
         while event := advance():
             system.now = clock[_core.NOW]
             handlers[event]()
@@ -318,7 +317,9 @@ class Engine:
         if self._decisions is None:
             self._decide_in_python()
         else:
-            self._decide_by_kernel(self._decisions)
+            hear(self._news, system)
+            self._complete(self._decisions, self._decisions.decide())
+            self._carry_out(self._decisions)
         system.submitted.clear()
         system.ended.clear()
         system.rejected.clear()
@@ -331,22 +332,13 @@ class Engine:
         actions = self.policy.decide(self.system)
         for action in actions:
             try:
-                if type(action) is Start:
-                    self._start(*action)
-                else:
-                    self._execute(action)
+                self._execute(action)
             except Exception as error:
                 parts = self.policy, self.execution, self.system
                 found = refused(error, *parts, action, actions)
                 if found is error:
                     raise
                 raise found from error
-
-    def _decide_by_kernel(self, decisions: CompiledDecisions) -> None:
-        """Tell the kernel what has happened, and do what it states."""
-        hear(self._news, self.system)
-        self._complete(decisions, decisions.decide())
-        self._carry_out(decisions)
 
     def _complete(self, decisions: CompiledDecisions, outcome: int) -> None:
         """Have the problems of a decision answered until it is made."""
@@ -361,28 +353,11 @@ class Engine:
     def _carry_out(self, decisions: CompiledDecisions) -> None:
         """Carry out the actions that a kernel has stated."""
         if not self._is_followed:
-            assert self._handlers is not None
             while not self._kernels.act():
                 self._handlers[_core.STARTED]()
             return
-        news = self._news
-        stated = slice(news.counts.item(_core.N_ACTIONS))
-        news.counts[_core.N_ACTIONS] = 0
-        limits: dict[int, float] = {}
-        columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
-        for kind, group in groupby(zip(*columns), itemgetter(0)):
-            if kind == _core.MOVE:
-                self._move({job: decisions.place(job, value) for _, job, value in group})
-                continue
-            for _, job, value in group:
-                if kind == _core.START:
-                    self._start(job, decisions.place(job, value), limits.get(job))
-                elif kind == _core.LIMIT:
-                    limits[job] = value
-                elif kind == _core.SHARE:
-                    self._share(job, value)
-                else:
-                    self._wake_at(value)
+        for action in stated(self._news, decisions.place):
+            self._execute(action)
 
     def _decide_unseen(self) -> None:
         """Have the kernel decide; the core carries out what it states."""
@@ -549,13 +524,11 @@ class Engine:
                 self.journal.record(begins, "limit", job, limit)
         if self.holds:
             self._review_dependents(job)
-        if self.execution is None:
-            self._kernels.start(job, float(seconds))
-            return
         self._kernels.begin(job, float(seconds))
-        if delay := self.execution.delay(job, allocation, system):
-            self.core.works_since[job] += delay
-        self._change_speeds(self.execution.started(job, allocation, system))
+        if self.execution is not None:
+            if delay := self.execution.delay(job, allocation, system):
+                self.core.works_since[job] += delay
+            self._change_speeds(self.execution.started(job, allocation, system))
         self._kernels.predict_end(job)
 
     def _share(self, job: int, share: float) -> None:

@@ -68,17 +68,11 @@ def whole(times: NDArray[Any]) -> NDArray[Any] | Optional:
 
 def spread(values: NDArray[Any], rows: NDArray[np.bool_]) -> Column:
     """Return a column that has values in some rows only, shape (rows,)."""
-    if values.dtype.kind == "i":
-        column = np.zeros(len(rows), dtype=np.int64)
-        column[rows] = values
-        return Optional(column, ~rows)
-    if values.dtype.kind == "O":
-        text = np.full(len(rows), "", dtype=object)
-        text[rows] = values
-        return text
-    column = np.full(len(rows), np.nan)
+    kind = values.dtype.kind
+    fill, dtype = {"i": (0, np.int64), "O": ("", object)}.get(kind, (np.nan, np.float64))
+    column = np.full(len(rows), fill, dtype)
     column[rows] = values
-    return column
+    return Optional(column, ~rows) if kind == "i" else column
 
 
 def to_pandas(columns: Mapping[str, Column]) -> pd.DataFrame:

@@ -188,21 +188,8 @@ class Ties(StrEnum):
 
 
 COLUMNS = (
-    "time",
-    "decision",
-    "model",
-    "size",
-    "choice",
-    "status",
-    "objective",
-    "heuristic",
-    "bound",
-    "work",
-    "price",
-    "fallback",
-    "wrong",
-    "message",
-    "captured",
+    *("time", "decision", "model", "size", "choice", "status", "objective", "heuristic", "bound"),
+    *("work", "price", "fallback", "wrong", "message", "captured"),
 )
 
 

@@ -68,16 +68,10 @@ class Option(NamedTuple):
 
 
 def _option(
-    default: Any,
-    kind: Any,
-    expected: str = "",
-    help: str = "",  # noqa: A002 (as in Option)
-    *,
-    recorded: bool = False,
-    needs_problems: str = "",
+    default: Any, kind: Any, *more: str, recorded: bool = False, needs_problems: str = ""
 ) -> Any:
     """Return a field with one option; ``run.json`` holds its value if it is recorded."""
-    option = Option("", kind, default, expected, help, needs_problems)
+    option = Option("", kind, default, *more)._replace(needs_problems=needs_problems)
     return field(default=default, metadata={"options": (option,), "recorded": recorded})
 
 
@@ -236,8 +230,7 @@ class Scenario:
         False, bool, "true or false", needs_problems="charging decisions"
     )
     ties: Ties | str = _option(
-        *(Ties.HEURISTIC, tuple(map(str, Ties)), ", ".join(Ties)),
-        needs_problems="a rule for ties",
+        *(Ties.HEURISTIC, tuple(map(str, Ties)), ", ".join(Ties)), needs_problems="a rule for ties"
     )
     check: bool = _option(False, bool)
     journal: bool = _option(

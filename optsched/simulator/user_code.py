@@ -125,27 +125,18 @@ def explaining(
     """
     try:
         yield
+    except InputError:
+        raise
     except Exception as error:
-        found = _explained(error, policy, execution, system)
-        if found is error:
-            raise
-        raise found from error
-
-
-def _explained(
-    error: Exception, policy: Policy, execution: ExecutionModel | None, system: System | None
-) -> Exception:
-    """Return the error of the user's code that raised an error, or the same error if none did."""
-    if isinstance(error, InputError):
-        return error
-    for noun, part in (("execution model", execution), ("policy", policy)):
-        if part is not None and (place := place_of(error, type(part))):
-            reason = f"{type(error).__name__}: {error} ({place})"
-            return _failed(error, f"{noun} {part.name}", system, reason)
-    frames = traceback.extract_tb(error.__traceback__)
-    if _is_of_user(policy) and any(frame.name.startswith("_decide") for frame in frames):
-        return _failed(error, f"policy {policy.name}", system, f"{type(error).__name__}: {error}")
-    return error
+        reason = f"{type(error).__name__}: {error}"
+        for noun, part in (("execution model", execution), ("policy", policy)):
+            if part is not None and (place := place_of(error, type(part))):
+                who = f"{noun} {part.name}"
+                raise _failed(error, who, system, f"{reason} ({place})") from error
+        frames = traceback.extract_tb(error.__traceback__)
+        if _is_of_user(policy) and any(frame.name.startswith("_decide") for frame in frames):
+            raise _failed(error, f"policy {policy.name}", system, reason) from error
+        raise
 
 
 def _is_of_user(policy: Policy) -> bool:

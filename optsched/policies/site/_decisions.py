@@ -33,15 +33,7 @@ from optsched.policies.site._heads import (
     reserve,
     start_before,
 )
-from optsched.policies.site._tables import (
-    Running,
-    Shortages,
-    add,
-    ask_again,
-    drop,
-    ease,
-    entry_of,
-)
+from optsched.policies.site._tables import Running, Shortages, add, ask_again, drop, ease
 from optsched.simulator import _core
 from optsched.simulator._core import News, Times, tell
 
@@ -103,10 +95,7 @@ def forget_stops(stops: Stops) -> None:
 
 @kernel(allocates=False)
 def stop(stops: Stops, queue: int, job: int, shared: bool) -> None:
-    """Let a blocked job stop its queue and others: with `shared`, all that share cells with it.
-
-    Otherwise, those of which all cells are of queues of blocked jobs.
-    """
+    """Let a blocked job stop queues: those that share cells with its own, or have no other ones."""
     stops.blocked[queue] = job
     if shared:
         for other in range(len(stops.cells)):
@@ -159,12 +148,12 @@ def finish(queues: Queues, job: int) -> None:
     """End a job."""
     room, running, shortages = queues.room, queues.running, queues.shortages
     asked, free = room.asked, room.free
-    at = entry_of(running, job)
-    ease(shortages, asked, free, running, at, -1)
-    give(asked, free, running.alternative[at], running.held, running.begin[at], running.stop[at])
-    ease(shortages, asked, free, running, at, 1)
-    note_end(room, running, at)
-    drop(running, at)
+    one, begin, stop = running.alternative[job], running.begin[job], running.stop[job]
+    ease(shortages, asked, free, running, job, -1)
+    give(asked, free, one, running.held, begin, stop)
+    ease(shortages, asked, free, running, job, 1)
+    note_end(room, running, job)
+    drop(running, job)
 
 
 @kernel(allocates=False)
@@ -243,11 +232,7 @@ def start_in_order(queues: Queues, news: News, backfills: bool) -> int:
 
 @kernel(allocates=False)
 def backfill(queues: Queues, news: News, number: int) -> None:
-    """Start those of the candidates that fit and delay no head, in order.
-
-    Within a decision, a job fails if a like one has: one of the same request that would be beyond
-    the same shadow times.
-    """
+    """Start those of the candidates that fit and delay no head, in order."""
     room, candidates, at = queues.room, queues.waiting.candidates, 0
     candidates.decision[0] += 1
     while at < number:

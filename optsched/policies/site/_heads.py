@@ -18,7 +18,6 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._ascending import position
 from optsched.machines._site_nodes import (
     NOWHERE,
     Asked,
@@ -32,6 +31,7 @@ from optsched.machines._site_nodes import (
     may_fit,
     most_on,
 )
+from optsched.policies._running import number_until
 from optsched.policies.site._tables import (
     Closed,
     Running,
@@ -176,23 +176,21 @@ def room_on_open(asked: Asked, free: Free, one: int, open_nodes: Flags) -> int:
 def shadow_of(
     room: Room, running: Running, one: int, own: int, duration: float, now: float
 ) -> tuple[float, int]:
-    """Return when an alternative fits by estimated ends, and how many chunks are over; or infinity.
-
-    What is free then is in `at_shadow`, and the open nodes in `closed`.
-    """
+    """Return when an alternative fits, or infinity, and chunks that are over; fill `at_shadow`."""
     asked, then, held, closed = room.asked, room.at_shadow, running.held, room.closed
     copy(room.free, then)
     note_closed(closed, own, now, now + duration)
     chunks = room_on_open(asked, then, one, closed.open)
     at, time, group = 0, now, asked.nodes[one]
     while True:
-        while at < running.number[0] and running.end[at] <= time:
-            begin, stop = running.begin[at], running.stop[at]
+        while at < running.number[0] and running.end[running.jobs[at]] <= time:
+            job = running.jobs[at]
+            begin, stop = running.begin[job], running.stop[job]
             for entry in range(begin, stop):
                 node = held.node[entry]
                 if closed.open[node] and asked.belongs[group, node]:
                     chunks -= most_on(asked, then, one, node)
-            give(asked, then, running.alternative[at], held, begin, stop)
+            give(asked, then, running.alternative[job], held, begin, stop)
             for entry in range(begin, stop):
                 node = held.node[entry]
                 if closed.open[node] and asked.belongs[group, node]:
@@ -200,7 +198,7 @@ def shadow_of(
             at += 1
         if chunks >= asked.chunks[one] and may_fit(asked, then, one):
             return time, chunks - asked.chunks[one]
-        following = running.end[at] if at < running.number[0] else np.inf
+        following = running.end[running.jobs[at]] if at < running.number[0] else np.inf
         for window in range(closed.first[own], closed.first[own + 1]):
             if closed.end[window] > time:
                 following = min(following, closed.end[window])
@@ -212,11 +210,11 @@ def shadow_of(
 
 
 @kernel(allocates=False)
-def count_as_ended(room: Room, head: int, running: Running, at: int, sign: int) -> None:
+def count_as_ended(room: Room, head: int, running: Running, job: int, sign: int) -> None:
     """Count a running job as ended at the shadow time of a head (1), or undo that (-1)."""
     asked, then, heads, held = room.asked, room.then, room.heads, running.held
-    reserved, one = heads.alternative[head], running.alternative[at]
-    for entry in range(running.begin[at], running.stop[at]):
+    reserved, one = heads.alternative[head], running.alternative[job]
+    for entry in range(running.begin[job], running.stop[job]):
         node = heads.own[head] * len(room.free.jobs) + held.node[entry]
         if room.owner[node] != head:
             continue
@@ -229,11 +227,11 @@ def count_as_ended(room: Room, head: int, running: Running, at: int, sign: int) 
 
 
 @kernel(allocates=False)
-def note_end(room: Room, running: Running, at: int) -> None:
+def note_end(room: Room, running: Running, job: int) -> None:
     """Keep heads up to date as a job ends: what it held is free now, and at all shadow times."""
     for head in range(room.heads.kept[0]):
-        if running.end[at] > room.heads.shadow[head]:
-            count_as_ended(room, head, running, at, 1)
+        if running.end[job] > room.heads.shadow[head]:
+            count_as_ended(room, head, running, job, 1)
 
 
 @kernel(allocates=False)
@@ -243,21 +241,21 @@ def advance_head(room: Room, head: int, running: Running, now: float) -> None:
     That is not after the present one, and all releases until then count already. Totals need no
     look: there is room on nodes.
     """
-    asked, heads = room.asked, room.heads
-    stop = position(running.end, running.number[0], heads.shadow[head]) + 1
+    asked, heads, jobs, ends = room.asked, room.heads, running.jobs, running.end
+    stop = number_until(jobs, running.number[0], ends, heads.shadow[head])
     heads.shadow[head] = now
-    while stop > 0 and running.end[stop - 1] > now:
-        end, at = running.end[stop - 1], stop
-        while at > 0 and running.end[at - 1] == end:
+    while stop > 0 and ends[jobs[stop - 1]] > now:
+        end, at = ends[jobs[stop - 1]], stop
+        while at > 0 and ends[jobs[at - 1]] == end:
             at -= 1
-            count_as_ended(room, head, running, at, -1)
+            count_as_ended(room, head, running, jobs[at], -1)
         fits = heads.slack[head] >= 0
         for licence in range(heads.licences.shape[1]):
             if asked.licences[heads.alternative[head], licence] > heads.licences[head, licence]:
                 fits = False
         if not fits:
             for again in range(at, stop):
-                count_as_ended(room, head, running, again, 1)
+                count_as_ended(room, head, running, jobs[again], 1)
             heads.shadow[head] = end
             break
         stop = at
@@ -359,12 +357,10 @@ def cost(room: Room, one: int, head: int, there: int, chunks: int) -> int:
 
 @kernel(allocates=False)
 def place_beside_heads(room: Room, one: int, own: int, end: float, late: int) -> int:
-    """Place an alternative that runs from now until `end` at most on the first allowed nodes.
+    """Place an alternative on the first allowed nodes, and take it from heads for which it is late.
 
-    It is late for a number of heads. Returns the number of nodes, 0 if it does not fit or would
-    delay a head. It takes first amounts that cost no head anything, then within their slack. What
-    it takes beyond the shadow time of a head is taken from what is free then, and its cost from the
-    slack.
+    First amounts are tried that cost no head anything, then those within slacks. Returns the number
+    of nodes, 0 if it does not fit or would delay a head.
     """
     asked, free, heads = room.asked, room.free, room.heads
     if late == 0:
@@ -424,12 +420,10 @@ def place_request(room: Room, request: int, own: int, end: float) -> tuple[int, 
 def next_beside_heads(
     room: Room, shortages: Shortages, candidates: Candidates, first: int, stop: int, now: float
 ) -> tuple[int, int, int]:
-    """Place the next of the candidates from `first` to before `stop` that delays no head.
+    """Place the next candidate that delays no head; return it, its alternative, and its nodes.
 
     Requests that do not fit beyond a number of shadow times, and of starts and ends of windows, are
     noted in `failed`. They do not fit later in the decision.
-
-    Returns the number of the candidate, its alternative or `NOWHERE`, and the number of nodes.
     """
     asked, free, edges = room.asked, room.free, room.closed.edges
     decision = candidates.decision[0]

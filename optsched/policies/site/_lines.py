@@ -18,7 +18,7 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._ascending import position
+from optsched.machines._ascending import insert, position
 from optsched.machines._site_nodes import Asked, Free, Numbers, Place, is_full, most_on
 from optsched.policies.site._tables import Closed, change
 from optsched.simulator._core import Times
@@ -134,9 +134,8 @@ def use(lines: Lines, at: float) -> None:
         return
     here = rank(lines, at)
     if here == count or instant[here] != at:
-        for entry in range(count, here, -1):
-            instant[entry], uses[entry] = instant[entry - 1], uses[entry - 1]
-        instant[here], uses[here] = at, 0
+        insert(instant, count, here, at)
+        insert(uses, count, here, 0)
         lines.instants[0] = count + 1
     uses[here] += 1
 
@@ -378,10 +377,7 @@ def best_on(
     before: float,
     horizon: float,
 ) -> int:
-    """Return the chunks that fit on a line for a job that would use what was freed for a while.
-
-    That is for a start before a time, and for as long as the job may run, up to a horizon.
-    """
+    """Return the most chunks on a line for a job that starts in time to use what is freed."""
     asked, free = lines.asked, lines.free
     best, segment, most = 0, lines.first[line], asked.most_per_node[one]
     last_start = min(until, before, lines.closing[line])

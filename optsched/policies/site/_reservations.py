@@ -185,17 +185,9 @@ def book_all(table: Reservations, job: int, sign: int) -> None:
 
 @kernel(allocates=False)
 def ease(table: Reservations, own: int, used: int, freed: float, until: float) -> None:
-    """Take what may fit on nodes, as they have become free for a time, from what is missing.
-
-    These are the first `used` nodes of `before`, which a job of a reservation has had.
-    """
-    lines, nodes, peaks, base = (
-        table.lines,
-        table.before.node,
-        table.peaks,
-        own * len(table.free.jobs),
-    )
-    asked = lines.asked
+    """Take what may fit on the first `used` nodes of `before`, now free, from what is missing."""
+    lines, nodes, peaks = table.lines, table.before.node, table.peaks
+    asked, base = lines.asked, own * len(table.free.jobs)
     for at in range(used):
         note_peak(lines, base + nodes[at], freed, until, peaks, at)
     for waiting in range(table.waiting[0]):
@@ -259,10 +251,7 @@ def give_up(table: Reservations, job: int) -> None:
 
 @kernel(allocates=False)
 def find(table: Reservations, job: int, before: float) -> tuple[float, int]:
-    """Return the earliest start of a job before a time, and its alternative or `NOWHERE`.
-
-    Of alternatives that can start at one time the first. What is missing sooner is noted.
-    """
+    """Return the earliest start of a job before a time, and its alternative; note what misses."""
     lines, request, start, chosen = table.lines, table.requests[job], before, NOWHERE
     duration, base = table.requested[job], table.own[job] * len(table.free.jobs)
     table.missing[job] = 2 * LICENSED
@@ -327,13 +316,8 @@ def submit(table: Reservations, job: int) -> None:
 @kernel(allocates=False)
 def place_again(table: Reservations, job: int) -> bool:
     """Place a job at an earlier time if there is one; return whether it has moved."""
-    lines, start, end, before = (
-        table.lines,
-        table.start[job],
-        table.end[job],
-        table.alternative[job],
-    )
-    is_placed = start < np.inf
+    lines, start, end = table.lines, table.start[job], table.end[job]
+    before, is_placed = table.alternative[job], start < np.inf
     if is_placed:
         book_all(table, job, -1)
     at, one = find(table, job, start)
@@ -530,10 +514,7 @@ def new_reservations(
 
 
 def with_room(table: Reservations) -> Reservations:
-    """Return the same tables with room for more entries.
-
-    A place has two segments on each line, and a job that moves has two places for a moment.
-    """
+    """Return the same tables with room for more entries; a job that moves has two for a moment."""
     more = 2 * int(table.entries[0]) + len(table.free.jobs)
     there, none = len(table.next), np.zeros(more, dtype=np.int64)
     following = np.concatenate((table.next, np.arange(there + 1, there + more + 1)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._ascending import delete, insert, position
+from optsched.machines._ascending import enter
 from optsched.machines._site_nodes import (
     Asked,
     Flags,
@@ -20,6 +20,7 @@ from optsched.machines._site_nodes import (
     most_on,
     room_for,
 )
+from optsched.policies._running import leave
 from optsched.simulator._core import NO_JOB, WAKE, News, Times, tell, zeroed
 from optsched.sites.requests import Queues
 
@@ -105,14 +106,13 @@ class Running(NamedTuple):
 
     number: Numbers  # one entry, as the next
     used: Numbers  # entries of `held`
-    end: Times
-    job: Numbers
+    jobs: Numbers
+    end: Times  # of each of these, as the next three
     alternative: Numbers
     begin: Numbers
     stop: Numbers
     held: Place
     other: Place  # for `compact`
-    end_of: Times  # of each job of the trace that runs
 
 
 @by_reference
@@ -136,14 +136,14 @@ def no_shortages(alternatives: int) -> Shortages:
 
 @kernel(allocates=False)
 def ease(
-    shortages: Shortages, asked: Asked, free: Free, running: Running, at: int, sign: int
+    shortages: Shortages, asked: Asked, free: Free, running: Running, job: int, sign: int
 ) -> None:
     """Count the room on the nodes of a running job that ends.
 
     It counts once its nodes are free (1). Room that was there before counts twice, unless it is
     discounted (-1) just before they become free.
     """
-    begin, stop, held, most_cores = running.begin[at], running.stop[at], running.held, 0
+    begin, stop, held, most_cores = running.begin[job], running.stop[job], running.held, 0
     for entry in range(begin, stop):
         most_cores = max(most_cores, free.amount[held.node[entry], 0])
     for listed in range(shortages.number[0] - 1, -1, -1):
@@ -193,9 +193,7 @@ def nothing_runs(jobs: int, cores: int) -> Running:
     """Return tables for the jobs of a trace, which have a core at least on each of their nodes."""
     number, used = np.zeros((2, 1), dtype=np.int64)
     held, other = zeroed(Place, 2 * cores), zeroed(Place, cores)
-    end_of, most = np.zeros(jobs), min(jobs, cores) + 1
-    given = {"number": number, "used": used, "held": held, "other": other, "end_of": end_of}
-    return zeroed(Running, most, **given)
+    return zeroed(Running, jobs, number=number, used=used, held=held, other=other)
 
 
 @kernel(allocates=False)
@@ -203,8 +201,9 @@ def compact(running: Running) -> None:
     """Close the gaps that ended jobs have left in the places of the running ones."""
     used, held, other = 0, running.held, running.other
     for at in range(running.number[0]):
-        begin, stop = running.begin[at], running.stop[at]
-        running.begin[at], running.stop[at] = used, used + stop - begin
+        job = running.jobs[at]
+        begin, stop = running.begin[job], running.stop[job]
+        running.begin[job], running.stop[job] = used, used + stop - begin
         for entry in range(begin, stop):
             other.node[used], other.chunks[used] = held.node[entry], held.chunks[entry]
             used += 1
@@ -220,7 +219,10 @@ def add(running: Running, end: float, job: int, alternative: int, place: Place, 
     if running.used[0] + nodes > len(held.node):
         compact(running)
     used = running.used[0]
-    enter(running, end, job, alternative, used, used + nodes)
+    running.end[job], running.alternative[job] = end, alternative
+    running.begin[job], running.stop[job] = used, used + nodes
+    enter(running.jobs, running.number[0], running.end, job)
+    running.number[0] += 1
     for entry in range(nodes):
         held.node[used + entry] = place.node[entry]
         held.chunks[used + entry] = place.chunks[entry]
@@ -228,46 +230,18 @@ def add(running: Running, end: float, job: int, alternative: int, place: Place, 
 
 
 @kernel(allocates=False)
-def enter(running: Running, end: float, job: int, alternative: int, begin: int, stop: int) -> None:
-    """Add an entry to the running jobs."""
-    jobs = running.number[0]
-    at = position(running.end, jobs, end) + 1
-    insert(running.end, jobs, at, end)
-    insert(running.job, jobs, at, job)
-    insert(running.alternative, jobs, at, alternative)
-    insert(running.begin, jobs, at, begin)
-    insert(running.stop, jobs, at, stop)
-    running.end_of[job] = end
+def put_off(running: Running, job: int, end: float) -> None:
+    """Put off the estimated end of a job."""
+    drop(running, job)
+    running.end[job] = end
+    enter(running.jobs, running.number[0], running.end, job)
     running.number[0] += 1
 
 
 @kernel(allocates=False)
-def entry_of(running: Running, job: int) -> int:
-    """Return the entry of a running job."""
-    at = position(running.end, running.number[0], running.end_of[job])
-    while running.job[at] != job:
-        at -= 1
-    return at
-
-
-@kernel(allocates=False)
-def put_off(running: Running, job: int, end: float) -> None:
-    """Put off the estimated end of a job."""
-    at = entry_of(running, job)
-    alternative, begin, stop = running.alternative[at], running.begin[at], running.stop[at]
-    drop(running, at)
-    enter(running, end, job, alternative, begin, stop)
-
-
-@kernel(allocates=False)
-def drop(running: Running, at: int) -> None:
-    """Remove an entry of the running jobs."""
-    jobs = running.number[0]
-    delete(running.end, jobs, at)
-    delete(running.job, jobs, at)
-    delete(running.alternative, jobs, at)
-    delete(running.begin, jobs, at)
-    delete(running.stop, jobs, at)
+def drop(running: Running, job: int) -> None:
+    """Remove a running job."""
+    leave(running.jobs, running.number[0], running.end, job)
     running.number[0] -= 1
 
 

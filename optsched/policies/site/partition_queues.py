@@ -106,8 +106,7 @@ class PartitionQueues(CompiledDecisions):
         first = waiting.rank if score is None else _rank(jobs, score, tier)
         behind = _rank(first, waiting.candidates.requested, tier) if shortest_first else first
         self.tables = self.tables._replace(
-            waiting=waiting._replace(rank=first, backfilling=behind),
-            log=new_log(len(jobs)),
+            waiting=waiting._replace(rank=first, backfilling=behind), log=new_log(len(jobs))
         )
         self._news, self._bind = run.news, run.bind
         self.answer(run.problem_solver)
@@ -122,12 +121,9 @@ class PartitionQueues(CompiledDecisions):
     def place(self, job: int, value: float) -> Held:
         """Return the nodes of a running job."""
         running = self.tables.running
-        at = _tables.entry_of(running, job)
-        where = slice(running.begin[at], running.stop[at])
-        held = running.held
-        return Held(
-            int(running.alternative[at]), held.node[where].copy(), held.chunks[where].copy()
-        )
+        where = slice(running.begin[job], running.stop[job])
+        nodes, chunks = (column[where].copy() for column in running.held)
+        return Held(int(running.alternative[job]), nodes, chunks)
 
     def resources(self) -> Sequence[str]:
         """Return the nodes that each job held, as interval sets."""

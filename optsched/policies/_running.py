@@ -1,0 +1,39 @@
+"""Jobs that run, in order of their estimated ends, compiled; `enter` adds a job."""
+
+from __future__ import annotations
+
+from optsched.compiled import kernel
+from optsched.machines._ascending import Numbers, Times, delete, place_of
+
+
+@kernel(allocates=False)
+def leave(jobs: Numbers, count: int, end: Times, job: int) -> None:
+    """Remove a job."""
+    delete(jobs, count, place_of(jobs, 0, count, end, job))
+
+
+@kernel(allocates=False)
+def number_until(jobs: Numbers, count: int, end: Times, time: float) -> int:
+    """Return how many jobs end by a time."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if end[jobs[middle]] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(allocates=False)
+def shadow_of(
+    jobs: Numbers, count: int, end: Times, processors: Numbers, missing: int, now: float
+) -> tuple[float, int]:
+    """Return when missing processors are free, and how many others; releases at once are one."""
+    shadow = now
+    for place in range(count):
+        if missing <= 0 and end[jobs[place]] > shadow:
+            break
+        missing -= processors[jobs[place]]
+        shadow = max(shadow, end[jobs[place]])
+    return shadow, -missing
