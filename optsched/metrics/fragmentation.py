@@ -12,7 +12,7 @@ from optsched.compiled import kernel
 from optsched.machines._ascending import delete, insert, position
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
-from optsched.machines.texts import Texts, read_run
+from optsched.machines.texts import BLANK, Texts, read_run
 from optsched.metrics.measure import Group, Measure, Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
@@ -250,13 +250,7 @@ class Fragmentation(Metric):
         return replace(self, time=np.clip(self.time[rows], begin, end), **part)
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures over the whole time, JSON-able.
-
-        ``loss_of_capacity`` is the share of node time that was free while a job waited that needed
-        no more nodes than were free, and ``external_fragmentation`` the part of this share in slots
-        too small for every waiting job. ``mean_slots`` and ``mean_largest_slot`` are means over
-        time, and ``free_by_slot_size`` is the distribution of free node time over slots of 1, 2 to
-        3, 4 to 7 and so on nodes.
+        """Return the figures of `measures` over the whole time, JSON-able.
 
         Y. Zhang, H. Franke, J. Moreira, A. Sivasubramaniam, "An integrated approach to parallel
         scheduling using gang-scheduling, backfilling and migration", JSSPP 2001 (loss of capacity).
@@ -289,8 +283,6 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
 
     The resources of jobs are interval sets of positions on the line.
     """
-    from optsched.machines.texts import BLANK
-
     texts = Texts.of(schedule.resources)
     submit = trace.submit.astype(np.float64)
     waited = (schedule.state != State.REJECTED) & (schedule.state != State.UNSUBMITTED)

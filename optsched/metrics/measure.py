@@ -94,6 +94,11 @@ _SPECIAL: Mapping[str, Callable[[float], str]] = {
 """Functions that write values of some units."""
 
 
+def measures_in(group: Group, **stated: tuple[str, ...]) -> dict[str, Measure]:
+    """Return measures of a group by key, from name, unit, meaning and perhaps `Measure.by`."""
+    return {key: Measure(name, unit, group, *more) for key, (name, unit, *more) in stated.items()}
+
+
 class Metric(ABC):
     """A metric of schedules on certain machines; its figures are added to the summary of the run.
 
