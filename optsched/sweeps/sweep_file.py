@@ -158,7 +158,8 @@ class Planner:
             identity["demands"] = trace.demands_sha256
         solvers = {model: _solver_identity(one) for model, one in chosen.items()}
         identity["solver"] = solvers
-        digest = _hash(identity)
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=_identity)
+        digest = hashlib.sha256(text.encode()).hexdigest()
         parts = [identity["policy"], identity.get("execution")]
         words = [part.name if isinstance(part, ClassInFile) else part for part in parts if part]
         others = (one["name"] for m, one in solvers.items() if one != _solver_identity(own[m]))
@@ -297,11 +298,6 @@ def _span(text: str) -> Span:
     return span
 
 
-def _hash(identity: Mapping[str, Any]) -> str:
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=_identity)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _identity(value: Budget | ClassInFile | SiteMachine) -> dict[str, Any]:
     """Return the part of an argument's value that enters the name of a run."""
     if isinstance(value, SiteMachine):
@@ -321,10 +317,7 @@ KEYS: Mapping[str, Option] = {name: one for name, one in OPTIONS.items() if one.
 TYPES: dict[Any, tuple[type[Any], ...]] = {float: (int, float), int: (int,), bool: (bool,)}
 """Types of values by the kind of an option, for kinds other than text."""
 
-SETTING: tuple[tuple[type[Any], ...], str] = (
-    (str, int, float, bool),
-    "a number, a text, true or false",
-)
+SETTING = (str, int, float, bool), "a number, a text, true or false"
 COMBINE = ("product", "zip")
 KEEP: tuple[str, ...] = get_args(Keep)
 MOST_RUNS = 1_000_000

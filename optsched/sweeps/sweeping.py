@@ -5,13 +5,16 @@ Folder format: ``docs/formats/sweep-folder.md``.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.errors import InputError
 from optsched.files import (
     TEMPORARY,
     begin_folder,
@@ -20,8 +23,9 @@ from optsched.files import (
     remove_leftovers,
     unwritable,
     write_json,
+    written,
 )
-from optsched.folders import SWEEP
+from optsched.folders import RUN, SWEEP
 from optsched.numbers import counted
 from optsched.sweeps.engines import (
     Engine,
@@ -38,18 +42,7 @@ from optsched.sweeps.sweep_file import PlannedRun, SweepPlan, read_sweep
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-import json
-from typing import TYPE_CHECKING
-
-from optsched.errors import InputError
-from optsched.files import written
-
-if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
-
 
 log = logging.getLogger("optsched")
 
@@ -189,8 +182,6 @@ class Sweep:
 
     def _remove_remnant(self, folder: Path) -> None:
         """Remove a run folder without its marker, as an interrupted copy may leave it."""
-        from optsched.folders import RUN
-
         names = os.listdir(folder) if folder.is_dir() else []
         if RUN.marker not in names and all(map(RUN.has, names)):
             remove(folder)
@@ -285,7 +276,7 @@ def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
         {} if run.name in failures else _figures(runs / run.name / "summary.json")
         for run in plan.runs
     ]
-    metrics = list(dict.fromkeys(name for summary in summaries for name in summary))
+    metrics = list(dict.fromkeys(chain.from_iterable(summaries)))
     columns: dict[str, pa.Array] = {"run": pa.array([run.name for run in plan.runs])}
     rows = [run.columns for run in plan.runs]
     for name in plan.columns:
