@@ -28,6 +28,7 @@ from optsched.cli.options import (
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import (
     figure,
+    labelled,
     print_json,
     print_line,
     print_lines,
@@ -156,7 +157,7 @@ def snapshot(
     """
     if not output.name.endswith((".json", ".json.gz")):
         raise InputError("unknown suffix; expected .json or .json.gz", file=output)
-    check_output(output, *_files_in(source))
+    check_output(output, *files_in(source))
     if keep is None:
         situation = situation_of(source, Ask(weigh))
     elif source is not None:
@@ -164,7 +165,7 @@ def snapshot(
     else:
         with written_folder(keep, FOLDER) as folder:
             capture(folder)
-        check_output(output, *_files_in(keep))
+        check_output(output, *files_in(keep))
         situation = read_situation(keep, Ask(weigh))
     save_snapshot(situation.snapshot(), output)
     _say_notes(situation)
@@ -225,7 +226,7 @@ def check_solver(solver: str | None, time_limit: float) -> None:
     budget_of(time_limit)
 
 
-def _files_in(folder: Path | None) -> list[Path]:
+def files_in(folder: Path | None) -> list[Path]:
     """Return the files in a folder that must not be overwritten; none without a folder."""
     return [] if folder is None else sorted(captured_folder(folder).iterdir())
 
@@ -270,10 +271,7 @@ def planned(
 
 
 def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Solved | int:
-    """Return the plan in strict order, of answers that take the time limit together.
-
-    One separate process finds them all.
-    """
+    """Return the plan in strict order, which one process finds within the time limit."""
     posed, until = situation.posed, time.monotonic() + time_limit
 
     def answer(problem: NodePlacement, hint: Placements | None) -> Result:
@@ -371,18 +369,16 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
             ("time", short(result.seconds)),
         ]
     now = situation.supply.time
-    lines += [
-        (
-            "" if place else "reserved",
-            f"job {one.row.label} starts in {short(one.start - now)} on {host_list(one.nodes)}, "
-            "whatever starts now",
-        )
-        for place, one in enumerate(situation.reserved)
-    ]
+    reserved = (
+        f"job {one.row.label} starts in {short(one.start - now)} on {host_list(one.nodes)}, "
+        "whatever starts now"
+        for one in situation.reserved
+    )
+    lines += labelled("reserved", reserved)
     if situation.rules:
         lines.append(("rules", ", ".join(situation.rules)))
-    known = [f"{text}: {counted(many, 'job')}" for text, many in plan.unseen.items()]
-    lines += [("not known" if not place else "", text) for place, text in enumerate(known)]
+    unseen = (f"{text}: {counted(many, 'job')}" for text, many in plan.unseen.items())
+    lines += labelled("not known", unseen)
     lines += _not_placed(plan)
     lines += _reasons("blocked", situation.posed.blocked)
     lines += _reasons("left to Slurm", situation.posed.left)
@@ -393,7 +389,7 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
 def _print_difference(now: Solved, changed: Solved, changes: Sequence[str]) -> None:
     """Print which jobs start now only if something is different, and which then do not."""
     plan, then = now.plan, changed.plan
-    print_lines([("what if" if not place else "", line) for place, line in enumerate(changes)])
+    print_lines(labelled("what if", changes))
     starts, starts_then = (
         {each.label: each for each in one.jobs if each.nodes} for one in (plan, then)
     )
@@ -417,9 +413,9 @@ def _print_difference(now: Solved, changed: Solved, changes: Sequence[str]) -> N
         print_line("Not both plans are proven: part of the difference may be the solver's.")
 
 
-def _not_placed(plan: Plan) -> list[tuple[str, str]]:
+def _not_placed(plan: Plan) -> list[tuple[str, Any]]:
     """Return the number of jobs that are not placed, and those of highest priority with reasons."""
-    lines = [("not placed", f"{len(plan.not_placed):,}")]
+    lines = [f"{len(plan.not_placed):,}"]
     tasks: dict[tuple[int, str], list[Row]] = {}
     for row, reason in plan.not_placed:
         tasks.setdefault((row.job.job_id, reason), []).append(row)
@@ -427,40 +423,28 @@ def _not_placed(plan: Plan) -> list[tuple[str, str]]:
         more = f" and {counted(len(others), 'more task')}" if others else ""
         waited = short(age(first.job, plan.situation.supply.time))
         who = f"job {first.label}{more}, priority {first.job.priority:,}, age {waited}"
-        lines.append(("", f"{who}: {reason}"))
+        lines.append(f"{who}: {reason}")
     if rest := sum(map(len, list(tasks.values())[SHOWN:])):
-        lines.append(("", f"{counted(rest, 'more job')}, see --json"))
-    return lines
+        lines.append(f"{counted(rest, 'more job')}, see --json")
+    return labelled("not placed", lines)
 
 
-def _reasons(label: str, reasons: Mapping[str, str]) -> list[tuple[str, str]]:
+def _reasons(label: str, reasons: Mapping[str, str]) -> list[tuple[str, Any]]:
     """Return the number of jobs, then the reasons with the number of jobs of each."""
     counts = Counter(reasons.values()).most_common()
-    lines = [(label, f"{len(reasons):,}")]
-    lines += [("", f"{counted(count, 'job')}: {reason}") for reason, count in counts[:SHOWN]]
-    if len(counts) > SHOWN:
-        rest = sum(count for _, count in counts[SHOWN:])
-        lines.append(
-            ("", f"{counted(rest, 'job')} for {counted(len(counts) - SHOWN, 'more reason')}")
-        )
-    return lines
+    lines = [f"{len(reasons):,}"]
+    lines += [f"{counted(count, 'job')}: {reason}" for reason, count in counts[:SHOWN]]
+    if rest := sum(count for _, count in counts[SHOWN:]):
+        more = counted(len(counts) - SHOWN, "more reason")
+        lines.append(f"{counted(rest, 'job')} for {more}")
+    return labelled(label, lines)
 
 
 def _describe(solved: Solved) -> dict[str, Any]:
     """Return a plan and the answer of the solver as a JSON-able object."""
     plan, result = solved
-    answer = None
-    if result is not None:
-        answer = {
-            "solver": result.solver,
-            "version": result.version,
-            "status": result.status.value,
-            "objective": result.objective,
-            "bound": result.bound,
-            "gap": result.gap,
-            "seconds": result.seconds,
-            "verified": result.verified,
-        }
+    names = ("solver", "version", "status", "objective", "bound", "gap", "seconds", "verified")
+    answer = None if result is None else {name: getattr(result, name) for name in names}
     situation = plan.situation
     return {
         "site": situation.supply.site.name,

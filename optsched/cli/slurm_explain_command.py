@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +25,14 @@ from optsched.cli.options import (
     rules_of,
 )
 from optsched.cli.solve_command import solve_in_process
-from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
+from optsched.cli.terminal import (
+    labelled,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+    say_note,
+)
 from optsched.errors import InputError
 from optsched.models.hold import Hold
 from optsched.models.hold.program import Shortage, shortage
@@ -148,7 +155,7 @@ def explain(
     else:
         if kept_by:
             print_lines([("rule of the site", kept_by)])
-        print_lines([("" if place else "what if", text) for place, text in enumerate(changes)])
+        print_lines(labelled("what if", changes))
         if before is not None:
             found_before = before.rule or before.left or f"earliest start {_earliest(before)}"
             print_lines([("without it", found_before)])
@@ -196,14 +203,11 @@ def _seconds(text: str) -> int:
 
 
 def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
-    """Return the cheapest answer to the questions of all starts, each solved in turn.
-
-    The first start has the time limit, the others have it once more together.
-    """
+    """Return the cheapest answer to the questions of all starts, each solved in turn."""
     if found.left or found.is_expected or found.rule_then:
         return Answer()
     least, unsolved, proven = Answer(), None, True
-    until = math.inf
+    until = math.inf  # of the starts but the first, which have the time limit once more together
     for start in found.starts:
         left = min(time_limit, until - time.monotonic())
         if left <= 0:
@@ -262,16 +266,16 @@ def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
     if found.left:
         print_lines(lines if found.rule else [*lines, ("left to Slurm", found.left)])
         return
-    lines += _labelled("not known", found.unseen)
-    lines += _labelled("asks", _asks(found))
-    lines += _labelled("now", _short(found, found.shortage))
+    lines += labelled("not known", found.unseen)
+    lines += labelled("asks", _asks(found))
+    lines += labelled("now", _short(found, found.shortage))
     if found.shortage.is_proof and found.shortage_of_idle.is_proof:
-        lines += _labelled("if no job ran", _short(found, found.shortage_of_idle))
+        lines += labelled("if no job ran", _short(found, found.shortage_of_idle))
     lines.append(("earliest start", _earliest(found)))
     if found.ahead:
         lines.append(("before it", _ahead(found)))
-    lines += _labelled("its priority", _priority(found))
-    print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
+    lines += labelled("its priority", _priority(found))
+    print_lines([*lines, *labelled("least to do", _to_do(found, answer))])
     relief = answer.relief
     if relief is None:
         return
@@ -362,10 +366,6 @@ def _by_hand(relief: Relief) -> list[str]:
         for claim, nodes, _ in relief.moved
         if claim.job is not None
     ]
-
-
-def _labelled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
-    return [("" if place else label, text) for place, text in enumerate(texts)]
 
 
 def _planned(job: QueuedJob, now: int) -> str:
@@ -531,7 +531,7 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
             status = Status.FEASIBLE
         elif relief is not None and answer.proven:
             status = Status.OPTIMAL
-        if found.unseen and status in (Status.OPTIMAL, Status.INFEASIBLE):
+        if found.unseen and status in CLOSED:
             status = Status.FEASIBLE if relief is not None else Status.NO_SOLUTION
         least = {
             "solver": result.solver,

@@ -154,10 +154,7 @@ def _cycle(
     waits: Counter[tuple[str, tuple[str, ...]]],
     said: set[str],
 ) -> tuple[int, Plan | None]:
-    """Apply a plan, and return the exit code and the plan; earlier notes are not repeated.
-
-    `waits` counts the cycles in which pins were not met.
-    """
+    """Apply a plan, and return the exit code and it; `waits` counts cycles with unmet pins."""
     situation = situation_of(None, ask)
     pins = {*pinned(situation.queue).items()}
     for pin in {*waits} - pins:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from optsched.cli import DONE
 from optsched.cli.options import Captured, Output
+from optsched.cli.slurm_command import files_in
 from optsched.cli.terminal import print_lines, say_note
 from optsched.errors import InputError
 from optsched.files import check_output, write_text
 from optsched.sites.site_file import write_site_file
-from optsched.sites.slurm_files import captured_folder
 from optsched.slurm.capture import captured
 from optsched.slurm.run_times import read_history
 from optsched.slurm.running import read_captured
@@ -65,4 +65,4 @@ def report(*, source: Captured = None, output: Output) -> int:
 def _check(output: Path, suffix: str, source: Path | None) -> None:
     if output.suffix != suffix:
         raise InputError(f"unknown suffix; expected {suffix}", file=output)
-    check_output(output, *([] if source is None else sorted(captured_folder(source).iterdir())))
+    check_output(output, *files_in(source))

@@ -22,8 +22,7 @@ from optsched.files import json_text, write_text
 from optsched.folders import REPORT
 from optsched.metrics.jobs import unstated
 from optsched.metrics.measure import Group, Measure
-from optsched.numbers import MISSING as MISSING
-from optsched.numbers import digits, percent, short
+from optsched.numbers import MISSING, digits, percent, short
 from optsched.report.style import with_dark_variant
 
 if TYPE_CHECKING:
@@ -392,9 +391,8 @@ MOST_ROWS = 8
 
 def shown(measure: Measure, value: Any) -> Cell:
     """Return a value with its unit, as a cell that is sorted by the value."""
-    if value is None:
-        return Cell(measure.text(None))
-    return Cell(measure.text(value), value if isinstance(value, int | float) else str(value))
+    key = value if isinstance(value, int | float | None) else str(value)
+    return Cell(measure.text(value), key)
 
 
 def compact(measure: Measure, value: Any) -> Cell:
@@ -443,7 +441,8 @@ def _figures(measured: Iterable[tuple[Measure, Any]]) -> list[Part]:
             facts.append((measure.name, shown(measure, value)))
             meanings[measure.name] = measure.meaning
     tables = [_table(by, columns) for by, columns in mappings.items()]
-    return [*([Facts(facts, meanings)] if facts else []), *map(_folded, tables)]
+    folded = [Fold(one.caption, [one]) if len(one.rows) > MOST_ROWS else one for one in tables]
+    return [*([Facts(facts, meanings)] if facts else []), *folded]
 
 
 def _table(by: str, columns: list[tuple[Measure, Mapping[str, Any]]]) -> Table:
@@ -460,10 +459,6 @@ def _table(by: str, columns: list[tuple[Measure, Mapping[str, Any]]]) -> Table:
     names = [measure.name for measure, _ in columns]
     caption = f"{', '.join(names)}, by {by}."
     return Table(f"{caption[:1].upper()}{caption[1:]}", [by, *names], rows)
-
-
-def _folded(table: Table) -> Part:
-    return Fold(table.caption, [table]) if len(table.rows) > MOST_ROWS else table
 
 
 def _is_number(key: str) -> bool:

@@ -448,11 +448,7 @@ def _paired(runs: Sequence[ComparedRun], jobs: Columns) -> Table:
 
 
 def _mean_waits_of_users(jobs: Columns, runs: Sequence[ComparedRun]) -> NDArray[np.float64]:
-    """Return the mean waits of each user, shape (runs, users), over jobs that start in all runs.
-
-    The users are in ascending order of their numbers, and nan if none of their jobs does. Jobs of
-    unknown users are left out.
-    """
+    """Return mean waits over jobs that start in all runs, (runs, known users); nan without any."""
     waits = np.array([run.waits for run in runs])
     users = np.unique(jobs["user"][jobs["user"] >= 0])
     counts = np.isfinite(waits).all(axis=0) & (jobs["user"] >= 0)

@@ -142,11 +142,8 @@ STROKES = [Stroke(color, dashes) for dashes in DASHES for color in LINES]
 
 @cache
 def _of_own_solvers() -> dict[str, Stroke]:
-    """Return the strokes of the solvers of this package, with solid lines for generic solvers.
-
-    Solvers without a common model may have the same stroke, so that a solver that is added to one
-    model leaves the pictures of most others as they are.
-    """
+    """Return the strokes of the solvers of this package, with solid lines for generic solvers."""
+    # without a common model two may have one, so that a new solver changes few pictures
     own = [name for name in solvers if solvers[name].__module__.startswith("optsched.")]
     ranked = sorted(own, key=lambda name: (solvers[name].models is not None, name))
     chosen: dict[str, Stroke] = {}
@@ -300,21 +297,15 @@ def _write(figure: Figure, paths: Sequence[Path]) -> None:
 
 
 def _with_numbered_ids(svg: str) -> str:
-    """Return the SVG with the ids of matplotlib's hashes numbered in order of appearance.
-
-    The hash of a clip path is that of its unrounded coordinates, whose last digits depend on the
-    linear algebra of the processor.
-    """
+    """Return the SVG with the ids of matplotlib's hashes numbered in order of appearance."""
+    # that of a clip path depends on the last digits, and so on the linear algebra of the machine
     hashes = dict.fromkeys(_REFERENCE.findall(svg))
     ids = {text: f"{text[0]}{number}" for number, text in enumerate(hashes, start=1)}
     return _REFERENCE.sub(lambda found: ids[found[0]], svg)
 
 
 def _lay_out(figure: Figure) -> None:
-    """Lay a figure out, once for all formats.
-
-    A figure with a layout engine, even an idle one, is drawn twice for each format.
-    """
+    """Lay a figure out once for all formats; with an engine, it would be drawn twice for each."""
     engine = figure.get_layout_engine()
     if engine is not None and figure.axes:
         engine.execute(figure)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from optsched.report.load import Binned
     from optsched.simulator.run import Run
 
 MOST_BINS = 200
@@ -91,8 +90,7 @@ class Utilization(RunPicture):
         submit, start, finish, processors = (jobs[name][queued] for name in names)
         span = load.span_of(float(jobs["submission_time"].min()), submit, start, finish)
         in_use = load.held(start, finish, processors, *span)
-        until = load.or_end(start, span[1])
-        waiting = Steps.from_stays(submit, until, np.ones(len(submit)), *span)
+        waiting = load.waiting(submit, start, 1, *span)
         mean = summary["utilization"]
         whose = "of running jobs, which share them" if shared else "in use"
         words = "" if mean is None else f"; a utilization of {mean:.1%}"
@@ -102,12 +100,14 @@ class Utilization(RunPicture):
         )
 
 
-def _shortened(steps: Steps) -> tuple[Binned, float]:
+def _shortened(steps: Steps) -> tuple[load.Binned, float]:
     """Return a function by bins, and its highest value."""
     return steps.binned(MOST_BINS), float(steps.values.max())
 
 
-def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, color: str) -> None:
+def _draw(
+    axes: Axes, bins: load.Binned, begin: float, unit: float, scale: float, color: str
+) -> None:
     edges = (bins.edges - begin) / unit
     mean, low, high = bins.mean / scale, bins.low / scale, bins.high / scale
     area: dict[str, Any] = {"facecolor": color, "linewidth": 0}
@@ -119,7 +119,7 @@ def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, col
     style.draw_steps(axes, mean, edges, baseline=None, linewidth=1.0, **line)
 
 
-def _of_days(days: load.Days, in_use: Binned, size: int) -> str:
+def _of_days(days: load.Days, in_use: load.Binned, size: int) -> str:
     """Return a caption of the lines of a period."""
     share = np.average(in_use.mean, weights=np.diff(in_use.edges)) / size
     words = [f"{load.spoken_days(days)}, {share:.1%} of {size:,} processors in use"]
@@ -259,9 +259,7 @@ def curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]
 
 
 def _sizes(jobs: SizeClass) -> str:
-    if jobs.high == 1:
-        return "1 processor"
-    return f"{_range(jobs)} processors"
+    return "1 processor" if jobs.high == 1 else f"{_range(jobs)} processors"
 
 
 def _range(jobs: SizeClass) -> str:

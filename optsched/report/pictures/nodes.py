@@ -45,7 +45,6 @@ class Slots(RunPicture):
     rank = 40
 
     def why_not(self, run: Run) -> str:
-        """Return why there are no slots over time."""
         found = run.metrics.get("fragmentation")
         if not isinstance(found, Fragmentation):
             return "only a line of nodes has slots"
@@ -116,9 +115,7 @@ class Slots(RunPicture):
 
 
 def _sizes(least: int, most: int) -> str:
-    if least == most:
-        return counted(least, "node")
-    return f"{least:,} to {most:,} nodes"
+    return counted(least, "node") if least == most else f"{least:,} to {most:,} nodes"
 
 
 @pictures.register("layers")
@@ -128,7 +125,6 @@ class Layers(RunPicture):
     rank = 50
 
     def why_not(self, run: Run) -> str:
-        """Return why there are no boxes to draw."""
         if not isinstance(run.machine, Torus) or not run.machine.holds_boxes:
             return "its jobs hold no boxes of a torus"
         return "" if np.isfinite(run.start).any() else "no job started"
@@ -227,7 +223,6 @@ class Histogram(RunPicture):
     rank = 60
 
     def why_not(self, run: Run) -> str:
-        """Return why there is no node time to break down."""
         found = run.metrics.get("node-time")
         if not isinstance(found, NodeTime):
             return "its jobs hold no boxes of a torus"
@@ -356,7 +351,6 @@ class MatrixRows(RunPicture):
     rank = 15
 
     def why_not(self, run: Run) -> str:
-        """Return why a run has no picture: no Ousterhout matrix, journal or started job."""
         if not isinstance(run.machine, Matrix):
             return "the machine is no Ousterhout matrix"
         if run.journal is None:
