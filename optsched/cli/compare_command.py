@@ -188,8 +188,7 @@ def _print_columns(
     print_table([label for label, _ in columns.values()], rows, spare)
 
 
-DEFAULT_SECONDS = 10.0
-"""Default time limit per solve in seconds."""
+DEFAULT_SECONDS = 10.0  # default time limit per solve in seconds
 
 COLUMNS: dict[str, tuple[str, Show]] = {
     "kind": ("model", cell),

@@ -155,8 +155,7 @@ def _parse_seconds(text: str) -> float:
 Seconds: TypeAlias = Annotated[float, Parameter(converter=_converter(_parse_seconds))]
 """A number of seconds."""
 
-Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
-"""The file or folder to write to."""
+Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]  # the file or folder to write to
 
 Json: TypeAlias = Annotated[bool, Parameter(help="Print one JSON object.")]
 

@@ -66,14 +66,9 @@ from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver_call import verify
 from optsched.solvers.solving import solve
 
-SECONDS = 10.0
-"""Default time limit of a plan in seconds."""
-
-SHOWN = 10
-"""Most reasons that the summary of a plan lists of one kind."""
-
-NO_PLACE = "-"
-"""What a table shows for no nodes."""
+SECONDS = 10.0  # default time limit of a plan in seconds
+SHOWN = 10  # most reasons that the summary of a plan lists of one kind
+NO_PLACE = "-"  # what a table shows for no nodes
 
 command = App(name="slurm", help="Plan the pending jobs of Slurm, and let Slurm follow the plan.")
 command.command(
@@ -128,11 +123,8 @@ Reserve: TypeAlias = Annotated[
 
 MOST_RESERVED = 100
 
-MOMENT = 0.1
-"""Seconds of a solver at least."""
-
-RESERVE = 0
-"""Default number of blocked jobs that a plan does not delay."""
+MOMENT = 0.1  # seconds of a solver at least
+RESERVE = 0  # default number of blocked jobs that a plan does not delay
 
 
 class Solved(NamedTuple):

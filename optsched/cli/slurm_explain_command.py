@@ -56,17 +56,10 @@ from optsched.slurm.what_if import Present, changed, read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
 
-SECONDS = 10.0
-"""Default time limit of the solver in seconds."""
-
-MICROSECONDS = 3.6e9
-"""Microseconds of an hour."""
-
-RULE = "cheapest-first"
-"""The rule that gives an exact solver a first answer."""
-
-CLOSED = (Status.OPTIMAL, Status.INFEASIBLE)
-"""States of an answer that is proven."""
+SECONDS = 10.0  # default time limit of the solver in seconds
+MICROSECONDS = 3.6e9  # microseconds of an hour
+RULE = "cheapest-first"  # the rule that gives an exact solver a first answer
+CLOSED = (Status.OPTIMAL, Status.INFEASIBLE)  # states of an answer that is proven
 
 
 class Answer(NamedTuple):

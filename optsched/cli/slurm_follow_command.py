@@ -43,8 +43,7 @@ PATIENCE = 2
 LOOK = 5.0
 """Seconds between two looks of `watch` at the pins of a plan, and for which a job is raised."""
 
-MOMENTS = 0.5
-"""Seconds between two looks at jobs that are raised."""
+MOMENTS = 0.5  # seconds between two looks at jobs that are raised
 
 Yes: TypeAlias = Annotated[
     bool, Parameter(help="Run the commands; by default they are only printed.", negative="")

@@ -29,19 +29,13 @@ from optsched.slurm.run_times import RunTimes, read_history, run_times
 from optsched.slurm.running import read_captured
 from optsched.slurm.what_if import Present, changed, read_changes
 
-DRAWS = 100
-"""Default number of draws of run times."""
+DRAWS = 100  # default number of draws of run times
 
 MOST_DRAWS = 10_000
 
-SHOWN = 30
-"""Most jobs of a table; all of them are in the JSON object."""
-
-MOST_SOONER = 5
-"""Most of the named jobs for which it is tried what would bring them forward."""
-
-NEVER = "-"
-"""What a table shows for a job that never starts, or for an unknown time."""
+SHOWN = 30  # most jobs of a table; all of them are in the JSON object
+MOST_SOONER = 5  # most of the named jobs for which it is tried what would bring them forward
+NEVER = "-"  # what a table shows for a job that never starts, or for an unknown time
 
 COLUMNS = (
     *("job", "user", "partition", "priority", "jobs before it", "by Slurm", "by the limits"),

@@ -19,8 +19,7 @@ from optsched.studies.running import Cases, Running
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.sweeping import Sweep
 
-SHOWN = 20
-"""Most mistakes of a page that are shown after its study has run."""
+SHOWN = 20  # most mistakes of a page that are shown after its study has run
 
 
 def command(

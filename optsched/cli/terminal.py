@@ -14,14 +14,12 @@ from cyclopts import App, Group, Parameter
 from optsched import compilation
 from optsched.errors import InputError, one_line
 
-WIDE = 200
-"""Width in characters of a table that is not printed on a terminal."""
+WIDE = 200  # width in characters of a table that is not printed on a terminal
 
 PROSE = 24
 """Width in characters beyond which a cell may be wrapped between words, to no less than that."""
 
-NARROWEST = 20
-"""Least width in characters of a value beside its label."""
+NARROWEST = 20  # least width in characters of a value beside its label
 
 
 _quiet = False  # whether notes and progress are kept off stderr
@@ -225,8 +223,7 @@ def _show_compiled(done: int, total: int) -> None:
         stack.close()
 
 
-_shown: list[Any] = []
-"""The bars on the terminal, if any: there is one display for all."""
+_shown: list[Any] = []  # the bars on the terminal, if any: there is one display for all
 
 _compiling: list[tuple[ExitStack, Callable[..., None]]] = []
 """The bar of the compilation, while it is shown."""

@@ -184,8 +184,7 @@ EXTERNAL = Measure(
     " box held the queue head.",
 )  # fmt: skip
 
-STRETCHES = 200
-"""Number of stretches of time for the sizes of slots."""
+STRETCHES = 200  # number of stretches of time for the sizes of slots
 
 
 @metrics.register("fragmentation")

@@ -23,11 +23,8 @@ from optsched.traces.trace import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-THRESHOLD = 10.0
-"""Lower limit of the run time in the bounded slowdown, in seconds."""
-
-LARGE = 0.9
-"""Quantile of sizes from which a job is large by default."""
+THRESHOLD = 10.0  # lower limit of the run time in the bounded slowdown, in seconds
+LARGE = 0.9  # quantile of sizes from which a job is large by default
 
 FINISHED = "over the finished jobs"
 

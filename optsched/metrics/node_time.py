@@ -64,8 +64,7 @@ def free_box_holds(
     return holds
 
 
-OCCUPIED = 80
-"""Percentage of held nodes at which the recorded time begins."""
+OCCUPIED = 80  # percentage of held nodes at which the recorded time begins
 
 PARTS = ("running", "migrating", "internal", "fragmented", "drained", "undecided", "unwanted")
 """Parts of node time, first those of held nodes; see `NodeTime`."""

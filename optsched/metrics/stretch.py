@@ -17,8 +17,7 @@ from optsched.schedule import Schedule
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.trace import UNKNOWN, Trace
 
-WINDOW = 300
-"""Longest time in seconds from the first job of a session to the last, as in the paper."""
+WINDOW = 300  # longest time in seconds from the first job of a session to the last, as in the paper
 
 
 def consecutive_sessions(user: NDArray[np.int64]) -> NDArray[np.int64]:

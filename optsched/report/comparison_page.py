@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PICTURES = ("quality", "profile")
-NAMED = 3
-"""Largest number of names in a sentence."""
+NAMED = 3  # largest number of names in a sentence
 
 SIGNS = {"max": 1, "min": -1}
 """Sign of a better objective less a worse one; older folders do not state the sense."""

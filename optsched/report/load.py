@@ -82,8 +82,7 @@ def log_ticks(axis: Axis, low: float, high: float, *, zero: bool = False) -> Non
 Floats = NDArray[np.float64]
 
 
-TAIL = 0.1
-"""Share of the time of a bin below its low value, and above its high value."""
+TAIL = 0.1  # share of the time of a bin below its low value, and above its high value
 
 
 class Binned(NamedTuple):
@@ -214,8 +213,7 @@ def span(run: Run) -> tuple[float, float]:
     return span_of(float(np.min(submit)), submit, run.start, run.end)
 
 
-Days = tuple[float, float]
-"""Period of a run: its begin and end in days since the first submission."""
+Days = tuple[float, float]  # period of a run: its begin and end in days since the first submission
 
 
 def period(run: Run, days: Days | None) -> tuple[float, float]:

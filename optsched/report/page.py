@@ -30,11 +30,8 @@ if TYPE_CHECKING:
 
 
 TEMPLATES = Path(__file__).parent / "templates"
-REPEAT = "How to repeat this"
-"""Title of the section with the command."""
-
-LONG = 50
-"""Most rows of a table that is shown in full; longer ones are folded, and scroll in a box."""
+REPEAT = "How to repeat this"  # title of the section with the command
+LONG = 50  # most rows of a table that is shown in full; longer ones are folded, and scroll in a box
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +226,7 @@ class Fold:
     form: ClassVar[str] = "fold"
 
 
-Part = str | Facts | Table | Figure | Heading | Fold
-"""Part of a section; a text is a paragraph."""
+Part = str | Facts | Table | Figure | Heading | Fold  # part of a section; a text is a paragraph
 
 
 @dataclass(frozen=True)
@@ -385,8 +381,7 @@ ABOUT = {
 }
 """Sentences on groups whose figures would be taken for others."""
 
-MOST_ROWS = 8
-"""Most rows of a table of figures that is not folded."""
+MOST_ROWS = 8  # most rows of a table of figures that is not folded
 
 
 def shown(measure: Measure, value: Any) -> Cell:

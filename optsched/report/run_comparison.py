@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, NDArray[Any]]
 
-MOST_RUNS = len(STROKES)
-"""Most runs of a comparison: each has a stroke of its own in the pictures."""
+MOST_RUNS = len(STROKES)  # most runs of a comparison: each has a stroke of its own in the pictures
 
 FIGURES = (
     *("mean_wait", "median_wait", "p95_wait", "mean_bounded_slowdown", "p95_bounded_slowdown"),
@@ -192,8 +191,7 @@ def _span(jobs: Sequence[int] | None) -> str:
 
 
 PICTURES = ("waits", "load", "gantt")
-ROWS = 10
-"""Most rows of a table of gains or losses, and of users."""
+ROWS = 10  # most rows of a table of gains or losses, and of users
 
 HEADS = {
     "mean_wait": ("wait", "mean"),
@@ -204,14 +202,9 @@ HEADS = {
 }
 """Figures under a common head; all others have the names of their measures."""
 
-AS_LOGGED = "as-logged"
-"""Policy that takes the waits from the log."""
-
-COUNTS = ("rejected", "waiting")
-"""Figures whose change is a number of jobs."""
-
-OPTIONAL = (*FIGURES, "large_from")
-"""Figures whose type is checked where there are any."""
+AS_LOGGED = "as-logged"  # policy that takes the waits from the log
+COUNTS = ("rejected", "waiting")  # figures whose change is a number of jobs
+OPTIONAL = (*FIGURES, "large_from")  # figures whose type is checked where there are any
 
 ABOUT: folders.Expected = {"paths": list, "runs": list, "versions": dict}
 RUN: folders.Expected = {"name": str, "path": str, "config": dict, "summary": dict}

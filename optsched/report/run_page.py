@@ -44,11 +44,8 @@ from optsched.simulator.problem_solver import Ties, mishaps
 from optsched.solvers.finding import classes_of
 from optsched.traces.trace import CleaningReport
 
-ROWS = 20
-"""Rows of a table of the worst jobs."""
-
-MOST_REASONS, OF_REASON = 10, 10
-"""Most reasons why jobs never started, and most jobs of each."""
+ROWS = 20  # rows of a table of the worst jobs
+MOST_REASONS, OF_REASON = 10, 10  # most reasons why jobs never started, and most jobs of each
 
 
 IN_RESULT = [group for group in Group if group != Group.PROBLEMS]

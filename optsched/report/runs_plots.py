@@ -57,8 +57,7 @@ if TYPE_CHECKING:
 
     from optsched.report.run_comparison import ComparedRun, RunComparison
 
-LABEL = 30
-"""Most characters in a line of a label."""
+LABEL = 30  # most characters in a line of a label
 
 
 def draw(comparison: RunComparison, folder: Path, days: tuple[float, float] | None = None) -> None:
@@ -183,20 +182,11 @@ def _label(name: str) -> str:
     return "\n".join(lines) or name
 
 
-MOST_CHARTS = 8
-"""Most charts; further runs are left out."""
-
-MOST_RECTANGLES = 500
-"""Most rectangles of a chart in a time that is chosen here."""
-
-MOST_ASKED = 10_000
-"""Most rectangles of a chart in a time that the user states."""
-
-ROWS = 100
-"""Most rectangles of the usual height above each other that can be distinguished."""
-
-HEIGHT = 1.6
-"""Height of a chart, in inches."""
+MOST_CHARTS = 8  # most charts; further runs are left out
+MOST_RECTANGLES = 500  # most rectangles of a chart in a time that is chosen here
+MOST_ASKED = 10_000  # most rectangles of a chart in a time that the user states
+ROWS = 100  # most rectangles of the usual height above each other that can be distinguished
+HEIGHT = 1.6  # height of a chart, in inches
 
 
 @dataclass(frozen=True)

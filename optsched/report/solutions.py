@@ -33,17 +33,10 @@ if TYPE_CHECKING:
     from optsched.models.threshold_allocation import Placement, ThresholdAllocation
     from optsched.models.window_mkp import Assignment, WindowMKP
 
-HIGHEST, TALLEST = 0.26, 9.0
-"""Largest height of a row and of all rows, in inches."""
-
-READABLE = 0.12
-"""Least height of a row with labels, in inches."""
-
-INSIDE = 7.2
-"""Approximate width of all panels, in inches; it depends on the names of rows."""
-
-CHARACTER = 0.075
-"""Width of a character of a label, in inches."""
+HIGHEST, TALLEST = 0.26, 9.0  # largest height of a row and of all rows, in inches
+READABLE = 0.12  # least height of a row with labels, in inches
+INSIDE = 7.2  # approximate width of all panels, in inches; it depends on the names of rows
+CHARACTER = 0.075  # width of a character of a label, in inches
 
 
 class Stretch(NamedTuple):
@@ -105,23 +98,12 @@ def _draw(axes: Axes, panel: Panel, inside: float, *, labeled: bool) -> None:
 FEW, MOST = 30, 70
 """Most nodes that are all drawn, and most of those that receive a chunk where there are more."""
 
-FEW_IN_TIME = 8
-"""Most nodes that are all drawn; of more, only those of the job."""
-
-BEHIND = 1.2
-"""Time drawn, from now on, relative to the time until the job ends."""
-
-HIGHEST_OF_NODE = 0.45
-"""Largest height of a node, in inches."""
-
-READABLE_OF_NODE = 0.14
-"""Least height of a node with its name, in inches."""
-
-FILLED = 0.85
-"""Height of the highest demand of a node, as a share of the node's height."""
-
-AREA: dict[str, Any] = {"fill": True, "linewidth": 0.6}
-"""Style of a demand."""
+FEW_IN_TIME = 8  # most nodes that are all drawn; of more, only those of the job
+BEHIND = 1.2  # time drawn, from now on, relative to the time until the job ends
+HIGHEST_OF_NODE = 0.45  # largest height of a node, in inches
+READABLE_OF_NODE = 0.14  # least height of a node with its name, in inches
+FILLED = 0.85  # height of the highest demand of a node, as a share of the node's height
+AREA: dict[str, Any] = {"fill": True, "linewidth": 0.6}  # style of a demand
 
 LIMIT: dict[str, Any] = {"color": style.INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
 """Style of a capacity."""

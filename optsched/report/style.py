@@ -47,14 +47,9 @@ DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
 FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00")
 """Fill colors for black labels and color-blind readers, after Tol."""
 
-RULE: dict[str, Any] = {"color": GREY, "linewidth": 0.8}
-"""Style of lines to compare with."""
-
-WIDTH = 9.0
-"""Width of a picture, in inches."""
-
-TITLE = 90
-"""Most characters in a line of a title; more may not fit into the width."""
+RULE: dict[str, Any] = {"color": GREY, "linewidth": 0.8}  # style of lines to compare with
+WIDTH = 9.0  # width of a picture, in inches
+TITLE = 90  # most characters in a line of a title; more may not fit into the width
 
 SMALL: dict[str, Any] = {
     "axes.titlesize": 7,
@@ -77,14 +72,9 @@ CLOSE: dict[str, Any] = {
 
 NARROW = 6.0
 
-PER_INCH = 15
-"""Characters of small letters in an inch."""
-
-SHORTEST = 12
-"""Least characters of a line of a label."""
-
-LARGEST = 100.0
-"""Largest width or height of a picture, in inches."""
+PER_INCH = 15  # characters of small letters in an inch
+SHORTEST = 12  # least characters of a line of a label
+LARGEST = 100.0  # largest width or height of a picture, in inches
 
 DOTS_PER_INCH, DOTS_PER_INCH_OF_NOTEBOOKS = 150, 100
 
@@ -453,8 +443,7 @@ becomes white, and light fills dark."""
 VIVID = np.array([[0, 0.64, 0.86, 0.90, 1], [0.64, 0.64, 0.82, 0.35, 0.205]])
 """The same of other colors, which stay apart from the dark paper, unless they are nearly white."""
 
-GRAY = 0.03
-"""Chroma in Oklab below which a color counts as gray."""
+GRAY = 0.03  # chroma in Oklab below which a color counts as gray
 
 _COLORED = re.compile(r"(fill|stroke|stop-color): ?(#[0-9a-fA-F]{6})\b")
 

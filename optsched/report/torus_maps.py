@@ -24,20 +24,14 @@ if TYPE_CHECKING:
 
 Corners = list[tuple[float, float]]
 
-ACROSS = 6
-"""Least number of maps beside each other; with more rows than this, a torus has more."""
+ACROSS = 6  # least number of maps beside each other; with more rows than this, a torus has more
 
 LARGEST_CELL, HIGHEST = 0.24, 6.5
 """Largest side of a router on paper, and largest height of all maps together, in inches."""
 
-GAPS = (0.1, 0.2)
-"""Inches between maps beside each other, and above each other."""
-
-MARGIN = 0.3
-"""Inches to the left of the maps and below them, for the coordinates of their corners."""
-
-LABEL = 7.0
-"""Size of the labels in boxes, in points."""
+GAPS = (0.1, 0.2)  # inches between maps beside each other, and above each other
+MARGIN = 0.3  # inches to the left of the maps and below them, for the coordinates of their corners
+LABEL = 7.0  # size of the labels in boxes, in points
 
 WIDE, TALL = 0.64 * LABEL / 72, 0.95 * LABEL / 72
 """Width of a character of a label and height of a label, in inches."""
@@ -198,20 +192,14 @@ def colors(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
     return {job: style.FILLS[fill] for job, fill in zip(jobs, chosen)}
 
 
-BUSY = style.FAINT
-"""Fill of jobs in the background."""
+BUSY = style.FAINT  # fill of jobs in the background
 
 CLOSE, WIDELY, UPRIGHT = "//////", "\\\\\\", "||||"
 """Hatches of holes, of incoming jobs, and of parked jobs."""
 
-THIN, THICK = 0.4, 1.4
-"""Widths of thin outlines of jobs, and of thick ones, in points."""
-
-SMALL = 6.5
-"""Size of the labels of the maps, in points."""
-
-HEADING, LINE = 0.26, 0.19
-"""Height of a heading and of a line of the legend, in inches."""
+THIN, THICK = 0.4, 1.4  # widths of thin outlines of jobs, and of thick ones, in points
+SMALL = 6.5  # size of the labels of the maps, in points
+HEADING, LINE = 0.26, 0.19  # height of a heading and of a line of the legend, in inches
 
 
 class Part(NamedTuple):
@@ -255,8 +243,7 @@ def holes_of(holes: Sequence[Box]) -> list[Part]:
     return [Part(box, None, hatch=CLOSE, outline=0.0) for box in holes]
 
 
-HOLES = Entry("no router for jobs", None, CLOSE, 0.0)
-"""Entry of unavailable routers in the legend."""
+HOLES = Entry("no router for jobs", None, CLOSE, 0.0)  # entry of unavailable routers in the legend
 
 
 @style.applied()
@@ -424,8 +411,7 @@ EACH = (*style.FILLS, *PALE)
 LEAVING, ARRIVED = style.FILLS[1], style.FILLS[0]
 """Fills of many moving jobs: in their boxes before, and in their new boxes."""
 
-LABELED = 10
-"""Number of labels of many moving jobs, and of incoming ones beside them: the largest."""
+LABELED = 10  # number of labels of many moving jobs, and of incoming ones beside them: the largest
 
 COMING = "#FFFFFF"
 """Fill of incoming jobs."""

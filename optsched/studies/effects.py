@@ -58,8 +58,7 @@ SILENT = {"policy": OPTIONS["policy"].default, "load": 1.0, "shake": 0}
 SILENT |= {"workload_seed": 0, "shake_seed": 0, "unknown_negative": False}
 """Values of a sweep file that does not state them."""
 
-NAMED = 5
-"""Most runs that a message names."""
+NAMED = 5  # most runs that a message names
 
 
 class Effect(NamedTuple):
@@ -311,14 +310,9 @@ def average(found: Sequence[Interval]) -> Interval:
 FOLDER = FolderKind("effects", "effects.json", ("effects.csv", "*.svg", folders.REPORT))
 PICTURES = ("changes", "changes-narrow")
 WORDS = {HOLDS: "better", OPEN: OPEN, FAILS: "worse"}
-SIGNS = MARKS | {FAILS: "✕"}
-"""Words and shapes for colors of verdicts on claims."""
-
-MOST_NEEDED = 100
-"""Most units that are said to be needed by number."""
-
-MOST_ROWS = 60
-"""Most rows of a panel that shows traces and loads one by one."""
+SIGNS = MARKS | {FAILS: "✕"}  # words and shapes for colors of verdicts on claims
+MOST_NEEDED = 100  # most units that are said to be needed by number
+MOST_ROWS = 60  # most rows of a panel that shows traces and loads one by one
 
 ABOUT: folders.Expected = {
     "over": str, "units": int, "baseline": str, "sweep": str, "notes": list, "effects": list,

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from optsched.sweeps.sweep_file import PlannedRun, TraceFile
     from optsched.traces.trace import Trace
 
-TRACES_KEPT = 4
-"""Number of traces that a process keeps in memory for later runs."""
+TRACES_KEPT = 4  # number of traces that a process keeps in memory for later runs
 
 _one_at_a_time = threading.Lock()
 
@@ -156,14 +155,9 @@ def _generated(spec: TraceFile, jobs: int, seed: int) -> Trace:
 SUMMARY = "summary.json"
 NEEDED: dict[Keep, tuple[str, ...]] = {"summary": ("run.json", SUMMARY, "timing.json")}
 NEEDED["jobs"] = (*NEEDED["summary"], "jobs.parquet", "decisions.parquet")
-NEEDED["all"] = (*NEEDED["jobs"], "jobs.csv")
-"""Files of a finished run, by the value of ``keep``."""
-
-DRAWN = (".svg", ".png", ".html")
-"""Files that are never empty."""
-
-PARQUET = b"PAR1"
-"""Magic number at the beginning and the end of a Parquet file."""
+NEEDED["all"] = (*NEEDED["jobs"], "jobs.csv")  # files of a finished run, by the value of ``keep``
+DRAWN = (".svg", ".png", ".html")  # files that are never empty
+PARQUET = b"PAR1"  # magic number at the beginning and the end of a Parquet file
 
 
 def fault(folder: Path, keep: Keep) -> str | None:
@@ -344,11 +338,8 @@ def _end_with_parent(watched: Connection) -> None:
         os._exit(1)
 
 
-CONNECT_SECONDS = 30
-"""Time limit in seconds for the connection to a scheduler."""
-
-RETRIES = 3
-"""Number of times that Dask repeats a run whose worker fails."""
+CONNECT_SECONDS = 30  # time limit in seconds for the connection to a scheduler
+RETRIES = 3  # number of times that Dask repeats a run whose worker fails
 
 VISIBLE_SECONDS = 10.0
 """Time limit in seconds for a finished folder to appear here, through a network file system."""

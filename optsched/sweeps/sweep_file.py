@@ -50,8 +50,7 @@ DIGITS = 12
 FORMER_DIGITS = 16
 """Number of hexadecimal digits that were the whole name of a run in version 0.1.0."""
 
-LONGEST = 60
-"""Most characters of a name before its digits."""
+LONGEST = 60  # most characters of a name before its digits
 
 DEFAULTS: Mapping[str, Any] = {
     name: OPTIONS[name].default for name in ("policy", "event_order", "charge_decisions")
@@ -320,8 +319,7 @@ TYPES: dict[Any, tuple[type[Any], ...]] = {float: (int, float), int: (int,), boo
 SETTING = (str, int, float, bool), "a number, a text, true or false"
 COMBINE = ("product", "zip")
 KEEP: tuple[str, ...] = get_args(Keep)
-MOST_RUNS = 1_000_000
-"""Largest number of runs of a sweep."""
+MOST_RUNS = 1_000_000  # largest number of runs of a sweep
 
 
 @dataclass(frozen=True)

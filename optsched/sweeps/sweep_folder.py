@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 DRAWN = ("jobs", "measure", "workload_seed", "shake_seed")
 """Keys whose values are parts or draws of the same trace or workload."""
 
-SYSTEMS = ("load", "shake", "unknown_negative")
-"""Keys that change the jobs of a trace or workload."""
+SYSTEMS = ("load", "shake", "unknown_negative")  # keys that change the jobs of a trace or workload
 
 log = logging.getLogger("optsched")
 
@@ -117,8 +116,7 @@ FIGURES = (
 )
 """Figures that notebooks show of each run."""
 
-ROWS = 20
-"""Most runs that they show."""
+ROWS = 20  # most runs that they show
 
 
 class FinishedRuns(Mapping[str, Run]):

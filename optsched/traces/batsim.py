@@ -27,8 +27,7 @@ from optsched.traces.trace import UNKNOWN, Header, Trace
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
 
-SHOWN = 10
-"""Largest number of mistakes shown of one file."""
+SHOWN = 10  # largest number of mistakes shown of one file
 
 _JOB_FIELDS = {"id", "subtime", "res", "profile", "walltime"}
 _PROFILE_FIELDS = {"type", "delay"}

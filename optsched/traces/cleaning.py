@@ -16,8 +16,7 @@ from optsched.errors import InputError
 from optsched.numbers import parse_integer
 from optsched.traces.trace import CleaningReport, Trace
 
-WHOLE = (0, 1, 5)
-"""Status of a line of a whole job in the Standard Workload Format."""
+WHOLE = (0, 1, 5)  # status of a line of a whole job in the Standard Workload Format
 
 
 def clean(trace: Trace) -> Trace:
@@ -105,8 +104,7 @@ class Days(NamedTuple):
     last: str | None
 
 
-Span = tuple[int, int | None] | Days
-"""The first and the last job, counted from 1, or the days."""
+Span = tuple[int, int | None] | Days  # the first and the last job, counted from 1, or the days
 
 
 def span_of(given: Any, field: str = "jobs") -> Span | None:

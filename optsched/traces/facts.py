@@ -25,8 +25,7 @@ QUANTILES = {
     "p99": 0.99,
     "max": 1.0,
 }
-SHOWN = ("min", "p10", "median", "p90", "p99", "max")
-"""Quantiles shown on the page for a terminal."""
+SHOWN = ("min", "p10", "median", "p90", "p99", "max")  # quantiles shown on the page for a terminal
 
 CATEGORIES = {
     -2: "running at the start",

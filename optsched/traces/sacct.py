@@ -184,8 +184,7 @@ def _add_memory(found: dict[str, Column], oddities: dict[str, int]) -> None:
     oddities[what] = int(divided.sum())
 
 
-LICENCE = "license/"
-"""Start of the names of licences among trackable resources."""
+LICENCE = "license/"  # start of the names of licences among trackable resources
 
 _EXCLUSIVE = {"NODE": 1, "TOPO": 1, "NO": 0, "USER": 0, "MCS": 0}
 

@@ -42,8 +42,7 @@ from optsched.traces.trace import UNKNOWN, Trace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-JOBS = ("JobID", "JobIDRaw")
-"""Fields that identify a job, one of which is required."""
+JOBS = ("JobID", "JobIDRaw")  # fields that identify a job, one of which is required
 
 REQUIRED = ("Submit", "Start", "End")
 
@@ -63,8 +62,7 @@ TEXTS = {
 }
 """Field of each column of texts that is taken as it is."""
 
-NOWHERE = "None assigned"
-"""Nodes of a job that has not started."""
+NOWHERE = "None assigned"  # nodes of a job that has not started
 
 _OTHERS = (
     *("Eligible", "Elapsed", "ElapsedRaw", "Suspended", "Timelimit", "TimelimitRaw", "State"),
@@ -74,11 +72,8 @@ _KNOWN = {*JOBS, *REQUIRED, *SIZES, *TEXTS.values(), *_OTHERS}
 _BY_SMALL = {name.lower(): name for name in _KNOWN}
 _JOB = re.compile(r"([0-9]{1,15})(?:_(?:([0-9]{1,15})|(\[.*\])))?(\+[0-9]+)?")
 _NAMES = re.compile(r"\w+([^\w\s]{2,9}|[^\w\s,.]|\t)\w+(?:\1\w*)*")
-_WIDTH = re.compile(r"%-?[0-9]+(?!\w)")
-"""The width of a field of ``sacct -o JobID%30``."""
-
-_SEPARATOR = "\x1f"
-"""What stands for a delimiter of several signs while lines are split."""
+_WIDTH = re.compile(r"%-?[0-9]+(?!\w)")  # the width of a field of ``sacct -o JobID%30``
+_SEPARATOR = "\x1f"  # what stands for a delimiter of several signs while lines are split
 
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _LOCAL = re.compile(r"[0-9-]+T[0-9:]+")

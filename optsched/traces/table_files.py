@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"PAR1"
 
-MOST_JOBS = 2**26
-"""Most jobs of a file: some kilobytes can stand for any number of equal ones."""
+MOST_JOBS = 2**26  # most jobs of a file: some kilobytes can stand for any number of equal ones
 
 _TRUTHS = {b"true": True, b"false": False}
 

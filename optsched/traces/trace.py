@@ -205,8 +205,7 @@ TIMES = (
 )
 AMOUNTS = ("memory", "requested_memory")
 
-UNKNOWN = -1
-"""Value of every column for what a trace does not state."""
+UNKNOWN = -1  # value of every column for what a trace does not state
 
 SECONDS_PER_DAY = 86_400
 
@@ -423,8 +422,7 @@ partition, preceding_job, think_time : array, optional
 
 
 _NAMES = [field.name for field in fields(Trace)]
-COLUMNS = tuple(_NAMES[: _NAMES.index("name")])
-"""Columns of a trace, in the order of `Trace.frame`."""
+COLUMNS = tuple(_NAMES[: _NAMES.index("name")])  # columns of a trace, in the order of `Trace.frame`
 
 
 def _checked(

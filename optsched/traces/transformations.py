@@ -24,11 +24,8 @@ from optsched.traces.cleaning import clean
 from optsched.traces.rackham import AFTER, BEFORE, EVALUATED
 from optsched.traces.trace import UNKNOWN, Header, Trace
 
-LARGEST_LOAD = 1e6
-"""Largest load factor; a larger one is taken for a mistake."""
-
-INSTANTS = ("begin", "eligible")
-"""Annotations that are instants."""
+LARGEST_LOAD = 1e6  # largest load factor; a larger one is taken for a mistake
+INSTANTS = ("begin", "eligible")  # annotations that are instants
 
 
 def stretched(trace: Trace, load: float) -> NDArray[Any]:
@@ -85,8 +82,7 @@ def held_as_long(trace: Trace, submit: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {**trace.annotations, **moved}
 
 
-MACHINE = {"maxprocs", "maxnodes"}
-"""Keys of the header that describe the original machine only."""
+MACHINE = {"maxprocs", "maxnodes"}  # keys of the header that describe the original machine only
 
 
 @dataclass(frozen=True)
@@ -232,8 +228,7 @@ def _header(header: Header, to: int, note: list[str]) -> Header:
     return Header(tuple(lines))
 
 
-WINDOW = 800
-"""Most seconds between two successive jobs of a file, as in the paper."""
+WINDOW = 800  # most seconds between two successive jobs of a file, as in the paper
 
 PER_PROCESSOR = 6400
 """MB of a file for each processor of its jobs: 128 GB for the 20 cores of a node."""
@@ -317,8 +312,7 @@ def evaluate(trace: Trace, first: float, last: float) -> Trace:
     return trace.annotated(category=category)
 
 
-MOST_JOBS = 10**8
-"""Most pieces; a larger number is taken for a mistake."""
+MOST_JOBS = 10**8  # most pieces; a larger number is taken for a mistake
 
 
 @dataclass(frozen=True)

@@ -38,20 +38,14 @@ if TYPE_CHECKING:
 Count = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
 """Counts the rectangles in time windows, from their begins and ends."""
 
-MOST_RECTANGLES = 1500
-"""Most rectangles that can be distinguished in one picture."""
-
-ROWS = 250
-"""Most rectangles of the usual height above each other that can be distinguished."""
+MOST_RECTANGLES = 1500  # most rectangles that can be distinguished in one picture
+ROWS = 250  # most rectangles of the usual height above each other that can be distinguished
 
 PARTS = 5000
 """Parts of a run; windows shorter than a part are searched for in the busiest longer one only."""
 
-NEARBY = 100
-"""Parts of the picture; rectangles at most one part apart count as neighbors."""
-
-MOST_LABELS = 60
-"""Largest number of jobs that are labeled with their numbers."""
+NEARBY = 100  # parts of the picture; rectangles at most one part apart count as neighbors
+MOST_LABELS = 60  # largest number of jobs that are labeled with their numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,8 +423,7 @@ def _label(
 MOST = 10_000
 """Most jobs that start in the period of a chart, and most intervals of processors of these."""
 
-AT_ONCE = 600
-"""Most of them that the chart shows before it is zoomed."""
+AT_ONCE = 600  # most of them that the chart shows before it is zoomed
 
 COLUMNS = {"allocated_resources": "str"}
 """Columns of the table of jobs that a chart needs beside those of the page."""

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from optsched.simulator.run import Run
 
-MOST_BINS = 200
-"""Most bins of a line that stays readable: weeks of a trace of two years."""
+MOST_BINS = 200  # most bins of a line that stays readable: weeks of a trace of two years
 
 
 @pictures.register("utilization")

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from optsched.simulator.run import Run
 
-GROUPS = 5
-"""Number of groups of slot sizes; each spans as many powers of two."""
+GROUPS = 5  # number of groups of slot sizes; each spans as many powers of two
 
 
 @pictures.register("slots")
@@ -206,14 +205,9 @@ def _share(torus: Torus, boxes: Mapping[int, Box]) -> str:
 
 Shares = NDArray[np.float64]
 
-LEVELS = 20
-"""Bars of the histogram."""
-
-FILLS = (*style.FILLS[:6], style.FAINT)
-"""Fill of each of `PARTS`; unwanted node time is gray."""
-
-LEAST = 0.03
-"""Least share of a bar that is written into the bar."""
+LEVELS = 20  # bars of the histogram
+FILLS = (*style.FILLS[:6], style.FAINT)  # fill of each of `PARTS`; unwanted node time is gray
+LEAST = 0.03  # least share of a bar that is written into the bar
 
 
 @pictures.register("histogram")
@@ -315,8 +309,7 @@ def _draw_parts(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     axes.xaxis.set_major_formatter("{x:.0%}")
 
 
-MOST_OF_ROWS = 300
-"""Most rectangles that can be distinguished in the panels together."""
+MOST_OF_ROWS = 300  # most rectangles that can be distinguished in the panels together
 
 
 class Stay(NamedTuple):
