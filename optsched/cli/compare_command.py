@@ -171,20 +171,22 @@ def _name(path: Path) -> str:
 
 def print_comparison(comparison: RunComparison, *, json: bool) -> None:
     """Print the table of a comparison, or all its columns as one JSON object."""
-    if json:
-        print_json({"table": comparison.table.to_dict(orient="records")})
-    else:
-        _print_columns(comparison.table, SHOWN, SPARE_OF_RUNS)
+    _print_table(comparison.table, SHOWN, SPARE_OF_RUNS, json=json)
 
 
-def _print_columns(
-    table: pd.DataFrame, columns: Mapping[str, tuple[str, Show]], spare: Sequence[str]
+def _print_table(
+    table: pd.DataFrame,
+    columns: Mapping[str, tuple[str, Show]],
+    spare: Sequence[str],
+    *,
+    json: bool,
 ) -> None:
-    """Print columns of a table, each under a label and as a function shows its values."""
-    rows = [
-        [show(record[name]) for name, (_, show) in columns.items()]
-        for record in table.to_dict(orient="records")
-    ]
+    """Print columns of a table, each under a label and as a function shows it, or all as JSON."""
+    records = table.to_dict(orient="records")
+    if json:
+        print_json({"table": records})
+        return
+    rows = [[show(one[name]) for name, (_, show) in columns.items()] for one in records]
     print_table([label for label, _ in columns.values()], rows, spare)
 
 
@@ -292,10 +294,13 @@ def command(
                 separate_process=True,
             )
         fill_comparison(comparison, folder)
-    if json:
-        print_json({"table": comparison.table.to_dict(orient="records")})
-    else:
-        _print(comparison.table)
+    columns = dict(COLUMNS)
+    if comparison.table["kind"].nunique() == 1:
+        del columns["kind"]
+    if not comparison.table["errors"].any():
+        del columns["errors"]
+    _print_table(comparison.table, columns, SPARE, json=json)
+    if not json:
         print_lines([*_trivial(comparison.results), ("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
     unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
@@ -335,13 +340,3 @@ def _trivial(results: pd.DataFrame) -> Iterator[tuple[str, str]]:
                 rows = summarize(hard).to_dict(orient="records")
                 best = (f"{row['solver']} {share(row['best']).text}" for row in rows)
                 yield f"best on the other {left:,}", ", ".join(best)
-
-
-def _print(table: pd.DataFrame) -> None:
-    """Print the table of a comparison, without models if there is one, and without zero errors."""
-    columns = dict(COLUMNS)
-    if table["kind"].nunique() == 1:
-        del columns["kind"]
-    if not table["errors"].any():
-        del columns["errors"]
-    _print_columns(table, columns, SPARE)

@@ -336,7 +336,8 @@ def command(
     capture = options.get("capture")
     if capture is not None:
         check_replaceable(capture, CAPTURE)
-        if _nested(output, capture):
+        one, other = output.resolve(), capture.resolve()
+        if one.is_relative_to(other) or other.is_relative_to(one):
             raise InputError("lies in the other output folder or around it", field="--capture")
     with as_options(OPTIONS):
         scenario = Scenario(trace, **from_words(options))
@@ -393,8 +394,3 @@ def command(
     speed = run.timing["jobs_per_second"]
     say_note(f"{short(run.timing['simulation_seconds'])} of simulation, {speed:,.0f} jobs/s")
     return code
-
-
-def _nested(one: Path, other: Path) -> bool:
-    one, other = one.resolve(), other.resolve()
-    return one == other or one in other.parents or other in one.parents

@@ -37,11 +37,12 @@ from optsched.cli.terminal import (
     say_note,
 )
 from optsched.errors import InputError
-from optsched.files import check_output, written_folder
+from optsched.files import check_output, write_text, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import counted, percent, short
+from optsched.sites.site_file import write_site_file
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
@@ -57,8 +58,11 @@ from optsched.slurm.plan import (
     current_situation,
     read_situation,
 )
+from optsched.slurm.run_times import read_history
+from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row
 from optsched.slurm.strict import strict
+from optsched.slurm.supply import read_supply
 from optsched.slurm.what_if import read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
@@ -81,14 +85,12 @@ command.command(
     name="forecast",
     help="Say when pending jobs start: by the time limits, and by how long like jobs have run.",
 )
-for _file, _name, _help in (
-    ("follow", "apply", "Plan, and pin the jobs to their nodes; earlier pins are replaced."),
-    ("follow", "watch", "Apply a new plan again and again; at the end remove all pins."),
-    ("follow", "reset", "Remove all pins: jobs become what they were."),
-    ("site", "report", "Write a page on the state of the nodes: what is free, who waits, and why."),
-    ("site", "site", "Write the nodes as a site file, to edit and to simulate."),
+for _name, _help in (
+    ("apply", "Plan, and pin the jobs to their nodes; earlier pins are replaced."),
+    ("watch", "Apply a new plan again and again; at the end remove all pins."),
+    ("reset", "Remove all pins: jobs become what they were."),
 ):
-    command.command(f"optsched.cli.slurm_{_file}_command:{_name}", name=_name, help=_help)
+    command.command(f"optsched.cli.slurm_follow_command:{_name}", name=_name, help=_help)
 
 Solver: TypeAlias = Annotated[
     str | None,
@@ -149,7 +151,7 @@ def snapshot(
     """
     if not output.name.endswith((".json", ".json.gz")):
         raise InputError("unknown suffix; expected .json or .json.gz", file=output)
-    check_output(output, *files_in(source))
+    check_output(output, *_files_in(source))
     if keep is None:
         situation = situation_of(source, Ask(weigh))
     elif source is not None:
@@ -157,7 +159,7 @@ def snapshot(
     else:
         with written_folder(keep, FOLDER) as folder:
             capture(folder)
-        check_output(output, *files_in(keep))
+        check_output(output, *_files_in(keep))
         situation = read_situation(keep, Ask(weigh))
     save_snapshot(situation.snapshot(), output)
     _say_notes(situation)
@@ -212,13 +214,65 @@ def plan(
     return DONE
 
 
+@command.command
+def site(*, source: Captured = None, output: Output) -> int:
+    """Write the nodes as a site file, to edit and to simulate.
+
+    Reservations with nodes and dates are part of it.
+
+    Parameters
+    ----------
+    output
+        The file to write: .toml.
+    """
+    _check(output, ".toml", source)
+    with captured(source) as folder:
+        supply = read_supply(folder)
+    for note in supply.notes:
+        say_note(f"optsched: {note}")
+    kept = tuple(each for each in supply.reservations if each.nodes and each.ahead is None)
+    found = replace(supply.site, reservations=kept)
+    write_site_file(found, output)
+    print_lines([("site", found.inventory), ("written", output)])
+    return DONE
+
+
+@command.command
+def report(*, source: Captured = None, output: Output) -> int:
+    """Write a page on the state of the nodes: what is free, who waits, and why.
+
+    Parameters
+    ----------
+    output
+        The file to write: .html.
+    """
+    from optsched.report.page import render
+    from optsched.slurm.page import page
+    from optsched.slurm.state import State
+
+    _check(output, ".html", source)
+    with captured(source, history=True) as folder:
+        queue, supply = read_captured(folder)
+        history = read_history(folder)
+    found = page(State(queue, supply), history)
+    write_text(output, render(found))
+    print_lines([("state", found.lead), ("written", output)])
+    return DONE
+
+
+def _check(output: Path, suffix: str, source: Path | None) -> None:
+    if output.suffix != suffix:
+        raise InputError(f"unknown suffix; expected {suffix}", file=output)
+    check_output(output, *_files_in(source))
+
+
 def check_solver(solver: str | None, time_limit: float) -> None:
     """Check the solver and its time limit, before Slurm is asked."""
     find_solver(solver or NodePlacement.default_solver, NodePlacement.name)
     budget_of(time_limit)
 
 
-def files_in(folder: Path | None) -> list[Path]:
+def _files_in(folder: Path | None) -> list[Path]:
     """Return the files in a folder that must not be overwritten; none without a folder."""
     return [] if folder is None else sorted(captured_folder(folder).iterdir())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -79,7 +78,11 @@ def command(
         return INTERRUPTED
     ended = planned.conclude(write=write)
     print_lines([("runs", planned.total), ("results" if quick else "page", ended.page)])
-    _say_mistakes(ended.mistakes)
+    for one in ended.mistakes[:SHOWN]:
+        say(one)
+    if ended.mistakes:
+        places = counted(len(ended.mistakes), "place")
+        say(f"optsched: the page differs from these results in {places}")
     return 1 if isinstance(planned.work, Sweep) and say_wrong_answers(planned.work) else 0
 
 
@@ -91,14 +94,6 @@ def _check(study: StudyFolder) -> int:
     if not mistakes:
         print_line(f"{study.path / 'page.md'}: {counted(names, 'number')} as computed")
     return 1 if mistakes else 0
-
-
-def _say_mistakes(mistakes: Sequence[str]) -> None:
-    """Say where the page differs from what was computed."""
-    for one in mistakes[:SHOWN]:
-        say(one)
-    if mistakes:
-        say(f"optsched: the page differs from these results in {counted(len(mistakes), 'place')}")
 
 
 def _work(planned: Running, workers: int | None) -> bool:

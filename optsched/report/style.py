@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from optsched.errors import InputError, one_line
 from optsched.files import written
@@ -52,11 +52,8 @@ WIDTH = 9.0  # width of a picture, in inches
 TITLE = 90  # most characters in a line of a title; more may not fit into the width
 
 SMALL: dict[str, Any] = {
-    "axes.titlesize": 7,
-    "figure.labelsize": 7,
+    **dict.fromkeys(("axes.titlesize", "figure.labelsize", "font.size", "legend.fontsize"), 7),
     "figure.titlesize": 8.5,
-    "font.size": 7,
-    "legend.fontsize": 7,
     "lines.linewidth": 1.1,
 }
 """What is smaller in a picture narrower than `NARROW` inches, which is a column of print."""
@@ -87,36 +84,25 @@ METADATA: dict[str, dict[str, str | None]] = {
 }
 """Metadata to leave out of each format of pictures, by suffix, so that files are reproducible."""
 
-_RC = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": GREY,
-    "axes.grid": True,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": GREY,
+_RC: dict[str, Any] = {
+    **dict.fromkeys(("axes.axisbelow", "axes.grid"), True),
+    **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon"), False),
+    **dict.fromkeys(("axes.labelcolor", "text.color", "xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color"), GREY),
+    "grid.color": FAINT,
     "axes.titlelocation": "left",
-    "axes.titlesize": 9,
     "axes.titley": 1.0,  # matplotlib looks for a place above all ticks otherwise, in every drawing
-    "figure.labelsize": 9,
-    "figure.titlesize": 11,
     "figure.titleweight": "bold",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica"],
-    "font.size": 9,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.6,
+    **dict.fromkeys(("axes.titlesize", "figure.labelsize", "font.size"), 9),
+    "figure.titlesize": 11,
     "legend.fontsize": 8.5,
-    "legend.frameon": False,
+    "axes.linewidth": 0.8,
+    "grid.linewidth": 0.6,
     "lines.linewidth": 1.5,
     "svg.fonttype": "none",
     "svg.hashsalt": "optsched",
-    "text.color": INK,
-    "xtick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.color": GREY,
-    "ytick.labelcolor": INK,
 }
 
 
@@ -482,17 +468,13 @@ def with_dark_variant(svg: str) -> str:
 def dark(color: str) -> str:
     """Return the dark variant of a color, both as ``#rrggbb``: of the same hue."""
     red_green_blue = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255
-    lab = _TO_LAB @ np.cbrt(_TO_LMS @ _linear(red_green_blue))
+    linear = np.where(
+        red_green_blue <= 0.04045, red_green_blue / 12.92, ((red_green_blue + 0.055) / 1.055) ** 2.4
+    )
+    lab = _TO_LAB @ np.cbrt(_TO_LMS @ linear)
     inverted = color.upper() in FILLS or np.hypot(lab[1], lab[2]) < GRAY
     lab[0] = np.interp(lab[0], *(INVERTED if inverted else VIVID))
     linear = np.linalg.inv(_TO_LMS) @ (np.linalg.inv(_TO_LAB) @ lab) ** 3
-    shown = np.rint(255 * _encoded(np.clip(linear, 0, 1))).astype(int)
-    return "#" + "".join(f"{part:02x}" for part in shown.tolist())
-
-
-def _linear(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-
-
-def _encoded(linear: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    linear = np.clip(linear, 0, 1)
+    encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return "#" + "".join(f"{part:02x}" for part in np.rint(255 * encoded).astype(int).tolist())

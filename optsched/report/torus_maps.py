@@ -63,21 +63,16 @@ class Sheet(NamedTuple):
     @property
     def extent(self) -> tuple[float, float]:
         """Width and height of all maps together, in inches."""
-        wide, _, tall = self.grid.shape
-        gap, line = GAPS
-        return (
-            self.columns * (wide * self.cell + gap) - gap,
-            self.rows * (tall * self.cell + line) - line,
-        )
+        (wide, _, tall), (gap, line) = self.grid.shape, GAPS
+        across, up = wide * self.cell + gap, tall * self.cell + line
+        return self.columns * across - gap, self.rows * up - line
 
     def origin(self, layer: int) -> tuple[float, float]:
         """Return the lower left corner of the map of a layer, in inches."""
-        wide, _, tall = self.grid.shape
+        (wide, _, tall), (gap, line) = self.grid.shape, GAPS
         row, column = divmod(layer, self.columns)
-        return (
-            column * (wide * self.cell + GAPS[0]),
-            (self.rows - 1 - row) * (tall * self.cell + GAPS[1]),
-        )
+        across, up = wide * self.cell + gap, tall * self.cell + line
+        return column * across, (self.rows - 1 - row) * up
 
     def rectangles(self, box: Box) -> Iterator[Rectangle]:
         """Yield the pieces of a box in its layers, cut at the wrap-around."""
@@ -87,13 +82,9 @@ class Sheet(NamedTuple):
             left, below = self.origin(layer % layers)
             for x0, x1, *cut_x in _spans(x, nx, wide):
                 for z0, z1, *cut_z in _spans(z, nz, tall):
-                    yield Rectangle(
-                        left + x0 * self.cell,
-                        left + x1 * self.cell,
-                        below + z0 * self.cell,
-                        below + z1 * self.cell,
-                        (cut_x[0], cut_x[1], cut_z[0], cut_z[1]),
-                    )
+                    across = left + x0 * self.cell, left + x1 * self.cell
+                    up = below + z0 * self.cell, below + z1 * self.cell
+                    yield Rectangle(*across, *up, (cut_x[0], cut_x[1], cut_z[0], cut_z[1]))
 
 
 class Rectangle(NamedTuple):
@@ -342,16 +333,8 @@ def _write(axes: Axes, part: Part, piece: Rectangle, turn: int, bold: Sequence[C
     behind = Rectangle(x - wide / 2, x + wide / 2, z - tall / 2, z + tall / 2)
     if part.hatch or any(behind.is_crossed(line) for line in bold):
         axes.add_patch(_patch([behind.corners], facecolor=part.fill, linewidth=0, zorder=4.5))
-    axes.text(
-        x,
-        z,
-        part.label,
-        fontsize=LABEL,
-        ha="center",
-        va="center" if turn else "center_baseline",
-        rotation=turn,
-        zorder=5,
-    )
+    va = "center" if turn else "center_baseline"
+    axes.text(x, z, part.label, fontsize=LABEL, ha="center", va=va, rotation=turn, zorder=5)
 
 
 def _draw_frames(axes: Axes, sheet: Sheet) -> None:

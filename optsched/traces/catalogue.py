@@ -139,11 +139,8 @@ def verify(entry: Entry, path: str | Path) -> None:
             text.update(piece)
     sha256 = text.hexdigest()
     if sha256 != entry.sha256:
-        raise InputError(
-            f"not {entry.name} as published: the SHA-256 of its text is {sha256}, expected "
-            f"{entry.sha256}",
-            file=path,
-        )
+        found = f"the SHA-256 of its text is {sha256}, expected {entry.sha256}"
+        raise InputError(f"not {entry.name} as published: {found}", file=path)
 
 
 def download(trace: str | Entry, folder: str | Path) -> Path:
@@ -166,10 +163,8 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
             fetched = response.read()
     except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise InputError(
-            f"could not be fetched: {reason}; the trace is described at {entry.page}",
-            file=entry.url,
-        ) from None
+        found = f"could not be fetched: {reason}; the trace is described at {entry.page}"
+        raise InputError(found, file=entry.url) from None
     with tempfile.TemporaryDirectory() as temporary_folder:
         copy = Path(temporary_folder) / entry.file
         copy.write_bytes(fetched)

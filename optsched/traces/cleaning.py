@@ -39,6 +39,7 @@ def clean(trace: Trace) -> Trace:
     parts = _parts(trace, kept)
     kept &= ~parts
     reordered = 0
+    selected = trace
     if not kept.all() or not _in_order(trace):
         rows = np.flatnonzero(kept)
         order = np.lexsort((trace.job_id[rows], trace.submit[rows]))
@@ -46,8 +47,6 @@ def clean(trace: Trace) -> Trace:
         rows = rows[order]
         selected = trace.select(rows)
         processors, from_request = processors[rows], from_request[rows]
-    else:
-        selected = trace
     requested, runtime = selected.requested_time, selected.runtime
     missing = requested <= 0
     raised = ~missing & (requested < runtime) & (not trace.limits_hold)
@@ -129,10 +128,9 @@ def span_of(given: Any, field: str = "jobs") -> Span | None:
         first, last = given
         return operator.index(first), None if last is None else operator.index(last)
     except (TypeError, ValueError):
+        expected = "expected the first and the last job, (1, 5000) for instance"
         if isinstance(given, str):
             expected = "expected FROM:TO, 1:5000 or 2003-01-01:2003-06-30 for instance"
-        else:
-            expected = "expected the first and the last job, (1, 5000) for instance"
         raise InputError(f"{given!r}; {expected}", field=field) from None
 
 

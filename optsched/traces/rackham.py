@@ -36,8 +36,6 @@ RUNNING, WAITING, BEFORE, EVALUATED, AFTER = -2, -1, 0, 1, 2
 MB_PER_GB = 1000
 
 Columns = dict[str, NDArray[np.int64]]
-
-
 USER = "user"
 
 
@@ -327,8 +325,6 @@ def _stated(trace: Trace, path: Path) -> Columns:
     return whole
 
 
-Check = tuple[str, NDArray[np.bool_], str]
-
 HISTORY = ("history_start", "history_node")
 
 
@@ -350,7 +346,7 @@ def check_annotations(trace: Trace) -> None:
             raise mistake_in(trace, job, name, column[job], expected)
 
 
-def _checks(trace: Trace) -> Iterator[Check]:
+def _checks(trace: Trace) -> Iterator[tuple[str, NDArray[np.bool_], str]]:
     """Yield the name of each column, a mask of the jobs with a wrong value, and what is allowed."""
     given = trace.annotations
     file, size = given["file"], given["file_size"]

@@ -43,10 +43,7 @@ class Header:
         lines = []
         for comment in comments:
             fact = _FACT.match(comment)
-            if fact:
-                lines.append((fact[1], (fact[2] or "").strip()))
-            else:
-                lines.append(("", comment.rstrip()))
+            lines.append((fact[1], (fact[2] or "").strip()) if fact else ("", comment.rstrip()))
         return cls(tuple(lines))
 
     def comments(self, path: Path) -> list[str]:
@@ -90,11 +87,8 @@ class Header:
         ``338 (batch partition; 512 total)`` gives 338, ``N/A`` and ``1,024`` give None. If a key
         repeats, its first value with a number counts.
         """
-        for value in self.values(key):
-            number = _NUMBER.match(value)
-            if number:
-                return int(number[0])
-        return None
+        found = filter(None, map(_NUMBER.match, self.values(key)))
+        return next((int(number[0]) for number in found), None)
 
     def check_numbers(self, line_numbers: Sequence[int]) -> None:
         """Refuse numbers that are too high to be plausible; lines have the given line numbers."""
@@ -195,13 +189,8 @@ class CleaningReport:
 
 
 TIMES = (
-    "submit",
-    "runtime",
-    "requested_time",
-    "stated_time",
-    "wait",
-    "average_cpu_time",
-    "think_time",
+    *("submit", "runtime", "requested_time", "stated_time", "wait"),
+    *("average_cpu_time", "think_time"),
 )
 AMOUNTS = ("memory", "requested_memory")
 

@@ -410,14 +410,9 @@ def _label(
         i = own[(width * height)[own].argmax()]
         text = str(job_id[job])
         if width[i] >= 0.012 * len(text) and height[i] >= 0.04:
-            axes.text(
-                ((left[i] + right[i]) / 2 - zero) / unit,
-                (boxes.low[i] + boxes.high[i]) / 2,
-                text,
-                ha="center",
-                va="center",
-                fontsize=8,
-            )
+            x = ((left[i] + right[i]) / 2 - zero) / unit
+            y = (boxes.low[i] + boxes.high[i]) / 2
+            axes.text(x, y, text, ha="center", va="center", fontsize=8)
 
 
 MOST = 10_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,10 +142,15 @@ class Layers(RunPicture):
         end = np.where(np.isfinite(run.start), load.held_until(run), np.nan)
         stays = stays_of(torus, run.schedule, end)
         migrated = [one.time for one in run.schedule.migrations if first <= one.time <= last]
-        if not migrated:
-            return _sheet(run, torus, stays, stays.fullest(first, last))
-        times, counts = np.unique(migrated, return_counts=True)
-        return _migration(run, torus, stays, float(times[counts.argmax()]))
+        if migrated:
+            times, counts = np.unique(migrated, return_counts=True)
+            return _migration(run, torus, stays, float(times[counts.argmax()]))
+        now = stays.fullest(first, last)
+        boxes = stays.after(now)
+        parts = holes_of(torus.holes) + parts_of(torus.grid, boxes, run.trace.job_id)
+        heading = f"{_time(run, now)}: {counted(len(boxes), 'job')}; {_share(torus, boxes)}"
+        legend = [HOLES] if torus.holes else []
+        return figure_of(load.subject(run), torus.grid, [Panel(heading, parts)], legend)
 
     def caption(self, facts: RunFacts) -> str:
         return (
@@ -184,14 +189,6 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
         moves,
         coming,
     )
-
-
-def _sheet(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
-    boxes = stays.after(now)
-    parts = holes_of(torus.holes) + parts_of(torus.grid, boxes, run.trace.job_id)
-    heading = f"{_time(run, now)}: {counted(len(boxes), 'job')}; {_share(torus, boxes)}"
-    legend = [HOLES] if torus.holes else []
-    return figure_of(load.subject(run), torus.grid, [Panel(heading, parts)], legend)
 
 
 def _time(run: Run, now: float) -> str:
@@ -295,9 +292,8 @@ def _draw_parts(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     left = np.zeros(len(bars))
     for name, fill in zip(PARTS, FILLS):
         shares = np.array([shares[name] for shares in bars.values()])
-        axes.barh(
-            list(bars), shares, left=left, color=fill, edgecolor="white", height=0.7, label=name
-        )
+        look: dict[str, Any] = {"color": fill, "edgecolor": "white", "height": 0.7, "label": name}
+        axes.barh(list(bars), shares, left=left, **look)
         for row, (begin, part) in enumerate(zip(left, shares)):
             if part >= LEAST:
                 axes.text(begin + part / 2, row, f"{part:.0%}", ha="center", va="center")
