@@ -208,11 +208,11 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except OSError as error:
-        if isinstance(error, BrokenPipeError) and _reader_is_gone():
-            # the reader of the output, ``head`` for instance, has closed it
-            _drop_output()
+        is_read = not isinstance(error, BrokenPipeError) or not _reader_is_gone()
+        # discard the buffer of stdout, which would raise the error again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not is_read:  # by ``head`` for instance, which has closed the output
             return DONE
-        _drop_output()
         from optsched.errors import one_line
 
         message = f"{error.filename or 'output'}: {error.strerror or error}"
@@ -293,8 +293,3 @@ def _reader_is_gone() -> bool:
         with suppress(OSError, ValueError):  # the stream is not a file
             poll.register(stream.fileno(), 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
-
-
-def _drop_output() -> None:
-    """Discard the buffer of stdout, which would raise the error again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

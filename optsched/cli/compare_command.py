@@ -286,12 +286,7 @@ def command(
     with written_folder(output, COMPARISON) as folder:
         with progress_bar("solving", total, "snapshots") as advance:
             comparison = compare(
-                snapshots,
-                names,
-                budget=budget,
-                seed=seed,
-                progress=advance,
-                separate_process=True,
+                snapshots, names, budget=budget, seed=seed, progress=advance, separate_process=True
             )
         fill_comparison(comparison, folder)
     columns = dict(COLUMNS)

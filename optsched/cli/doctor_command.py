@@ -170,9 +170,8 @@ def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 
             columns = ["broken plug-in", "group", "reason"]
             print_table(columns, [list(row.values()) for row in broken])
     if left := len({row["solver"] for row in checked if row["state"] == NOT_COMPILED}):
-        say_note(
-            f"{counted(left, 'solver')} not compiled yet; --compile does it ahead of first use"
-        )
+        ahead = "--compile does it ahead of first use"
+        say_note(f"{counted(left, 'solver')} not compiled yet; {ahead}")
     healthy = not broken and all(row["works"] is not False for row in checked)
     return DONE if healthy else BAD_INPUT
 

@@ -150,10 +150,7 @@ def _formats() -> Iterator[Row]:
 
 _LISTS: Mapping[What, tuple[list[str], Callable[[], Iterator[Row]]]] = {
     "policies": (["policy", "settings", "model: solver", "machines", "what it does"], _policies),
-    "solvers": (
-        ["solver", "installed", "exact", "models", "work in", "what it does"],
-        _solvers,
-    ),
+    "solvers": (["solver", "installed", "exact", "models", "work in", "what it does"], _solvers),
     "profiles": (["profile", "solver", "options", "what it is for"], _profiles),
     "models": (["model", "default solver", "its own solvers", "what it decides"], _models),
     "machines": (["machine", "what it is"], _machines),

@@ -355,14 +355,8 @@ def command(
         if capture is not None:
             captured = stack.enter_context(written_folder(capture, CAPTURE))
         advance = stack.enter_context(progress_bar("simulating", last - first + 1, "jobs"))
-        run = run_scenario(
-            replace(
-                scenario,
-                trace=source,
-                capture=captured,
-                progress=lambda done, now: advance(done),
-            )
-        )
+        given: dict[str, Any] = {"trace": source, "capture": captured}
+        run = run_scenario(replace(scenario, progress=lambda done, now: advance(done), **given))
         run = replace(run, timing=dict(run.timing) | {"read_seconds": read_seconds})
         fill_run(run, folder, plots=plots, keep="all" if csv else "jobs")
         if captured is not None:

@@ -50,14 +50,7 @@ from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.order import age
 from optsched.slurm.own_plan import PlannedStart
 from optsched.slurm.pins import Update, pinned_placements
-from optsched.slurm.plan import (
-    Ask,
-    Plan,
-    PlannedJob,
-    Situation,
-    current_situation,
-    read_situation,
-)
+from optsched.slurm.plan import Ask, Plan, PlannedJob, Situation, current_situation, read_situation
 from optsched.slurm.run_times import read_history
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row
@@ -103,8 +96,7 @@ SPARE = ("priority", "partition", "user", "start by Slurm", "nodes by Slurm")
 TimeLimit: TypeAlias = Annotated[Seconds, Parameter(help="Wall-clock seconds of the solver.")]
 
 Weigh: TypeAlias = Annotated[
-    str,
-    Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus."),
+    str, Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus.")
 ]
 
 Order: TypeAlias = Annotated[

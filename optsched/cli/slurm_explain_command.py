@@ -174,13 +174,7 @@ def _explanation(
         at = _seconds(by)
     with as_options(("by", "actions")):
         return explained(
-            queue,
-            supply,
-            label,
-            by=at,
-            actions=actions,
-            force=force,
-            factors=read_factors(folder),
+            queue, supply, label, by=at, actions=actions, force=force, factors=read_factors(folder)
         )
 
 
@@ -269,8 +263,7 @@ def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
         lines.append(("before it", _ahead(found)))
     lines += labelled("its priority", _priority(found))
     print_lines([*lines, *labelled("least to do", _to_do(found, answer))])
-    relief = answer.relief
-    if relief is None:
+    if (relief := answer.relief) is None:
         return
     rows = [
         *(_row(claim, now, claim.lost) for claim in relief.lifted if claim.job is not None),
@@ -279,16 +272,19 @@ def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
     if rows:
         print()
         print_table(["action", "job", "user", "nodes", "has run", "node-hours lost"], rows)
-    if relief.withheld:
+    if relief.withheld or not is_real:
+        unknown = "something about the job is unknown: --force prints them"
         print()
-        print_line("# no commands, as something about the job is unknown: --force prints them")
+        print_line(f"# no commands, as {unknown if relief.withheld else 'not all of this is so'}")
         return
-    if not is_real:
-        print()
-        print_line("# no commands, as not all of this is so")
-        return
+    by_hand = [
+        f"# first migrate job {claim.job.label} to {host_list(nodes)}: "
+        "Slurm cannot, checkpoint and restart it by other means"
+        for claim, nodes, _ in relief.moved
+        if claim.job is not None
+    ]
     parts = (
-        ("", [*_by_hand(relief), *relief.lines]),
+        ("", [*by_hand, *relief.lines]),
         (f"# at {moment(relief.question.start)}:", relief.at_start),
         (f"# once job {job.label} has started:", relief.afterwards),
     )
@@ -349,16 +345,6 @@ def _row(
 def _hours(lost: int) -> str:
     """Return node time in microseconds as node-hours."""
     return f"{lost / MICROSECONDS:,.3g}"
-
-
-def _by_hand(relief: Relief) -> list[str]:
-    """Return comment lines that name the migrations, which Slurm cannot do."""
-    return [
-        f"# first migrate job {claim.job.label} to {host_list(nodes)}: "
-        "Slurm cannot, checkpoint and restart it by other means"
-        for claim, nodes, _ in relief.moved
-        if claim.job is not None
-    ]
 
 
 def _planned(job: QueuedJob, now: int) -> str:

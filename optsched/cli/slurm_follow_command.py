@@ -67,9 +67,8 @@ def apply(
     """
     _check_yes(source, yes)
     check_solver(solver, time_limit)
-    solved = planned(
-        situation_of(source, as_asked(weigh, order, reserve, rule)), solver, time_limit
-    )
+    there = situation_of(source, as_asked(weigh, order, reserve, rule))
+    solved = planned(there, solver, time_limit)
     if isinstance(solved, int):
         return solved
     for text, many in solved.plan.unseen.items():

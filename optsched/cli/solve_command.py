@@ -216,19 +216,10 @@ def solve_in_process(
 def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
     """Return a result as a JSON-able object."""
     problem = snapshot.problem
+    plain = ("solver", "version", "status", "limit", "objective", "bound", "gap", "seconds")
     return {
         "kind": problem.name,
-        "solver": result.solver,
-        "version": result.version,
-        "status": result.status.value,
-        "limit": None if result.limit is None else result.limit.value,
-        "objective": result.objective,
-        "bound": result.bound,
-        "gap": result.gap,
-        "seconds": result.seconds,
-        "work": result.work,
-        "seed": result.seed,
-        "verified": result.verified,
+        **{name: getattr(result, name) for name in (*plain, "work", "seed", "verified")},
         "violations": [str(violation) for violation in result.violations],
         "message": result.message,
         "conflict": None if result.conflict is None else asdict(result.conflict),

@@ -98,21 +98,15 @@ def _check(study: StudyFolder) -> int:
 
 def _work(planned: Running, workers: int | None) -> bool:
     """Do the pending work under a progress bar; return whether it is done."""
-    if isinstance(planned.work, Cases):
-        return _solve(planned.work, workers)
-    pending = len(planned.work.pending) if planned.work else 0
-    say_note(f"{counted(planned.total, 'run')}, {pending:,} to do")
-    return planned.work is None or execute_runs(planned.work, workers) is not None
-
-
-def _solve(cases: Cases, workers: int | None) -> bool:
-    """Solve the pending cases of a study under a progress bar; return whether all are solved."""
-    total, pending = len(cases.all), len(cases.pending)
-    say_note(f"{counted(total, 'case')}, {pending:,} to do")
-    done = 0
+    work, done = planned.work, 0
+    pending = len(work.pending) if work else 0
+    noun = "case" if isinstance(work, Cases) else "run"
+    say_note(f"{counted(planned.total, noun)}, {pending:,} to do")
+    if not isinstance(work, Cases):
+        return work is None or execute_runs(work, workers) is not None
     try:
         with progress_bar("solving", pending, "cases") as advance:
-            for done, _ in enumerate(cases.work(workers), 1):
+            for done, _ in enumerate(work.work(workers), 1):
                 advance(done)
     except KeyboardInterrupt:
         left = counted(pending - done, "case")

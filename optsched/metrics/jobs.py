@@ -326,13 +326,11 @@ class Rejections(Metric):
     counts: Mapping[str, int]  # number of jobs by reason
 
     of_jobs = True
-    measures = {
-        "rejected_because": Measure(
-            "rejected jobs", "jobs", Group.JOBS,
-            "Jobs that can never start, by what keeps them from it.",
-            by="reason",
-        ),
-    }  # fmt: skip
+    measures = measures_in(
+        Group.JOBS,
+        rejected_because=("rejected jobs", "jobs",
+            "Jobs that can never start, by what keeps them from it.", "reason"),
+    )  # fmt: skip
 
     @classmethod
     def measure(

@@ -142,6 +142,7 @@ class NodeTime(Metric):
         Group.PLACEMENT,
         internal_fragmentation=("internal fragmentation", "share",
             "Share of the node time that jobs hold in nodes of their boxes beyond their requests."),
+        external_fragmentation=EXTERNAL,
         drained=("drained", "share",
             "Share of the node time that was free while too few routers were free for the queue"
             " head."),
@@ -151,7 +152,6 @@ class NodeTime(Metric):
         recorded_node_time=("recorded node time", "share",
             "Parts of the node time of the recorded time, which add up to 1.", "part"),
     )  # fmt: skip
-    measures["external_fragmentation"] = EXTERNAL
     measures |= measures_in(
         Group.LARGE,
         large_at_head=("large jobs as queue head", "jobs",

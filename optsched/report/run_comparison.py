@@ -530,10 +530,7 @@ def _scenarios(runs: Sequence[ComparedRun]) -> Table:
             Cell(run.name, run.name),
             run.config["policy"],
             run_page.settings_in_words(run.config["settings"]),
-            run.config.get("solver"),
-            run.config["machine"],
-            run.config.get("execution"),
-            run.config["event_order"],
+            *(run.config.get(key) for key in ("solver", "machine", "execution", "event_order")),
             run.path,
         ]
         for run in runs

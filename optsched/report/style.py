@@ -242,11 +242,9 @@ def legend_beside(axes: Axes, **look: Any) -> None:
     axes.figure.legend(handles, labels, **look)
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+def save(figure: Figure, folder: Path, name: str) -> None:
     """Write ``name.svg`` and ``name.png`` to `folder`, without dates and random ids."""
-    paths = [folder / f"{name}{suffix}" for suffix in METADATA]
-    _write(figure, paths)
-    return paths
+    _write(figure, [folder / f"{name}{suffix}" for suffix in METADATA])
 
 
 def save_as(figure: Figure, path: Path) -> None:

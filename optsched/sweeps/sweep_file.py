@@ -149,7 +149,9 @@ class Planner:
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
         arguments |= _solver_arguments(choice, profile, arguments)
-        arguments = _with_effect(arguments)
+        scenario = Scenario(None if "workload" in arguments else "", **arguments)
+        # what changes the run: not a load of 1
+        arguments = {k: v for k, v in arguments.items() if getattr(scenario, k) is not None}
         stated = {k: v for k, v in arguments.items() if k not in OPTIONS or v != OPTIONS[k].default}
         stated.pop("workload", None)  # its content counts
         identity = dict(DEFAULTS) | stated | {"trace": trace.sha256, "settings": settings}
@@ -235,12 +237,6 @@ def _solver_arguments(
         seed = profile.seed if seed is None else seed
     stated = {"solver": choice, "budget": budget, "seed": seed}
     return {key: value for key, value in stated.items() if value is not None}
-
-
-def _with_effect(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `optsched.simulate` that change the run: not a load of 1."""
-    scenario = Scenario(None if "workload" in arguments else "", **arguments)
-    return {key: value for key, value in arguments.items() if getattr(scenario, key) is not None}
 
 
 def _solver_identity(chosen: ChosenSolver) -> dict[str, Any]:

@@ -97,11 +97,9 @@ def folders() -> list[Path]:
 
 def search(entry: Entry, folder: str | Path | None = None) -> Path | None:
     """Return the file of `entry` in `folder` or in one of `folders`, gzipped or not, unverified."""
-    for place in _searched(folder):
-        for path in (place / entry.file, without_gz(place / entry.file)):
-            if path.is_file():
-                return path
-    return None
+    files = [place / entry.file for place in _searched(folder)]
+    paths = (path for file in files for path in (file, without_gz(file)))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def locate(entry: Entry, folder: str | Path | None = None) -> Path:

@@ -232,12 +232,7 @@ def file_facts(trace: Trace) -> dict[str, Any] | None:
         "files": len(jobs),
         "jobs": int(with_file.sum()),
         "without_file": int((~with_file).sum()),
-        "size": {
-            "min": int(size.min()),
-            "median": float(np.median(size)),
-            "max": int(size.max()),
-            "sum": int(size.sum()),
-        },
+        "size": _range(size) | {"sum": int(size.sum())},
         "shared_files": int((jobs > 1).sum()),
         "jobs_per_file": {
             "mean": float(jobs.mean()),
@@ -245,6 +240,14 @@ def file_facts(trace: Trace) -> dict[str, Any] | None:
             "max": int(jobs.max()),
         },
         "reuse_share": float(1 - len(jobs) / with_file.sum()),
+    }
+
+
+def _range(column: NDArray[np.int64]) -> dict[str, Any]:
+    return {
+        "min": int(column.min()),
+        "median": float(np.median(column)),
+        "max": int(column.max()),
     }
 
 
@@ -267,13 +270,8 @@ def demand_facts(trace: Trace) -> dict[str, Any]:
                 {"demand": int(amount), "share": float(share), "work_share": float(of_work)}
                 for amount, share, of_work in zip(amounts[::-1], jobs[::-1], work_share[::-1])
             ]
-        facts[name] = {
-            "min": int(column.min()),
-            "median": float(np.median(column)),
-            "max": int(column.max()),
-            "mean": float(np.average(column, weights=trace.processors)),
-            "levels": levels,
-        }
+        mean = float(np.average(column, weights=trace.processors))
+        facts[name] = _range(column) | {"mean": mean, "levels": levels}
     return facts
 
 

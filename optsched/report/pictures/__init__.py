@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -106,15 +105,11 @@ def run_pictures() -> list[RunPicture]:
     return sorted(found, key=lambda picture: (picture.rank, picture.name))
 
 
-def draw(run: Run, folder: Path) -> list[Path]:
-    """Write the pictures of a run to `folder`, as SVG and PNG, and return the files.
-
-    They are reproducible to the byte.
-    """
+def draw(run: Run, folder: Path) -> None:
+    """Write the pictures of a run to `folder`, as SVG and PNG, reproducible to the byte."""
     shown = [picture for picture in run_pictures() if not picture.why_not(run)]
-    drawn = {picture.name: picture.figure(run) for picture in shown}
-    saved = (style.save(figure, folder, name) for name, figure in drawn.items())
-    return list(chain.from_iterable(saved))
+    for name, figure in {picture.name: picture.figure(run) for picture in shown}.items():
+        style.save(figure, folder, name)
 
 
 def captioned(pictures: Mapping[str, str], facts: RunFacts) -> list[Figure]:

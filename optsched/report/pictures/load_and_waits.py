@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optsched.numbers import counted, spoken
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.load import Steps, extended, log_ticks, thinned, time_axis, unit_for
+from optsched.report.load import extended, log_ticks, thinned, time_axis, unit_for
 from optsched.report.pictures import RunFacts, RunPicture
 from optsched.schedule import State
 
@@ -46,7 +46,7 @@ class Utilization(RunPicture):
         size = run.machine.size
         loads = (load.processors_in_use, load.waiting_jobs, load.waiting_work)
         shown = (of(run).between(begin, end) for of in loads)  # one at a time in memory
-        binned, highest = zip(*map(_shortened, shown))
+        binned, highest = zip(*((one.binned(MOST_BINS), float(one.values.max())) for one in shown))
         work_unit, work_name = unit_for(highest[-1] / size)
         shared = run.machine.time_shared
         held = "processors of jobs\nthat share them" if shared else "processors in use"
@@ -97,11 +97,6 @@ class Utilization(RunPicture):
             f"Load over time: at most {in_use.values.max():,.0f} processors {whose}{words};"
             f" at most {counted(int(waiting.values.max()), 'job')} waiting."
         )
-
-
-def _shortened(steps: Steps) -> tuple[load.Binned, float]:
-    """Return a function by bins, and its highest value."""
-    return steps.binned(MOST_BINS), float(steps.values.max())
 
 
 def _draw(
