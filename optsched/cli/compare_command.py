@@ -11,20 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.options import (
-    Models,
-    Number,
-    Output,
-    Seconds,
-    Seeds,
-    as_options,
-    budget_of,
-    comma_separated,
-    import_models,
-    models_and_snapshots,
-    solver_names,
-)  # fmt: skip
+from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION, options
 from optsched.cli.terminal import (
     print_hanging,
     print_json,
@@ -108,7 +95,7 @@ def compare_runs(paths: Sequence[Path], output: Path, days: str | None, *, json:
     period = None if days is None else _period(days)
     of_sweep = _is_a(SWEEP, paths[0])
     comparison = compared(paths[0]) if of_sweep else read_runs(_named(paths))
-    with written_folder(output, RUNS) as folder, as_options(("days",)):
+    with written_folder(output, RUNS) as folder, options.as_options(("days",)):
         fill_runs(comparison, folder, [str(path) for path in paths], period)
     print_comparison(comparison, json=json)
     if not json:
@@ -219,17 +206,19 @@ SPARE = (
 
 
 def command(
-    *snapshots: Annotated[Path, Parameter(required=True, completer=models_and_snapshots)],
-    output: Output,
-    solvers: Annotated[str | None, Parameter(completer=comma_separated(solver_names))] = None,
-    time_limit: Seconds | None = None,
-    work_limit: Number | None = None,
-    seed: Seeds | None = None,
+    *snapshots: Annotated[Path, Parameter(required=True, completer=options.models_and_snapshots)],
+    output: options.Output,
+    solvers: Annotated[
+        str | None, Parameter(completer=options.comma_separated(options.solver_names))
+    ] = None,
+    time_limit: options.Seconds | None = None,
+    work_limit: options.Number | None = None,
+    seed: options.Seeds | None = None,
     days: str | None = None,
     over: str | None = None,
     baseline: str | None = None,
     json: bool = False,
-    model: Models = None,
+    model: options.Models = None,
 ) -> int:
     """Compare solvers on the same snapshots, or policies by their runs of the same jobs.
 
@@ -261,7 +250,7 @@ def command(
     json
         Print the table as one JSON object.
     """
-    import_models(model)
+    options.import_models(model)
     if are_runs(snapshots):
         of_solvers: dict[str, Any] = {"solvers": solvers, "time-limit": time_limit}
         of_solvers |= {"work-limit": work_limit, "seed": seed}
@@ -282,7 +271,7 @@ def command(
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if time_limit is None and work_limit is None:
         time_limit = DEFAULT_SECONDS
-    budget = budget_of(time_limit, work_limit)
+    budget = options.budget_of(time_limit, work_limit)
     with written_folder(output, COMPARISON) as folder:
         with progress_bar("solving", total, "snapshots") as advance:
             comparison = compare(

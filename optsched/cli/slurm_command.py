@@ -12,19 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from cyclopts import App, Parameter
 
-from optsched.cli import BAD_INPUT, DONE, NO_SOLUTION
-from optsched.cli.options import (
-    Captured,
-    Integer,
-    Json,
-    Output,
-    Rules,
-    Seconds,
-    WhatIf,
-    as_options,
-    budget_of,
-    rules_of,
-)  # fmt: skip
+from optsched.cli import BAD_INPUT, DONE, NO_SOLUTION, options
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import (
     figure,
@@ -93,7 +81,9 @@ Solver: TypeAlias = Annotated[
 SPARE = ("priority", "partition", "user", "start by Slurm", "nodes by Slurm")
 """Columns of a plan that a narrow terminal leaves out, the first one first."""
 
-TimeLimit: TypeAlias = Annotated[Seconds, Parameter(help="Wall-clock seconds of the solver.")]
+TimeLimit: TypeAlias = Annotated[
+    options.Seconds, Parameter(help="Wall-clock seconds of the solver.")
+]
 
 Weigh: TypeAlias = Annotated[
     str, Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus.")
@@ -108,7 +98,7 @@ Order: TypeAlias = Annotated[
 ]
 
 Reserve: TypeAlias = Annotated[
-    Integer,
+    options.Integer,
     Parameter(
         help="So many of the jobs that do not fit now, the first ones by priority, are not "
         "delayed, as by Slurm's backfill scheduler; those of the plan are raised until they start."
@@ -130,7 +120,11 @@ class Solved(NamedTuple):
 
 @command.command
 def snapshot(
-    *, source: Captured = None, weigh: Weigh = "priority", keep: Path | None = None, output: Output
+    *,
+    source: options.Captured = None,
+    weigh: Weigh = "priority",
+    keep: Path | None = None,
+    output: options.Output,
 ) -> None:
     """Write the pending jobs and what is free as a problem file, for `optsched solve`.
 
@@ -169,15 +163,15 @@ def snapshot(
 @command.command
 def plan(
     *,
-    source: Captured = None,
+    source: options.Captured = None,
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
     order: Order = "weight",
     reserve: Reserve = RESERVE,
-    rule: Rules = None,
-    what_if: WhatIf = None,
-    json: Json = False,
+    rule: options.Rules = None,
+    what_if: options.WhatIf = None,
+    json: options.Json = False,
 ) -> int:
     """Plan which pending jobs start now, and where, next to Slurm's own plan."""
     check_solver(solver, time_limit)
@@ -207,7 +201,7 @@ def plan(
 
 
 @command.command
-def site(*, source: Captured = None, output: Output) -> int:
+def site(*, source: options.Captured = None, output: options.Output) -> int:
     """Write the nodes as a site file, to edit and to simulate.
 
     Reservations with nodes and dates are part of it.
@@ -230,7 +224,7 @@ def site(*, source: Captured = None, output: Output) -> int:
 
 
 @command.command
-def report(*, source: Captured = None, output: Output) -> int:
+def report(*, source: options.Captured = None, output: options.Output) -> int:
     """Write a page on the state of the nodes: what is free, who waits, and why.
 
     Parameters
@@ -261,7 +255,7 @@ def _check(output: Path, suffix: str, source: Path | None) -> None:
 def check_solver(solver: str | None, time_limit: float) -> None:
     """Check the solver and its time limit, before Slurm is asked."""
     find_solver(solver or NodePlacement.default_solver, NodePlacement.name)
-    budget_of(time_limit)
+    options.budget_of(time_limit)
 
 
 def _files_in(folder: Path | None) -> list[Path]:
@@ -274,12 +268,12 @@ def as_asked(weigh: str, order: str, reserve: int, rules: list[str] | None) -> A
     if not 0 <= reserve <= MOST_RESERVED:
         expected = f"expected a number from 0 to {MOST_RESERVED}"
         raise InputError(f"{reserve}; {expected}", field="--reserve")
-    return Ask(weigh, order == "strict", reserve, rules_of(rules) or {})
+    return Ask(weigh, order == "strict", reserve, options.rules_of(rules) or {})
 
 
 def situation_of(source: Path | None, ask: Ask) -> Situation:
     """Return the situation in a folder, or that of the Slurm of this machine."""
-    with as_options(("weigh",)):
+    with options.as_options(("weigh",)):
         return current_situation(ask) if source is None else read_situation(source, ask)
 
 

@@ -12,18 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
-from optsched.cli import DONE, NO_SOLUTION
-from optsched.cli.options import (
-    Captured,
-    Json,
-    Rules,
-    Seconds,
-    WhatIf,
-    as_options,
-    budget_of,
-    comma_separated,
-    rules_of,
-)
+from optsched.cli import DONE, NO_SOLUTION, options
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import (
     labelled,
@@ -88,18 +77,18 @@ def explain(
     job: str,
     /,
     *,
-    source: Captured = None,
+    source: options.Captured = None,
     by: str | None = None,
-    within: Seconds | None = None,
-    actions: Annotated[str, Parameter(completer=comma_separated(lambda _: [*ACTIONS]))] = ",".join(
-        DEFAULT
-    ),
+    within: options.Seconds | None = None,
+    actions: Annotated[
+        str, Parameter(completer=options.comma_separated(lambda _: [*ACTIONS]))
+    ] = ",".join(DEFAULT),
     force: Annotated[bool, Parameter(negative="")] = False,
     solver: str | None = None,
-    time_limit: Seconds = SECONDS,
-    rule: Rules = None,
-    what_if: WhatIf = None,
-    json: Json = False,
+    time_limit: options.Seconds = SECONDS,
+    rule: options.Rules = None,
+    what_if: options.WhatIf = None,
+    json: options.Json = False,
 ) -> int:
     """Say why a pending job does not start, when it can, and the least to do so that it does.
 
@@ -131,7 +120,7 @@ def explain(
         raise InputError(f"{within:g}; {expected}", field="--within")
     asked = tuple(actions.split(","))
     find_solver(solver or Hold.default_solver, Hold.name)
-    budget_of(time_limit)
+    options.budget_of(time_limit)
     changes = read_changes(what_if or ())
     with captured(source) as folder:
         found = _explanation(folder, job, by, within, asked, force, changes)
@@ -141,7 +130,7 @@ def explain(
                 before = _explanation(folder, job, by, within, asked, force)
     for note in (*found.supply.notes, *found.queue.notes):
         say_note(f"optsched: {note}")
-    kept_by = blocked_by_site(found.queue, found.supply, found.job, rules_of(rule))
+    kept_by = blocked_by_site(found.queue, found.supply, found.job, options.rules_of(rule))
     answer = _least(found, solver, time_limit)
     if json:
         print_json(_describe(found, answer) | {"site_rule": kept_by or None})
@@ -172,7 +161,7 @@ def _explanation(
     at = supply.time + round(within or 0)
     if by is not None:
         at = _seconds(by)
-    with as_options(("by", "actions")):
+    with options.as_options(("by", "actions")):
         return explained(
             queue, supply, label, by=at, actions=actions, force=force, factors=read_factors(folder)
         )

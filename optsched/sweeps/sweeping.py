@@ -14,17 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched import files
 from optsched.errors import InputError
-from optsched.files import (
-    TEMPORARY,
-    begin_folder,
-    check_replaceable,
-    remove,
-    remove_leftovers,
-    unwritable,
-    write_json,
-    written,
-)
 from optsched.folders import RUN, SWEEP
 from optsched.numbers import counted
 from optsched.sweeps.engines import (
@@ -61,19 +52,19 @@ class Sweep:
         # run
         self.runs = folder / "runs"
         self.failed = folder / "failed"
-        check_replaceable(folder, SWEEP)
+        files.check_replaceable(folder, SWEEP)
         described = _describe(plan)
         try:
-            begin_folder(folder)
+            files.begin_folder(folder)
             if not _holds(folder / SWEEP.marker, described):
                 self._forget_results()
-                write_json(folder / SWEEP.marker, described)
-            begin_folder(self.runs)  # after the marker, which other shards may read by now
+                files.write_json(folder / SWEEP.marker, described)
+            files.begin_folder(self.runs)  # after the marker, which other shards may read by now
             self._adopt_former_names()
             if self.failed.is_dir():
-                remove_leftovers(self.failed)
+                files.remove_leftovers(self.failed)
         except OSError as error:
-            raise unwritable(folder, error) from None
+            raise files.unwritable(folder, error) from None
         number, of = shard
         self.own = plan.runs[number - 1 :: of]  # the runs of the shard
         self._finished: set[str] = set()
@@ -98,7 +89,7 @@ class Sweep:
         """
         self._forget_results()
         for run in self.pending:
-            remove(self._note_of(run.name))
+            files.remove(self._note_of(run.name))
             self._remove_remnant(self.runs / run.name)
         folder = self.runs.absolute()
         runs = sorted(self.pending, key=lambda run: run.trace.path)  # each trace is read once
@@ -110,7 +101,7 @@ class Sweep:
                         self._note_failure(outcome)
                     yield outcome
         finally:
-            remove_leftovers(self.runs)
+            files.remove_leftovers(self.runs)
 
     def failures(self) -> dict[str, str]:
         """Return the errors of failed runs of the sweep, by name of the run."""
@@ -137,11 +128,11 @@ class Sweep:
         names = {run.name for run in self.plan.runs}
         for entry in self.runs.iterdir():
             # only an aborted worker still writes a temporary folder of a finished run
-            found = TEMPORARY.fullmatch(entry.name)
+            found = files.TEMPORARY.fullmatch(entry.name)
             if found and found["name"] in names:
-                remove(entry)
+                files.remove(entry)
         for name in names - set(failures):
-            remove(self._note_of(name))  # left by a copy of another shard's folder
+            files.remove(self._note_of(name))  # left by a copy of another shard's folder
         with suppress(OSError):
             self.failed.rmdir()  # only if empty
         write_results(merge(self.plan, self.runs, failures), self.folder)
@@ -167,7 +158,7 @@ class Sweep:
     def _forget_results(self) -> None:
         for pattern in SWEEP.files:
             for stale in self.folder.glob(pattern):
-                remove(stale)
+                files.remove(stale)
 
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
         unchecked = [run for run in runs if run.name not in self._finished]
@@ -184,7 +175,7 @@ class Sweep:
         """Remove a run folder without its marker, as an interrupted copy may leave it."""
         names = os.listdir(folder) if folder.is_dir() else []
         if RUN.marker not in names and all(map(RUN.has, names)):
-            remove(folder)
+            files.remove(folder)
 
     def _note_of(self, name: str) -> Path:
         return self.failed / f"{name}.json"
@@ -193,7 +184,7 @@ class Sweep:
         self.failed.mkdir(exist_ok=True)
         run = self._by_name[outcome.name]
         note = {"run": run.name, "config": dict(run.values), "error": outcome.error}
-        write_json(self._note_of(run.name), note)
+        files.write_json(self._note_of(run.name), note)
 
 
 def sweep(
@@ -295,7 +286,10 @@ def write_results(table: pa.Table, folder: Path) -> None:
     import pyarrow.parquet as pq
 
     plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
-    with written(folder / "results.csv") as csv, written(folder / "results.parquet") as parquet:
+    with (
+        files.written(folder / "results.csv") as csv,
+        files.written(folder / "results.parquet") as parquet,
+    ):
         pacsv.write_csv(table, csv, plain)
         pq.write_table(table, parquet)
 
