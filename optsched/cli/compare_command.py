@@ -278,12 +278,7 @@ def command(
                 snapshots, names, budget=budget, seed=seed, progress=advance, separate_process=True
             )
         fill_comparison(comparison, folder)
-    columns = dict(COLUMNS)
-    if comparison.table["kind"].nunique() == 1:
-        del columns["kind"]
-    if not comparison.table["errors"].any():
-        del columns["errors"]
-    _print_table(comparison.table, columns, SPARE, json=json)
+    _print(comparison.table, json=json)
     if not json:
         print_lines([*_trivial(comparison.results), ("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
@@ -324,3 +319,13 @@ def _trivial(results: pd.DataFrame) -> Iterator[tuple[str, str]]:
                 rows = summarize(hard).to_dict(orient="records")
                 best = (f"{row['solver']} {share(row['best']).text}" for row in rows)
                 yield f"best on the other {left:,}", ", ".join(best)
+
+
+def _print(table: pd.DataFrame, *, json: bool) -> None:
+    """Print the table of a comparison, without models if there is one, and without zero errors."""
+    columns = dict(COLUMNS)
+    if table["kind"].nunique() == 1:
+        del columns["kind"]
+    if not table["errors"].any():
+        del columns["errors"]
+    _print_table(table, columns, SPARE, json=json)
