@@ -443,11 +443,9 @@ def _await_folder(task: Task) -> None:
     folder, deadline = Path(task.folder), time.monotonic() + VISIBLE_SECONDS
     while not is_finished(folder, task.keep):
         if time.monotonic() > deadline:
-            raise InputError(
-                "was finished by a Dask worker but is not here; expected an output folder that "
-                "this machine and all workers share",
-                file=folder,
-            )
+            expected = "expected an output folder that this machine and all workers share"
+            wrong = f"was finished by a Dask worker but is not here; {expected}"
+            raise InputError(wrong, file=folder)
         time.sleep(0.1)
 
 

@@ -162,11 +162,8 @@ class SweepResults:
         """One row per run: name, values in the sweep file, metrics, and the error if it failed."""
         file = self.folder / folders.RESULTS[0]
         if not file.is_file():
-            left = counted(self.runs.unfinished, "run")
-            raise InputError(
-                f"no such file; {left} of the sweep are not finished, see the others in runs",
-                file=file,
-            )
+            left = f"{counted(self.runs.unfinished, 'run')} of the sweep are not finished"
+            raise InputError(f"no such file; {left}, see the others in runs", file=file)
         frame: pd.DataFrame = folders.read_table(file, ("run",), None).to_pandas()
         return frame
 

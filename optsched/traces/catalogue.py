@@ -110,9 +110,8 @@ def locate(entry: Entry, folder: str | Path | None = None) -> Path:
         return path
     searched = _searched(folder)
     where = f"not in {', '.join(map(str, searched))}" if searched else f"{VARIABLE} names no folder"
-    raise InputError(
-        f"no file {entry.file} ({where}); `optsched trace download {entry.name}` fetches it"
-    )
+    fetch = f"`optsched trace download {entry.name}` fetches it"
+    raise InputError(f"no file {entry.file} ({where}); {fetch}")
 
 
 def find_log(file: str, folders: Sequence[Path]) -> Path:

@@ -187,6 +187,5 @@ def _zone(trace: Trace) -> tzinfo:
         return ZoneInfo(stated)
     except (ValueError, OSError, KeyError):
         expected = "expected a time zone that this machine knows, Europe/Paris for instance"
-        raise InputError(
-            f"{stated!r}; {expected}", file=trace.path, field="TimeZoneString"
-        ) from None
+        wrong = f"{stated!r}; {expected}"
+        raise InputError(wrong, file=trace.path, field="TimeZoneString") from None

@@ -138,10 +138,9 @@ def read_rackham(path: str | Path) -> Trace:
 
 def _encode(trace: Trace, path: Path) -> bytes:
     if not {"file", "file_size"} <= trace.annotations.keys():
+        wrong = "the jobs have no input files, which this format requires"
         expected = "`optsched trace annotate files TRACE` infers them"
-        raise InputError(
-            f"the jobs have no input files, which this format requires; {expected}", file=path
-        )
+        raise InputError(f"{wrong}; {expected}", file=path)
     if not trace.limits_hold and (trace.runtime > trace.requested_time).any():
         expected = "expected a cleaned trace"
         raise InputError(f"jobs run longer than requested and would be cut; {expected}", file=path)

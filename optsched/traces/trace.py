@@ -97,9 +97,8 @@ class Header:
             number = _NUMBER.match(value)
             most = highest.get(key.lower())
             if number and most is not None and int(number[0]) > most:
-                raise InputError(
-                    f"{number[0]}; expected at most {most:,}", line=line_numbers[place], field=key
-                )
+                wrong = f"{number[0]}; expected at most {most:,}"
+                raise InputError(wrong, line=line_numbers[place], field=key)
 
     @property
     def max_procs(self) -> int | None:
@@ -389,10 +388,8 @@ partition, preceding_job, think_time : array, optional
         """
         last = len(self) if last is None else last
         if not 1 <= first <= last <= len(self):
-            raise InputError(
-                f"jobs {first}:{last}; expected FROM:TO with 1 <= FROM <= TO <= {len(self)}",
-                file=self.published or self.path,
-            )
+            expected = f"expected FROM:TO with 1 <= FROM <= TO <= {len(self)}"
+            raise InputError(f"jobs {first}:{last}; {expected}", file=self.published or self.path)
         return self.select(slice(first - 1, last)).changed()
 
     def _repr_html_(self) -> str:
@@ -404,10 +401,8 @@ partition, preceding_job, think_time : array, optional
         if self.header.max_procs is not None:
             rows.append(("machine", f"{self.header.max_procs:,} processors"))
         rows.append(("cleaned", "no" if self.cleaning is None else "yes"))
-        cells = "".join(
-            f"<tr><th>{label}</th><td>{html.escape(text)}</td></tr>" for label, text in rows
-        )
-        return f"<table>{cells}</table>"
+        cells = [f"<th>{label}</th><td>{html.escape(text)}</td>" for label, text in rows]
+        return f"<table>{''.join(f'<tr>{cell}</tr>' for cell in cells)}</table>"
 
 
 _NAMES = [field.name for field in fields(Trace)]

@@ -161,11 +161,9 @@ def scale_trace(
 
 def _check(trace: Trace, to: int, processors: int | None, unit: int, load: float) -> None:
     if processors is None:
-        raise InputError(
-            "the header states no MaxProcs and no MaxNodes; expected the processors of the "
-            "original machine, with --from",
-            file=trace.path,
-        )
+        expected = "expected the processors of the original machine, with --from"
+        wrong = f"the header states no MaxProcs and no MaxNodes; {expected}"
+        raise InputError(wrong, file=trace.path)
     mistakes = [
         f"{name}: {value!r}; expected a whole number from 1 to {highest}"
         for name, value, highest in (
@@ -294,12 +292,9 @@ def evaluate(trace: Trace, first: float, last: float) -> Trace:
         known = trace.annotations["category"]
         category = np.where(known < BEFORE, known, category)
     if not (category == EVALUATED).any():
-        expected = f"{trace.submit.min()} to {trace.submit.max()} s" if len(trace) else "no job"
-        raise InputError(
-            f"no job is submitted from {first} s to {last} s; submit times are {expected}",
-            file=trace.path,
-            field="evaluate",
-        )
+        there = f"{trace.submit.min()} to {trace.submit.max()} s" if len(trace) else "no job"
+        wrong = f"no job is submitted from {first} s to {last} s; submit times are {there}"
+        raise InputError(wrong, file=trace.path, field="evaluate")
     return trace.annotated(category=category)
 
 
