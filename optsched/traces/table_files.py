@@ -119,8 +119,8 @@ def _header(metadata: Mapping[bytes, bytes], path: Path) -> Header:
 def _limits_hold(metadata: Mapping[bytes, bytes], path: Path) -> bool:
     stated = metadata.get(b"limits_hold", b"false")
     if stated not in _TRUTHS:
-        expected = "expected true or false"
-        raise InputError(f"{formats.shown(stated)}; {expected}", file=path, field="metadata limits_hold")
+        wrong = f"{formats.shown(stated)}; expected true or false"
+        raise InputError(wrong, file=path, field="metadata limits_hold")
     return _TRUTHS[stated]
 
 
