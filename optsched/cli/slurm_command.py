@@ -204,8 +204,6 @@ def plan(
 def site(*, source: options.Captured = None, output: options.Output) -> int:
     """Write the nodes as a site file, to edit and to simulate.
 
-    Reservations with nodes and dates are part of it.
-
     Parameters
     ----------
     output
@@ -216,6 +214,7 @@ def site(*, source: options.Captured = None, output: options.Output) -> int:
         supply = read_supply(folder)
     for note in supply.notes:
         say_note(f"optsched: {note}")
+    # those with nodes and dates, which a site file can state
     kept = tuple(each for each in supply.reservations if each.nodes and each.ahead is None)
     found = replace(supply.site, reservations=kept)
     write_site_file(found, output)
