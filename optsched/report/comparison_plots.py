@@ -111,15 +111,17 @@ PADDING = 0.04
 """Padding around the axes of a profile, as a share, so that no curve lies on the frame."""
 
 
-def draw(comparison: Comparison, folder: Path) -> None:
-    """Write the pictures of a comparison to `folder`, each as SVG and PNG.
+def draw(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write the pictures of a comparison to `folder`, each as SVG and PNG, and return the files.
 
     ``quality``: primal gap to the best known objective, against time. ``profile``: share of the
     snapshots solved within a factor of the time of the fastest solver. Each kind of problem has a
     panel; a solver has the same stroke in all panels.
     """
-    style.save(quality(comparison), folder, "quality")
-    style.save(profile(comparison), folder, "profile")
+    return [
+        *style.save(quality(comparison), folder, "quality"),
+        *style.save(profile(comparison), folder, "profile"),
+    ]
 
 
 @style.applied()

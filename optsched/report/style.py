@@ -242,9 +242,11 @@ def legend_beside(axes: Axes, **look: Any) -> None:
     axes.figure.legend(handles, labels, **look)
 
 
-def save(figure: Figure, folder: Path, name: str) -> None:
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write ``name.svg`` and ``name.png`` to `folder`, without dates and random ids."""
-    _write(figure, [folder / f"{name}{suffix}" for suffix in METADATA])
+    paths = [folder / f"{name}{suffix}" for suffix in METADATA]
+    _write(figure, paths)
+    return paths
 
 
 def save_as(figure: Figure, path: Path) -> None:

@@ -105,11 +105,14 @@ def run_pictures() -> list[RunPicture]:
     return sorted(found, key=lambda picture: (picture.rank, picture.name))
 
 
-def draw(run: Run, folder: Path) -> None:
-    """Write the pictures of a run to `folder`, as SVG and PNG, reproducible to the byte."""
+def draw(run: Run, folder: Path) -> list[Path]:
+    """Write the pictures of a run to `folder`, as SVG and PNG, and return the files.
+
+    They are reproducible to the byte.
+    """
     shown = [picture for picture in run_pictures() if not picture.why_not(run)]
-    for name, figure in {picture.name: picture.figure(run) for picture in shown}.items():
-        style.save(figure, folder, name)
+    drawn = {picture.name: picture.figure(run) for picture in shown}
+    return [file for name, one in drawn.items() for file in style.save(one, folder, name)]
 
 
 def captioned(pictures: Mapping[str, str], facts: RunFacts) -> list[Figure]:
