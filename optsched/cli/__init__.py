@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from cyclopts import App
 
-DONE, BAD_INPUT, USAGE, NO_SOLUTION, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
-"""Exit codes."""
+DONE, BAD_INPUT, USAGE, NO_SOLUTION, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130  # exit codes
 
 COMMANDS = {
     "solve": "Solve one snapshot of a decision.",
@@ -36,11 +35,8 @@ COMMANDS = {
 }
 """Commands, each with the first line of its docstring, so that help imports no command."""
 
-JOIN_SECONDS = 1.0
-"""Time limit in seconds for threads to finish after a command."""
-
-SOON = 0.1
-"""Delay in seconds of an interrupt that is raised again: the hook has returned by then."""
+JOIN_SECONDS = 1.0  # time limit in seconds for threads to finish after a command
+SOON = 0.1  # delay in seconds of an interrupt that is raised again: the hook has returned by then
 
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
@@ -51,8 +47,7 @@ INCOMPLETE: tuple[list[str], ...] = (
 )
 """Arguments that name no command yet; they get the help, as wrong usage."""
 
-COMPLETE = "__complete"
-"""The word with which the completion of a shell asks for names."""
+COMPLETE = "__complete"  # the word with which the completion of a shell asks for names
 
 COMMAS = ("""printf -v _q '%q' "$_x";""", """printf -v _q '%q' "$_x"; _q="${_q//\\\\,/,}";""")
 """What the script for bash does with a name, and what it does so that commas have no backslash."""
@@ -60,8 +55,7 @@ COMMAS = ("""printf -v _q '%q' "$_x";""", """printf -v _q '%q' "$_x"; _q="${_q//
 AT_ONCE = 0.5
 """Seconds within which two signals are one interrupt: to a process and to its group, say."""
 
-_interrupts: list[float] = []
-"""The times of the interrupts so far."""
+_interrupts: list[float] = []  # the times of the interrupts so far
 
 
 def build() -> App:
@@ -214,11 +208,11 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except OSError as error:
-        if isinstance(error, BrokenPipeError) and _reader_is_gone():
-            # the reader of the output, ``head`` for instance, has closed it
-            _drop_output()
+        is_read = not isinstance(error, BrokenPipeError) or not _reader_is_gone()
+        # discard the buffer of stdout, which would raise the error again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not is_read:  # by ``head`` for instance, which has closed the output
             return DONE
-        _drop_output()
         from optsched.errors import one_line
 
         message = f"{error.filename or 'output'}: {error.strerror or error}"
@@ -299,8 +293,3 @@ def _reader_is_gone() -> bool:
         with suppress(OSError, ValueError):  # the stream is not a file
             poll.register(stream.fileno(), 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
-
-
-def _drop_output() -> None:
-    """Discard the buffer of stdout, which would raise the error again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,20 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.options import (
-    Models,
-    Number,
-    Output,
-    Seconds,
-    Seeds,
-    as_options,
-    budget_of,
-    comma_separated,
-    import_models,
-    models_and_snapshots,
-    solver_names,
-)  # fmt: skip
+from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION, options
 from optsched.cli.terminal import (
     print_hanging,
     print_json,
@@ -108,7 +95,7 @@ def compare_runs(paths: Sequence[Path], output: Path, days: str | None, *, json:
     period = None if days is None else _period(days)
     of_sweep = _is_a(SWEEP, paths[0])
     comparison = compared(paths[0]) if of_sweep else read_runs(_named(paths))
-    with written_folder(output, RUNS) as folder, as_options(("days",)):
+    with written_folder(output, RUNS) as folder, options.as_options(("days",)):
         fill_runs(comparison, folder, [str(path) for path in paths], period)
     print_comparison(comparison, json=json)
     if not json:
@@ -171,25 +158,26 @@ def _name(path: Path) -> str:
 
 def print_comparison(comparison: RunComparison, *, json: bool) -> None:
     """Print the table of a comparison, or all its columns as one JSON object."""
-    if json:
-        print_json({"table": comparison.table.to_dict(orient="records")})
-    else:
-        _print_columns(comparison.table, SHOWN, SPARE_OF_RUNS)
+    _print_table(comparison.table, SHOWN, SPARE_OF_RUNS, json=json)
 
 
-def _print_columns(
-    table: pd.DataFrame, columns: Mapping[str, tuple[str, Show]], spare: Sequence[str]
+def _print_table(
+    table: pd.DataFrame,
+    columns: Mapping[str, tuple[str, Show]],
+    spare: Sequence[str],
+    *,
+    json: bool,
 ) -> None:
-    """Print columns of a table, each under a label and as a function shows its values."""
-    rows = [
-        [show(record[name]) for name, (_, show) in columns.items()]
-        for record in table.to_dict(orient="records")
-    ]
+    """Print columns of a table, each under a label and as a function shows it, or all as JSON."""
+    records = table.to_dict(orient="records")
+    if json:
+        print_json({"table": records})
+        return
+    rows = [[show(one[name]) for name, (_, show) in columns.items()] for one in records]
     print_table([label for label, _ in columns.values()], rows, spare)
 
 
-DEFAULT_SECONDS = 10.0
-"""Default time limit per solve in seconds."""
+DEFAULT_SECONDS = 10.0  # default time limit per solve in seconds
 
 COLUMNS: dict[str, tuple[str, Show]] = {
     "kind": ("model", cell),
@@ -218,17 +206,19 @@ SPARE = (
 
 
 def command(
-    *snapshots: Annotated[Path, Parameter(required=True, completer=models_and_snapshots)],
-    output: Output,
-    solvers: Annotated[str | None, Parameter(completer=comma_separated(solver_names))] = None,
-    time_limit: Seconds | None = None,
-    work_limit: Number | None = None,
-    seed: Seeds | None = None,
+    *snapshots: Annotated[Path, Parameter(required=True, completer=options.models_and_snapshots)],
+    output: options.Output,
+    solvers: Annotated[
+        str | None, Parameter(completer=options.comma_separated(options.solver_names))
+    ] = None,
+    time_limit: options.Seconds | None = None,
+    work_limit: options.Number | None = None,
+    seed: options.Seeds | None = None,
     days: str | None = None,
     over: str | None = None,
     baseline: str | None = None,
     json: bool = False,
-    model: Models = None,
+    model: options.Models = None,
 ) -> int:
     """Compare solvers on the same snapshots, or policies by their runs of the same jobs.
 
@@ -260,7 +250,7 @@ def command(
     json
         Print the table as one JSON object.
     """
-    import_models(model)
+    options.import_models(model)
     if are_runs(snapshots):
         of_solvers: dict[str, Any] = {"solvers": solvers, "time-limit": time_limit}
         of_solvers |= {"work-limit": work_limit, "seed": seed}
@@ -281,22 +271,15 @@ def command(
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if time_limit is None and work_limit is None:
         time_limit = DEFAULT_SECONDS
-    budget = budget_of(time_limit, work_limit)
+    budget = options.budget_of(time_limit, work_limit)
     with written_folder(output, COMPARISON) as folder:
         with progress_bar("solving", total, "snapshots") as advance:
             comparison = compare(
-                snapshots,
-                names,
-                budget=budget,
-                seed=seed,
-                progress=advance,
-                separate_process=True,
+                snapshots, names, budget=budget, seed=seed, progress=advance, separate_process=True
             )
         fill_comparison(comparison, folder)
-    if json:
-        print_json({"table": comparison.table.to_dict(orient="records")})
-    else:
-        _print(comparison.table)
+    _print(comparison.table, json=json)
+    if not json:
         print_lines([*_trivial(comparison.results), ("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
     unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
@@ -338,11 +321,11 @@ def _trivial(results: pd.DataFrame) -> Iterator[tuple[str, str]]:
                 yield f"best on the other {left:,}", ", ".join(best)
 
 
-def _print(table: pd.DataFrame) -> None:
+def _print(table: pd.DataFrame, *, json: bool) -> None:
     """Print the table of a comparison, without models if there is one, and without zero errors."""
     columns = dict(COLUMNS)
     if table["kind"].nunique() == 1:
         del columns["kind"]
     if not table["errors"].any():
         del columns["errors"]
-    _print_columns(table, columns, SPARE)
+    _print_table(table, columns, SPARE, json=json)

@@ -53,14 +53,12 @@ SAMPLES = {
 }
 """A machine and a bundled trace for each kind of machine."""
 
-JOBS = 200
-"""Number of jobs of a simulation, enough for a queue."""
+JOBS = 200  # number of jobs of a simulation, enough for a queue
 
 LONGEST = ("window-mkp", "migration", "node-placement", "gang", "locality", "rua")
 """Models and policies whose kernels take longest to compile."""
 
-PROCESSES = 2
-"""Number of processes: more would compile the same kernels."""
+PROCESSES = 2  # number of processes: more would compile the same kernels
 
 
 def compile_all() -> None:
@@ -126,8 +124,7 @@ PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "matplotlib", "networkx")
 
 NOT_COMPILED = "not tried: not compiled yet"
 
-BUDGET = Budget(seconds=10.0)
-"""Budget of a solver, which needs a fraction of a second."""
+BUDGET = Budget(seconds=10.0)  # budget of a solver, which needs a fraction of a second
 
 
 def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 (an option)
@@ -173,9 +170,8 @@ def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 
             columns = ["broken plug-in", "group", "reason"]
             print_table(columns, [list(row.values()) for row in broken])
     if left := len({row["solver"] for row in checked if row["state"] == NOT_COMPILED}):
-        say_note(
-            f"{counted(left, 'solver')} not compiled yet; --compile does it ahead of first use"
-        )
+        ahead = "--compile does it ahead of first use"
+        say_note(f"{counted(left, 'solver')} not compiled yet; {ahead}")
     healthy = not broken and all(row["works"] is not False for row in checked)
     return DONE if healthy else BAD_INPUT
 

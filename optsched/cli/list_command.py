@@ -22,19 +22,9 @@ from optsched.solvers.finding import (
 )
 
 What = Literal[
-    "policies",
-    "solvers",
-    "profiles",
-    "models",
-    "machines",
-    "sites",
-    "executions",
-    "workloads",
-    "traces",
-    "snapshots",
-    "studies",
-    "formats",
-]
+    "policies", "solvers", "profiles", "models", "machines", "sites",
+    "executions", "workloads", "traces", "snapshots", "studies", "formats",
+]  # fmt: skip
 Row = list[Any]
 
 SPARE = ("work in", "installed", "exact", "model: solver", "machines")
@@ -89,14 +79,11 @@ def _profiles() -> Iterator[Row]:
 
 
 def _models() -> Iterator[Row]:
+    solved = {name: registry.solvers[name].models for name in registry.solvers}
     for cls in registry.models.values():
-        special = [s for s in registry.solvers if cls.name in _models_of(s)]
+        own = [name for name, models in solved.items() if isinstance(models, frozenset)]
+        special = [name for name in own if cls.name in (solved[name] or ())]
         yield [cls.name, cls.default_solver, " ".join(special), first_line(cls)]
-
-
-def _models_of(solver: str) -> frozenset[str]:
-    models = registry.solvers[solver].models
-    return models if isinstance(models, frozenset) else frozenset()
 
 
 def _machines() -> Iterator[Row]:
@@ -152,8 +139,8 @@ def _snapshots() -> Iterator[Row]:
 def _studies() -> Iterator[Row]:
     from optsched.studies.folder import study_plans
 
-    rows = {name: plan.get("paper", plan.get("title", "")) for name, plan in study_plans().items()}
-    return ([name, rows[name]] for name in sorted(rows))
+    for name, plan in sorted(study_plans().items()):
+        yield [name, plan.get("paper", plan.get("title", ""))]
 
 
 def _formats() -> Iterator[Row]:
@@ -163,10 +150,7 @@ def _formats() -> Iterator[Row]:
 
 _LISTS: Mapping[What, tuple[list[str], Callable[[], Iterator[Row]]]] = {
     "policies": (["policy", "settings", "model: solver", "machines", "what it does"], _policies),
-    "solvers": (
-        ["solver", "installed", "exact", "models", "work in", "what it does"],
-        _solvers,
-    ),
+    "solvers": (["solver", "installed", "exact", "models", "work in", "what it does"], _solvers),
     "profiles": (["profile", "solver", "options", "what it is for"], _profiles),
     "models": (["model", "default solver", "its own solvers", "what it decides"], _models),
     "machines": (["machine", "what it is"], _machines),

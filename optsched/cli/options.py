@@ -155,8 +155,7 @@ def _parse_seconds(text: str) -> float:
 Seconds: TypeAlias = Annotated[float, Parameter(converter=_converter(_parse_seconds))]
 """A number of seconds."""
 
-Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
-"""The file or folder to write to."""
+Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]  # the file or folder to write to
 
 Json: TypeAlias = Annotated[bool, Parameter(help="Print one JSON object.")]
 
@@ -244,9 +243,9 @@ def import_models(places: Sequence[str] | None) -> list[str]:
             if one.__module__ == module.__name__ and home.name in ("", name)
         ]
         if not own:
-            of_name = f" {home.name}" if home.name else ""
+            what = f"holds no model {home.name}".rstrip()
             expected = 'expected a function with @optsched.model("NAME")'
-            raise InputError(f"holds no model{of_name}; {expected}", file=home.file)
+            raise InputError(f"{what}; {expected}", file=home.file)
         for one in own:
             name = getattr(one, "name", "")
             if name not in models or models[name] is not one:

@@ -336,7 +336,8 @@ def command(
     capture = options.get("capture")
     if capture is not None:
         check_replaceable(capture, CAPTURE)
-        if _nested(output, capture):
+        one, other = output.resolve(), capture.resolve()
+        if one.is_relative_to(other) or other.is_relative_to(one):
             raise InputError("lies in the other output folder or around it", field="--capture")
     with as_options(OPTIONS):
         scenario = Scenario(trace, **from_words(options))
@@ -354,14 +355,8 @@ def command(
         if capture is not None:
             captured = stack.enter_context(written_folder(capture, CAPTURE))
         advance = stack.enter_context(progress_bar("simulating", last - first + 1, "jobs"))
-        run = run_scenario(
-            replace(
-                scenario,
-                trace=source,
-                capture=captured,
-                progress=lambda done, now: advance(done),
-            )
-        )
+        given: dict[str, Any] = {"trace": source, "capture": captured}
+        run = run_scenario(replace(scenario, progress=lambda done, now: advance(done), **given))
         run = replace(run, timing=dict(run.timing) | {"read_seconds": read_seconds})
         fill_run(run, folder, plots=plots, keep="all" if csv else "jobs")
         if captured is not None:
@@ -393,8 +388,3 @@ def command(
     speed = run.timing["jobs_per_second"]
     say_note(f"{short(run.timing['simulation_seconds'])} of simulation, {speed:,.0f} jobs/s")
     return code
-
-
-def _nested(one: Path, other: Path) -> bool:
-    one, other = one.resolve(), other.resolve()
-    return one == other or one in other.parents or other in one.parents

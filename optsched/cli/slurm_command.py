@@ -12,22 +12,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from cyclopts import App, Parameter
 
-from optsched.cli import BAD_INPUT, DONE, NO_SOLUTION
-from optsched.cli.options import (
-    Captured,
-    Integer,
-    Json,
-    Output,
-    Rules,
-    Seconds,
-    WhatIf,
-    as_options,
-    budget_of,
-    rules_of,
-)  # fmt: skip
+from optsched.cli import BAD_INPUT, DONE, NO_SOLUTION, options
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import (
     figure,
+    labelled,
     print_json,
     print_line,
     print_lines,
@@ -36,14 +25,16 @@ from optsched.cli.terminal import (
     say_note,
 )
 from optsched.errors import InputError
-from optsched.files import check_output, written_folder
+from optsched.files import check_output, write_text, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import counted, percent, short
+from optsched.sites.site_file import write_site_file
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
+from optsched.slurm.forecast import read_history
 from optsched.slurm.order import age
 from optsched.slurm.own_plan import PlannedStart
 from optsched.slurm.pins import Update, pinned_placements
@@ -57,7 +48,9 @@ from optsched.slurm.plan import (
     read_situation,
     strict,
 )
+from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row
+from optsched.slurm.supply import read_supply
 from optsched.slurm.what_if import read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
@@ -65,14 +58,9 @@ from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver_call import verify
 from optsched.solvers.solving import solve
 
-SECONDS = 10.0
-"""Default time limit of a plan in seconds."""
-
-SHOWN = 10
-"""Most reasons that the summary of a plan lists of one kind."""
-
-NO_PLACE = "-"
-"""What a table shows for no nodes."""
+SECONDS = 10.0  # default time limit of a plan in seconds
+SHOWN = 10  # most reasons that the summary of a plan lists of one kind
+NO_PLACE = "-"  # what a table shows for no nodes
 
 command = App(name="slurm", help="Plan the pending jobs of Slurm, and let Slurm follow the plan.")
 command.command(
@@ -85,14 +73,12 @@ command.command(
     name="forecast",
     help="Say when pending jobs start: by the time limits, and by how long like jobs have run.",
 )
-for _file, _name, _help in (
-    ("follow", "apply", "Plan, and pin the jobs to their nodes; earlier pins are replaced."),
-    ("follow", "watch", "Apply a new plan again and again; at the end remove all pins."),
-    ("follow", "reset", "Remove all pins: jobs become what they were."),
-    ("site", "report", "Write a page on the state of the nodes: what is free, who waits, and why."),
-    ("site", "site", "Write the nodes as a site file, to edit and to simulate."),
+for _name, _help in (
+    ("apply", "Plan, and pin the jobs to their nodes; earlier pins are replaced."),
+    ("watch", "Apply a new plan again and again; at the end remove all pins."),
+    ("reset", "Remove all pins: jobs become what they were."),
 ):
-    command.command(f"optsched.cli.slurm_{_file}_command:{_name}", name=_name, help=_help)
+    command.command(f"optsched.cli.slurm_follow_command:{_name}", name=_name, help=_help)
 
 Solver: TypeAlias = Annotated[
     str | None,
@@ -102,11 +88,12 @@ Solver: TypeAlias = Annotated[
 SPARE = ("priority", "partition", "user", "start by Slurm", "nodes by Slurm")
 """Columns of a plan that a narrow terminal leaves out, the first one first."""
 
-TimeLimit: TypeAlias = Annotated[Seconds, Parameter(help="Wall-clock seconds of the solver.")]
+TimeLimit: TypeAlias = Annotated[
+    options.Seconds, Parameter(help="Wall-clock seconds of the solver.")
+]
 
 Weigh: TypeAlias = Annotated[
-    str,
-    Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus."),
+    str, Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus.")
 ]
 
 Order: TypeAlias = Annotated[
@@ -118,7 +105,7 @@ Order: TypeAlias = Annotated[
 ]
 
 Reserve: TypeAlias = Annotated[
-    Integer,
+    options.Integer,
     Parameter(
         help="So many of the jobs that do not fit now, the first ones by priority, are not "
         "delayed, as by Slurm's backfill scheduler; those of the plan are raised until they start."
@@ -127,11 +114,8 @@ Reserve: TypeAlias = Annotated[
 
 MOST_RESERVED = 100
 
-MOMENT = 0.1
-"""Seconds of a solver at least."""
-
-RESERVE = 0
-"""Default number of blocked jobs that a plan does not delay."""
+MOMENT = 0.1  # seconds of a solver at least
+RESERVE = 0  # default number of blocked jobs that a plan does not delay
 
 
 class Solved(NamedTuple):
@@ -143,7 +127,11 @@ class Solved(NamedTuple):
 
 @command.command
 def snapshot(
-    *, source: Captured = None, weigh: Weigh = "priority", keep: Path | None = None, output: Output
+    *,
+    source: options.Captured = None,
+    weigh: Weigh = "priority",
+    keep: Path | None = None,
+    output: options.Output,
 ) -> None:
     """Write the pending jobs and what is free as a problem file, for `optsched solve`.
 
@@ -182,15 +170,15 @@ def snapshot(
 @command.command
 def plan(
     *,
-    source: Captured = None,
+    source: options.Captured = None,
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
     order: Order = "weight",
     reserve: Reserve = RESERVE,
-    rule: Rules = None,
-    what_if: WhatIf = None,
-    json: Json = False,
+    rule: options.Rules = None,
+    what_if: options.WhatIf = None,
+    json: options.Json = False,
 ) -> int:
     """Plan which pending jobs start now, and where, next to Slurm's own plan."""
     check_solver(solver, time_limit)
@@ -219,10 +207,60 @@ def plan(
     return DONE
 
 
+@command.command
+def site(*, source: options.Captured = None, output: options.Output) -> int:
+    """Write the nodes as a site file, to edit and to simulate.
+
+    Parameters
+    ----------
+    output
+        The file to write: .toml.
+    """
+    _check(output, ".toml", source)
+    with captured(source) as folder:
+        supply = read_supply(folder)
+    for note in supply.notes:
+        say_note(f"optsched: {note}")
+    # those with nodes and dates, which a site file can state
+    kept = tuple(each for each in supply.reservations if each.nodes and each.ahead is None)
+    found = replace(supply.site, reservations=kept)
+    write_site_file(found, output)
+    print_lines([("site", found.inventory), ("written", output)])
+    return DONE
+
+
+@command.command
+def report(*, source: options.Captured = None, output: options.Output) -> int:
+    """Write a page on the state of the nodes: what is free, who waits, and why.
+
+    Parameters
+    ----------
+    output
+        The file to write: .html.
+    """
+    from optsched.report.page import render
+    from optsched.slurm.state import State, page
+
+    _check(output, ".html", source)
+    with captured(source, history=True) as folder:
+        queue, supply = read_captured(folder)
+        history = read_history(folder)
+    found = page(State(queue, supply), history)
+    write_text(output, render(found))
+    print_lines([("state", found.lead), ("written", output)])
+    return DONE
+
+
+def _check(output: Path, suffix: str, source: Path | None) -> None:
+    if output.suffix != suffix:
+        raise InputError(f"unknown suffix; expected {suffix}", file=output)
+    check_output(output, *_files_in(source))
+
+
 def check_solver(solver: str | None, time_limit: float) -> None:
     """Check the solver and its time limit, before Slurm is asked."""
     find_solver(solver or NodePlacement.default_solver, NodePlacement.name)
-    budget_of(time_limit)
+    options.budget_of(time_limit)
 
 
 def _files_in(folder: Path | None) -> list[Path]:
@@ -235,12 +273,12 @@ def as_asked(weigh: str, order: str, reserve: int, rules: list[str] | None) -> A
     if not 0 <= reserve <= MOST_RESERVED:
         expected = f"expected a number from 0 to {MOST_RESERVED}"
         raise InputError(f"{reserve}; {expected}", field="--reserve")
-    return Ask(weigh, order == "strict", reserve, rules_of(rules) or {})
+    return Ask(weigh, order == "strict", reserve, options.rules_of(rules) or {})
 
 
 def situation_of(source: Path | None, ask: Ask) -> Situation:
     """Return the situation in a folder, or that of the Slurm of this machine."""
-    with as_options(("weigh",)):
+    with options.as_options(("weigh",)):
         return current_situation(ask) if source is None else read_situation(source, ask)
 
 
@@ -270,10 +308,7 @@ def planned(
 
 
 def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Solved | int:
-    """Return the plan in strict order, of answers that take the time limit together.
-
-    One separate process finds them all.
-    """
+    """Return the plan in strict order, which one process finds within the time limit."""
     posed, until = situation.posed, time.monotonic() + time_limit
 
     def answer(problem: NodePlacement, hint: Placements | None) -> Result:
@@ -371,18 +406,16 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
             ("time", short(result.seconds)),
         ]
     now = situation.supply.time
-    lines += [
-        (
-            "" if place else "reserved",
-            f"job {one.row.label} starts in {short(one.start - now)} on {host_list(one.nodes)}, "
-            "whatever starts now",
-        )
-        for place, one in enumerate(situation.reserved)
-    ]
+    reserved = (
+        f"job {one.row.label} starts in {short(one.start - now)} on {host_list(one.nodes)}, "
+        "whatever starts now"
+        for one in situation.reserved
+    )
+    lines += labelled("reserved", reserved)
     if situation.rules:
         lines.append(("rules", ", ".join(situation.rules)))
-    known = [f"{text}: {counted(many, 'job')}" for text, many in plan.unseen.items()]
-    lines += [("not known" if not place else "", text) for place, text in enumerate(known)]
+    unseen = (f"{text}: {counted(many, 'job')}" for text, many in plan.unseen.items())
+    lines += labelled("not known", unseen)
     lines += _not_placed(plan)
     lines += _reasons("blocked", situation.posed.blocked)
     lines += _reasons("left to Slurm", situation.posed.left)
@@ -393,7 +426,7 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
 def _print_difference(now: Solved, changed: Solved, changes: Sequence[str]) -> None:
     """Print which jobs start now only if something is different, and which then do not."""
     plan, then = now.plan, changed.plan
-    print_lines([("what if" if not place else "", line) for place, line in enumerate(changes)])
+    print_lines(labelled("what if", changes))
     starts, starts_then = (
         {each.label: each for each in one.jobs if each.nodes} for one in (plan, then)
     )
@@ -417,9 +450,9 @@ def _print_difference(now: Solved, changed: Solved, changes: Sequence[str]) -> N
         print_line("Not both plans are proven: part of the difference may be the solver's.")
 
 
-def _not_placed(plan: Plan) -> list[tuple[str, str]]:
+def _not_placed(plan: Plan) -> list[tuple[str, Any]]:
     """Return the number of jobs that are not placed, and those of highest priority with reasons."""
-    lines = [("not placed", f"{len(plan.not_placed):,}")]
+    lines = [f"{len(plan.not_placed):,}"]
     tasks: dict[tuple[int, str], list[Row]] = {}
     for row, reason in plan.not_placed:
         tasks.setdefault((row.job.job_id, reason), []).append(row)
@@ -427,40 +460,28 @@ def _not_placed(plan: Plan) -> list[tuple[str, str]]:
         more = f" and {counted(len(others), 'more task')}" if others else ""
         waited = short(age(first.job, plan.situation.supply.time))
         who = f"job {first.label}{more}, priority {first.job.priority:,}, age {waited}"
-        lines.append(("", f"{who}: {reason}"))
+        lines.append(f"{who}: {reason}")
     if rest := sum(map(len, list(tasks.values())[SHOWN:])):
-        lines.append(("", f"{counted(rest, 'more job')}, see --json"))
-    return lines
+        lines.append(f"{counted(rest, 'more job')}, see --json")
+    return labelled("not placed", lines)
 
 
-def _reasons(label: str, reasons: Mapping[str, str]) -> list[tuple[str, str]]:
+def _reasons(label: str, reasons: Mapping[str, str]) -> list[tuple[str, Any]]:
     """Return the number of jobs, then the reasons with the number of jobs of each."""
     counts = Counter(reasons.values()).most_common()
-    lines = [(label, f"{len(reasons):,}")]
-    lines += [("", f"{counted(count, 'job')}: {reason}") for reason, count in counts[:SHOWN]]
-    if len(counts) > SHOWN:
-        rest = sum(count for _, count in counts[SHOWN:])
-        lines.append(
-            ("", f"{counted(rest, 'job')} for {counted(len(counts) - SHOWN, 'more reason')}")
-        )
-    return lines
+    lines = [f"{len(reasons):,}"]
+    lines += [f"{counted(count, 'job')}: {reason}" for reason, count in counts[:SHOWN]]
+    if rest := sum(count for _, count in counts[SHOWN:]):
+        more = counted(len(counts) - SHOWN, "more reason")
+        lines.append(f"{counted(rest, 'job')} for {more}")
+    return labelled(label, lines)
 
 
 def _describe(solved: Solved) -> dict[str, Any]:
     """Return a plan and the answer of the solver as a JSON-able object."""
     plan, result = solved
-    answer = None
-    if result is not None:
-        answer = {
-            "solver": result.solver,
-            "version": result.version,
-            "status": result.status.value,
-            "objective": result.objective,
-            "bound": result.bound,
-            "gap": result.gap,
-            "seconds": result.seconds,
-            "verified": result.verified,
-        }
+    names = ("solver", "version", "status", "objective", "bound", "gap", "seconds", "verified")
+    answer = None if result is None else {name: getattr(result, name) for name in names}
     situation = plan.situation
     return {
         "site": situation.supply.site.name,

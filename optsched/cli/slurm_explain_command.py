@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -12,20 +12,16 @@ from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
-from optsched.cli import DONE, NO_SOLUTION
-from optsched.cli.options import (
-    Captured,
-    Json,
-    Rules,
-    Seconds,
-    WhatIf,
-    as_options,
-    budget_of,
-    comma_separated,
-    rules_of,
-)
+from optsched.cli import DONE, NO_SOLUTION, options
 from optsched.cli.solve_command import solve_in_process
-from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
+from optsched.cli.terminal import (
+    labelled,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+    say_note,
+)
 from optsched.errors import InputError
 from optsched.models.hold import Hold
 from optsched.models.hold.program import Shortage, shortage
@@ -49,17 +45,10 @@ from optsched.slurm.what_if import Present, changed, read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
 
-SECONDS = 10.0
-"""Default time limit of the solver in seconds."""
-
-MICROSECONDS = 3.6e9
-"""Microseconds of an hour."""
-
-RULE = "cheapest-first"
-"""The rule that gives an exact solver a first answer."""
-
-CLOSED = (Status.OPTIMAL, Status.INFEASIBLE)
-"""States of an answer that is proven."""
+SECONDS = 10.0  # default time limit of the solver in seconds
+MICROSECONDS = 3.6e9  # microseconds of an hour
+RULE = "cheapest-first"  # the rule that gives an exact solver a first answer
+CLOSED = (Status.OPTIMAL, Status.INFEASIBLE)  # states of an answer that is proven
 
 
 class Answer(NamedTuple):
@@ -88,18 +77,18 @@ def explain(
     job: str,
     /,
     *,
-    source: Captured = None,
+    source: options.Captured = None,
     by: str | None = None,
-    within: Seconds | None = None,
-    actions: Annotated[str, Parameter(completer=comma_separated(lambda _: [*ACTIONS]))] = ",".join(
-        DEFAULT
-    ),
+    within: options.Seconds | None = None,
+    actions: Annotated[
+        str, Parameter(completer=options.comma_separated(lambda _: [*ACTIONS]))
+    ] = ",".join(DEFAULT),
     force: Annotated[bool, Parameter(negative="")] = False,
     solver: str | None = None,
-    time_limit: Seconds = SECONDS,
-    rule: Rules = None,
-    what_if: WhatIf = None,
-    json: Json = False,
+    time_limit: options.Seconds = SECONDS,
+    rule: options.Rules = None,
+    what_if: options.WhatIf = None,
+    json: options.Json = False,
 ) -> int:
     """Say why a pending job does not start, when it can, and the least to do so that it does.
 
@@ -131,7 +120,7 @@ def explain(
         raise InputError(f"{within:g}; {expected}", field="--within")
     asked = tuple(actions.split(","))
     find_solver(solver or Hold.default_solver, Hold.name)
-    budget_of(time_limit)
+    options.budget_of(time_limit)
     changes = read_changes(what_if or ())
     with captured(source) as folder:
         found = _explanation(folder, job, by, within, asked, force, changes)
@@ -141,14 +130,14 @@ def explain(
                 before = _explanation(folder, job, by, within, asked, force)
     for note in (*found.supply.notes, *found.queue.notes):
         say_note(f"optsched: {note}")
-    kept_by = blocked_by_site(found.queue, found.supply, found.job, rules_of(rule))
+    kept_by = blocked_by_site(found.queue, found.supply, found.job, options.rules_of(rule))
     answer = _least(found, solver, time_limit)
     if json:
         print_json(_describe(found, answer) | {"site_rule": kept_by or None})
     else:
         if kept_by:
             print_lines([("rule of the site", kept_by)])
-        print_lines([("" if place else "what if", text) for place, text in enumerate(changes)])
+        print_lines(labelled("what if", changes))
         if before is not None:
             found_before = before.rule or before.left or f"earliest start {_earliest(before)}"
             print_lines([("without it", found_before)])
@@ -172,15 +161,9 @@ def _explanation(
     at = supply.time + round(within or 0)
     if by is not None:
         at = _seconds(by)
-    with as_options(("by", "actions")):
+    with options.as_options(("by", "actions")):
         return explained(
-            queue,
-            supply,
-            label,
-            by=at,
-            actions=actions,
-            force=force,
-            factors=read_factors(folder),
+            queue, supply, label, by=at, actions=actions, force=force, factors=read_factors(folder)
         )
 
 
@@ -196,14 +179,11 @@ def _seconds(text: str) -> int:
 
 
 def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
-    """Return the cheapest answer to the questions of all starts, each solved in turn.
-
-    The first start has the time limit, the others have it once more together.
-    """
+    """Return the cheapest answer to the questions of all starts, each solved in turn."""
     if found.left or found.is_expected or found.rule_then:
         return Answer()
     least, unsolved, proven = Answer(), None, True
-    until = math.inf
+    until = math.inf  # of the starts but the first, which have the time limit once more together
     for start in found.starts:
         left = min(time_limit, until - time.monotonic())
         if left <= 0:
@@ -262,18 +242,17 @@ def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
     if found.left:
         print_lines(lines if found.rule else [*lines, ("left to Slurm", found.left)])
         return
-    lines += _labelled("not known", found.unseen)
-    lines += _labelled("asks", _asks(found))
-    lines += _labelled("now", _short(found, found.shortage))
+    lines += labelled("not known", found.unseen)
+    lines += labelled("asks", _asks(found))
+    lines += labelled("now", _short(found, found.shortage))
     if found.shortage.is_proof and found.shortage_of_idle.is_proof:
-        lines += _labelled("if no job ran", _short(found, found.shortage_of_idle))
+        lines += labelled("if no job ran", _short(found, found.shortage_of_idle))
     lines.append(("earliest start", _earliest(found)))
     if found.ahead:
         lines.append(("before it", _ahead(found)))
-    lines += _labelled("its priority", _priority(found))
-    print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
-    relief = answer.relief
-    if relief is None:
+    lines += labelled("its priority", _priority(found))
+    print_lines([*lines, *labelled("least to do", _to_do(found, answer))])
+    if (relief := answer.relief) is None:
         return
     rows = [
         *(_row(claim, now, claim.lost) for claim in relief.lifted if claim.job is not None),
@@ -282,16 +261,19 @@ def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
     if rows:
         print()
         print_table(["action", "job", "user", "nodes", "has run", "node-hours lost"], rows)
-    if relief.withheld:
+    if relief.withheld or not is_real:
+        unknown = "something about the job is unknown: --force prints them"
         print()
-        print_line("# no commands, as something about the job is unknown: --force prints them")
+        print_line(f"# no commands, as {unknown if relief.withheld else 'not all of this is so'}")
         return
-    if not is_real:
-        print()
-        print_line("# no commands, as not all of this is so")
-        return
+    by_hand = [
+        f"# first migrate job {claim.job.label} to {host_list(nodes)}: "
+        "Slurm cannot, checkpoint and restart it by other means"
+        for claim, nodes, _ in relief.moved
+        if claim.job is not None
+    ]
     parts = (
-        ("", [*_by_hand(relief), *relief.lines]),
+        ("", [*by_hand, *relief.lines]),
         (f"# at {moment(relief.question.start)}:", relief.at_start),
         (f"# once job {job.label} has started:", relief.afterwards),
     )
@@ -352,20 +334,6 @@ def _row(
 def _hours(lost: int) -> str:
     """Return node time in microseconds as node-hours."""
     return f"{lost / MICROSECONDS:,.3g}"
-
-
-def _by_hand(relief: Relief) -> list[str]:
-    """Return comment lines that name the migrations, which Slurm cannot do."""
-    return [
-        f"# first migrate job {claim.job.label} to {host_list(nodes)}: "
-        "Slurm cannot, checkpoint and restart it by other means"
-        for claim, nodes, _ in relief.moved
-        if claim.job is not None
-    ]
-
-
-def _labelled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
-    return [("" if place else label, text) for place, text in enumerate(texts)]
 
 
 def _planned(job: QueuedJob, now: int) -> str:
@@ -531,7 +499,7 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
             status = Status.FEASIBLE
         elif relief is not None and answer.proven:
             status = Status.OPTIMAL
-        if found.unseen and status in (Status.OPTIMAL, Status.INFEASIBLE):
+        if found.unseen and status in CLOSED:
             status = Status.FEASIBLE if relief is not None else Status.NO_SOLUTION
         least = {
             "solver": result.solver,

@@ -43,8 +43,7 @@ PATIENCE = 2
 LOOK = 5.0
 """Seconds between two looks of `watch` at the pins of a plan, and for which a job is raised."""
 
-MOMENTS = 0.5
-"""Seconds between two looks at jobs that are raised."""
+MOMENTS = 0.5  # seconds between two looks at jobs that are raised
 
 Yes: TypeAlias = Annotated[
     bool, Parameter(help="Run the commands; by default they are only printed.", negative="")
@@ -68,9 +67,8 @@ def apply(
     """
     _check_yes(source, yes)
     check_solver(solver, time_limit)
-    solved = planned(
-        situation_of(source, as_asked(weigh, order, reserve, rule)), solver, time_limit
-    )
+    there = situation_of(source, as_asked(weigh, order, reserve, rule))
+    solved = planned(there, solver, time_limit)
     if isinstance(solved, int):
         return solved
     for text, many in solved.plan.unseen.items():
@@ -154,10 +152,7 @@ def _cycle(
     waits: Counter[tuple[str, tuple[str, ...]]],
     said: set[str],
 ) -> tuple[int, Plan | None]:
-    """Apply a plan, and return the exit code and the plan; earlier notes are not repeated.
-
-    `waits` counts the cycles in which pins were not met.
-    """
+    """Apply a plan, and return the exit code and it; `waits` counts cycles with unmet pins."""
     situation = situation_of(None, ask)
     pins = {*pinned(situation.queue).items()}
     for pin in {*waits} - pins:

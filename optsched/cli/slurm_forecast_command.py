@@ -9,7 +9,14 @@ from typing import Any
 
 from optsched.cli import DONE
 from optsched.cli.options import Captured, Integer, Json, WhatIf
-from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
+from optsched.cli.terminal import (
+    labelled,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+    say_note,
+)
 from optsched.errors import InputError
 from optsched.numbers import check_seed, counted, moment, short
 from optsched.slurm.capture import captured
@@ -32,19 +39,13 @@ from optsched.slurm.pins import without_pins
 from optsched.slurm.running import read_captured
 from optsched.slurm.what_if import Present, changed, read_changes
 
-DRAWS = 100
-"""Default number of draws of run times."""
+DRAWS = 100  # default number of draws of run times
 
 MOST_DRAWS = 10_000
 
-SHOWN = 30
-"""Most jobs of a table; all of them are in the JSON object."""
-
-MOST_SOONER = 5
-"""Most of the named jobs for which it is tried what would bring them forward."""
-
-NEVER = "-"
-"""What a table shows for a job that never starts, or for an unknown time."""
+SHOWN = 30  # most jobs of a table; all of them are in the JSON object
+MOST_SOONER = 5  # most of the named jobs for which it is tried what would bring them forward
+NEVER = "-"  # what a table shows for a job that never starts, or for an unknown time
 
 COLUMNS = (
     *("job", "user", "partition", "priority", "jobs before it", "by Slurm", "by the limits"),
@@ -145,16 +146,11 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
         if chosen_reasons or name != "never":
             lines.append((name, counted(len(chosen_reasons), "job")))
         lines += [("", f"job {label}: {why}") for label, why in [*chosen_reasons.items()][:SHOWN]]
-    lines += [("" if place else "notes", note) for place, note in enumerate(found.notes)]
+    lines += labelled("notes", found.notes)
     for one in chosen[:MOST_SOONER] if jobs else ():
-        ways = sooner(found.future, one.label)
-        lines += [
-            ("" if place else f"job {one.label} sooner", f"{way}: {_at(at)}")
-            for place, (way, at) in enumerate(ways)
-        ]
-        if not ways:
-            none = "neither a higher priority nor a shorter limit brings it forward"
-            lines.append((f"job {one.label} sooner", none))
+        ways = [f"{way}: {_at(at)}" for way, at in sooner(found.future, one.label)]
+        none = "neither a higher priority nor a shorter limit brings it forward"
+        lines += labelled(f"job {one.label} sooner", ways or [none])
     print_lines(lines)
 
 
@@ -180,7 +176,7 @@ def _print_shifts(
 ) -> None:
     """Print which jobs start earlier or later if something is different."""
     moved = [one for one in shifts(now, then) if not jobs or one.label in jobs]
-    print_lines([("what if" if not place else "", line) for place, line in enumerate(changes)])
+    print_lines(labelled("what if", changes))
     print()
     if new := [one for one in then.starts if one.job.name == SUBMITTED]:
         print_table(COLUMNS, [_row(one, then.future.supply.time) for one in new], SPARE)
@@ -206,7 +202,7 @@ def _print_shifts(
     lines += [f"job {label}: {why}" for label, why in after.items() if before.get(label) != why]
     if lines:
         print()
-        print_lines([("" if place else "then", line) for place, line in enumerate(lines[:SHOWN])])
+        print_lines(labelled("then", lines[:SHOWN]))
 
 
 def _sentence(moved: Sequence[Shift], jobs: int) -> str:
@@ -244,17 +240,17 @@ def _shift(one: Shift) -> str:
     return f"{short(abs(one.seconds))} {'later' if one.seconds > 0 else 'earlier'}"
 
 
+def _of_jobs(found: dict[str, Any], jobs: Sequence[str]) -> dict[str, Any]:
+    """Return a forecast with some of its jobs, all if none are named."""
+    return found | {"jobs": [each for each in found["jobs"] if not jobs or each["job"] in jobs]}
+
+
 def _described(now: Forecast, then: Forecast | None, jobs: Sequence[str]) -> dict[str, Any]:
-    found = now.to_json()
-    if jobs:
-        found["jobs"] = [each for each in found["jobs"] if each["job"] in jobs]
+    found = _of_jobs(now.to_json(), jobs)
     if then is not None:
         notes = now.future.supply.notes
         assumed = [note for note in then.future.supply.notes if note not in notes]
-        found["what_if"] = then.to_json() | {"assumed": assumed}
-        if jobs:
-            its = found["what_if"]["jobs"]
-            found["what_if"]["jobs"] = [each for each in its if each["job"] in jobs]
+        found["what_if"] = _of_jobs(then.to_json(), jobs) | {"assumed": assumed}
         found["shifts"] = [
             {"job": one.label, "seconds": one.seconds if math.isfinite(one.seconds) else None}
             for one in shifts(now, then)

@@ -14,12 +14,7 @@ from optsched.errors import InputError
 from optsched.files import check_output
 from optsched.models.pages import stated_page
 from optsched.models.snapshot import snapshot_schema
-from optsched.models.snapshot_file import (
-    read_snapshot,
-    save_snapshot,
-    snapshot_files,
-    sources,
-)
+from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files, sources
 from optsched.registry import names_class
 from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.finding import check_options

@@ -11,21 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
-from optsched.cli.options import (
-    Integer,
-    Json,
-    Models,
-    Number,
-    Output,
-    Rules,
-    Seconds,
-    SolverName,
-    budget_of,
-    import_models,
-    rules_of,
-    snapshot_names,
-)  # fmt: skip
+from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION, options
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError, StatementError
 from optsched.files import check_output, write_json
@@ -60,19 +46,19 @@ EXIT = {
 
 
 def command(
-    snapshot: Annotated[Path, Parameter(completer=snapshot_names)],
+    snapshot: Annotated[Path, Parameter(completer=options.snapshot_names)],
     /,
     *,
-    solver: SolverName | None = None,
-    time_limit: Seconds | None = None,
-    work_limit: Number | None = None,
-    seed: Integer | None = None,
-    hint: SolverName | None = None,
-    json: Json = False,
-    output: Output | None = None,
+    solver: options.SolverName | None = None,
+    time_limit: options.Seconds | None = None,
+    work_limit: options.Number | None = None,
+    seed: options.Integer | None = None,
+    hint: options.SolverName | None = None,
+    json: options.Json = False,
+    output: options.Output | None = None,
     picture: Path | None = None,
-    model: Models = None,
-    rule: Rules = None,
+    model: options.Models = None,
+    rule: options.Rules = None,
 ) -> int:
     """Solve one snapshot of a decision.
 
@@ -99,7 +85,7 @@ def command(
     picture
         A picture of the solution to write, .svg or .png.
     """
-    import_models(model)
+    options.import_models(model)
     for written in (output, picture):
         if written is not None:
             check_output(written, *sources(snapshot))
@@ -115,7 +101,7 @@ def command(
     name = solver or read.problem.solver
     budget = None
     if time_limit is not None or work_limit is not None:
-        budget = budget_of(time_limit, work_limit)
+        budget = options.budget_of(time_limit, work_limit)
     elif find_solver(name, read.problem.name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
     start = None if hint is None else _start(hint, read.problem)
@@ -150,7 +136,7 @@ def _with_rules(read: Snapshot, places: list[str] | None) -> Snapshot:
     if not isinstance(read.problem, NodePlacement):
         reason = f"is for node-placement problems, not for {read.problem.name}"
         raise InputError(reason, field="--rule")
-    return replace(read, problem=with_rules(read.problem, rules_of(places)), known={})
+    return replace(read, problem=with_rules(read.problem, options.rules_of(places)), known={})
 
 
 def _start(hint: str, problem: Problem[Any]) -> Any:
@@ -216,19 +202,10 @@ def solve_in_process(
 def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
     """Return a result as a JSON-able object."""
     problem = snapshot.problem
+    plain = ("solver", "version", "status", "limit", "objective", "bound", "gap", "seconds")
     return {
         "kind": problem.name,
-        "solver": result.solver,
-        "version": result.version,
-        "status": result.status.value,
-        "limit": None if result.limit is None else result.limit.value,
-        "objective": result.objective,
-        "bound": result.bound,
-        "gap": result.gap,
-        "seconds": result.seconds,
-        "work": result.work,
-        "seed": result.seed,
-        "verified": result.verified,
+        **{name: getattr(result, name) for name in (*plain, "work", "seed", "verified")},
         "violations": [str(violation) for violation in result.violations],
         "message": result.message,
         "conflict": None if result.conflict is None else asdict(result.conflict),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,8 +18,7 @@ from optsched.studies.running import Cases, Running
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.sweeping import Sweep
 
-SHOWN = 20
-"""Most mistakes of a page that are shown after its study has run."""
+SHOWN = 20  # most mistakes of a page that are shown after its study has run
 
 
 def command(
@@ -80,7 +78,11 @@ def command(
         return INTERRUPTED
     ended = planned.conclude(write=write)
     print_lines([("runs", planned.total), ("results" if quick else "page", ended.page)])
-    _say_mistakes(ended.mistakes)
+    for one in ended.mistakes[:SHOWN]:
+        say(one)
+    if ended.mistakes:
+        places = counted(len(ended.mistakes), "place")
+        say(f"optsched: the page differs from these results in {places}")
     return 1 if isinstance(planned.work, Sweep) and say_wrong_answers(planned.work) else 0
 
 
@@ -94,31 +96,17 @@ def _check(study: StudyFolder) -> int:
     return 1 if mistakes else 0
 
 
-def _say_mistakes(mistakes: Sequence[str]) -> None:
-    """Say where the page differs from what was computed."""
-    for one in mistakes[:SHOWN]:
-        say(one)
-    if mistakes:
-        say(f"optsched: the page differs from these results in {counted(len(mistakes), 'place')}")
-
-
 def _work(planned: Running, workers: int | None) -> bool:
     """Do the pending work under a progress bar; return whether it is done."""
-    if isinstance(planned.work, Cases):
-        return _solve(planned.work, workers)
-    pending = len(planned.work.pending) if planned.work else 0
-    say_note(f"{counted(planned.total, 'run')}, {pending:,} to do")
-    return planned.work is None or execute_runs(planned.work, workers) is not None
-
-
-def _solve(cases: Cases, workers: int | None) -> bool:
-    """Solve the pending cases of a study under a progress bar; return whether all are solved."""
-    total, pending = len(cases.all), len(cases.pending)
-    say_note(f"{counted(total, 'case')}, {pending:,} to do")
-    done = 0
+    work, done = planned.work, 0
+    pending = len(work.pending) if work else 0
+    noun = "case" if isinstance(work, Cases) else "run"
+    say_note(f"{counted(planned.total, noun)}, {pending:,} to do")
+    if not isinstance(work, Cases):
+        return work is None or execute_runs(work, workers) is not None
     try:
         with progress_bar("solving", pending, "cases") as advance:
-            for done, _ in enumerate(cases.work(workers), 1):
+            for done, _ in enumerate(work.work(workers), 1):
                 advance(done)
     except KeyboardInterrupt:
         left = counted(pending - done, "case")

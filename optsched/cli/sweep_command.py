@@ -38,11 +38,8 @@ if TYPE_CHECKING:
     from optsched.sweeps.engines import Engine, Outcome
 
 
-SHOWN = 8
-"""Number of runs in the table."""
-
-FAILURES = 5
-"""Number of failed runs that are printed one by one."""
+SHOWN = 8  # number of runs in the table
+FAILURES = 5  # number of failed runs that are printed one by one
 
 HEADLINES: dict[str, tuple[str, Callable[[float | None], Cell]]] = {
     "utilization": ("util.", share),
@@ -51,8 +48,7 @@ HEADLINES: dict[str, tuple[str, Callable[[float | None], Cell]]] = {
 }
 """The metrics in the table, with their headings and what shows them."""
 
-WIDEST = 8
-"""Width of the columns of metrics."""
+WIDEST = 8  # width of the columns of metrics
 
 
 def say_failures(sweep: Sweep, *, own: bool = False) -> dict[str, str]:

@@ -5,36 +5,24 @@ from __future__ import annotations
 import logging
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Group, Parameter
 
 from optsched import compilation
 from optsched.errors import InputError, one_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-WIDE = 200
-"""Width in characters of a table that is not printed on a terminal."""
+WIDE = 200  # width in characters of a table that is not printed on a terminal
 
 PROSE = 24
 """Width in characters beyond which a cell may be wrapped between words, to no less than that."""
 
-NARROWEST = 20
-"""Least width in characters of a value beside its label."""
+NARROWEST = 20  # least width in characters of a value beside its label
 
 
-_quiet = False
-
-
-def set_quiet(quiet: bool) -> None:
-    """Set whether notes and progress are kept off stderr."""
-    global _quiet
-    _quiet = quiet
+_quiet = False  # whether notes and progress are kept off stderr
 
 
 def shows_progress() -> bool:
@@ -68,6 +56,11 @@ def print_json(value: Any) -> None:
     from optsched.files import json_text
 
     print(json_text(value, indent=2))
+
+
+def labelled(label: str, texts: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Return (label, value) lines of several values, of which the first has the label."""
+    return [("" if place else label, text) for place, text in enumerate(texts)]
 
 
 def print_lines(lines: Sequence[tuple[str, Any]]) -> None:
@@ -217,13 +210,8 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[..., Non
         bars.remove_task(task)
 
 
-def show_compilation() -> None:
-    """Show the compilation of kernels with a bar, if stderr is a terminal."""
-    if sys.stderr.isatty():
-        compilation.show(_show_compiled)
-
-
 def _show_compiled(done: int, total: int) -> None:
+    """Show the compilation of kernels with a bar."""
     if not _compiling:
         stack = ExitStack()
         advance = stack.enter_context(progress_bar("compiling", total, "kernels"))
@@ -235,8 +223,7 @@ def _show_compiled(done: int, total: int) -> None:
         stack.close()
 
 
-_shown: list[Any] = []
-"""The bars on the terminal, if any: there is one display for all."""
+_shown: list[Any] = []  # the bars on the terminal, if any: there is one display for all
 
 _compiling: list[tuple[ExitStack, Callable[..., None]]] = []
 """The bar of the compilation, while it is shown."""
@@ -265,14 +252,9 @@ def _bars() -> Iterator[Any]:
             done = "" if task.total is None else f"{task.completed:,.0f}/"
             return Text(f"{done}{task.fields['of']:,} {task.fields['unit']}")
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        Count(""),
-        Rate(""),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    columns = (BarColumn(), Count(""), Rate(""), TimeRemainingColumn())
+    named = TextColumn("{task.description}")
+    with Progress(named, *columns, console=Console(stderr=True), transient=True) as bars:
         _shown.append(bars)
         try:
             yield bars
@@ -298,11 +280,12 @@ def add_options(app: App) -> None:
     ) -> Any:
         if verbose and quiet:
             raise InputError("excludes --quiet", field="--verbose")
+        global _quiet
         level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
         logging.getLogger("optsched").setLevel(level)
-        set_quiet(quiet)
-        if not quiet:
-            show_compilation()
+        _quiet = quiet
+        if sys.stderr.isatty() and not quiet:
+            compilation.show(_show_compiled)
         return app(words, exit_on_error=False, print_error=False, result_action="return_value")
 
     app.meta.suppress_keyboard_interrupt = app.suppress_keyboard_interrupt

@@ -197,8 +197,7 @@ def _days(text: str) -> tuple[int, int]:
 
 
 command = App(
-    name="trace",
-    help="Inspect, clean, convert, scale, annotate, find, fit and generate traces.",
+    name="trace", help="Inspect, clean, convert, scale, annotate, find, fit and generate traces."
 )
 command.command(annotate)
 
@@ -482,10 +481,7 @@ def _load(offered: float | None) -> str:
 def _print_fit(fitted: WorkloadFit) -> None:
     """Print both tables of a fit in the form of Franke et al. 1999."""
     columns = ["N_min", "N_max", "lambda1", "lambda2", "n", "p1", "E4 %", "jobs %", "family"]
-    for title, part in (
-        ("interarrival times (s)", "interarrival"),
-        ("\nrun times (s)", "service"),
-    ):
+    for title, part in (("interarrival times (s)", "interarrival"), ("\nrun times (s)", "service")):
         rows = []
         for one in fitted.classes:
             times: FittedTimes = getattr(one, part)

@@ -12,8 +12,8 @@ from optsched.compiled import kernel
 from optsched.machines._ascending import delete, insert, position
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
-from optsched.machines.texts import Texts, read_run
-from optsched.metrics.measure import Group, Measure, Metric
+from optsched.machines.texts import BLANK, Texts, read_run
+from optsched.metrics.measure import Group, Metric, measures_in
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
@@ -177,15 +177,14 @@ def free_line(
         instants += 1
 
 
-EXTERNAL = Measure(
-    "external fragmentation", "share", Group.PLACEMENT,
+EXTERNAL = (
+    "external fragmentation", "share",
     "Share of the node time that was free while a job waited for which enough was free, but nowhere"
     " in one piece: on a line, every slot was too small for every waiting job; in a torus, no free"
     " box held the queue head.",
 )  # fmt: skip
 
-STRETCHES = 200
-"""Number of stretches of time for the sizes of slots."""
+STRETCHES = 200  # number of stretches of time for the sizes of slots
 
 
 @metrics.register("fragmentation")
@@ -210,27 +209,20 @@ class Fragmentation(Metric):
     classes: NDArray[np.float64]
     nodes: int  # nodes of the line
 
-    measures = {
-        "loss_of_capacity": Measure(
-            "loss of capacity", "share", Group.PLACEMENT,
+    measures = measures_in(
+        Group.PLACEMENT,
+        loss_of_capacity=("loss of capacity", "share",
             "Share of the node time that was free while a job waited that needed no more nodes than"
-            " were free.",
-        ),
-        "external_fragmentation": EXTERNAL,
-        "mean_slots": Measure(
-            "mean number of slots", "slots", Group.PLACEMENT,
-            "Mean over time of the number of slots, the maximal runs of free nodes.",
-        ),
-        "mean_largest_slot": Measure(
-            "mean size of the largest slot", "nodes", Group.PLACEMENT,
-            "Mean over time of the nodes of the largest slot.",
-        ),
-        "free_by_slot_size": Measure(
-            "free node time", "share", Group.PLACEMENT,
+            " were free."),
+        external_fragmentation=EXTERNAL,
+        mean_slots=("mean number of slots", "slots",
+            "Mean over time of the number of slots, the maximal runs of free nodes."),
+        mean_largest_slot=("mean size of the largest slot", "nodes",
+            "Mean over time of the nodes of the largest slot."),
+        free_by_slot_size=("free node time", "share",
             "Share of the free node time in slots of 1, 2 to 3, 4 to 7 and so on nodes.",
-            by="nodes of the slot, from",
-        ),
-    }  # fmt: skip
+            "nodes of the slot, from"),
+    )  # fmt: skip
 
     @classmethod
     def measure(
@@ -250,13 +242,7 @@ class Fragmentation(Metric):
         return replace(self, time=np.clip(self.time[rows], begin, end), **part)
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures over the whole time, JSON-able.
-
-        ``loss_of_capacity`` is the share of node time that was free while a job waited that needed
-        no more nodes than were free, and ``external_fragmentation`` the part of this share in slots
-        too small for every waiting job. ``mean_slots`` and ``mean_largest_slot`` are means over
-        time, and ``free_by_slot_size`` is the distribution of free node time over slots of 1, 2 to
-        3, 4 to 7 and so on nodes.
+        """Return the figures of `measures` over the whole time, JSON-able.
 
         Y. Zhang, H. Franke, J. Moreira, A. Sivasubramaniam, "An integrated approach to parallel
         scheduling using gang-scheduling, backfilling and migration", JSSPP 2001 (loss of capacity).
@@ -289,8 +275,6 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
 
     The resources of jobs are interval sets of positions on the line.
     """
-    from optsched.machines.texts import BLANK
-
     texts = Texts.of(schedule.resources)
     submit = trace.submit.astype(np.float64)
     waited = (schedule.state != State.REJECTED) & (schedule.state != State.UNSUBMITTED)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optsched import registry
 from optsched.machines.machine import Machine
 from optsched.machines.site import SiteMachine
-from optsched.metrics.measure import Group, Measure, Metric
+from optsched.metrics.measure import Group, Measure, Metric, measures_in
 from optsched.models.problem import Choice
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
@@ -23,174 +23,108 @@ from optsched.traces.trace import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-THRESHOLD = 10.0
-"""Lower limit of the run time in the bounded slowdown, in seconds."""
-
-LARGE = 0.9
-"""Quantile of sizes from which a job is large by default."""
+THRESHOLD = 10.0  # lower limit of the run time in the bounded slowdown, in seconds
+LARGE = 0.9  # quantile of sizes from which a job is large by default
 
 FINISHED = "over the finished jobs"
 
-MEASURES = {
-    "jobs": Measure(
-        "simulated", "jobs", Group.JOBS,
-        "Jobs of the cleaned trace, or of the part of it that is run.",
-    ),
-    "finished": Measure("finished", "jobs", Group.JOBS, "Jobs that ran to their end."),
-    "killed": Measure(
-        "killed at the limit", "jobs", Group.JOBS,
-        "Jobs that were ended at their requested time.",
-    ),
-    "rejected": Measure(
-        "rejected", "jobs", Group.JOBS,
-        "Jobs that can never start, since they are larger than the machine for instance.",
-    ),
-    "waiting": Measure(
-        "never started", "jobs", Group.JOBS, "Jobs that still wait when the run is over."
-    ),
-    "dropped": Measure(
-        "dropped by cleaning", "jobs", Group.JOBS,
-        "Jobs of the trace that cleaning leaves out; unknown if only a part of the trace is run.",
-    ),
-    "utilization": Measure(
-        "utilization", "share", Group.MACHINE,
+MEASURES = measures_in(
+    Group.JOBS,
+    jobs=("simulated", "jobs", "Jobs of the cleaned trace, or of the part of it that is run."),
+    finished=("finished", "jobs", "Jobs that ran to their end."),
+    killed=("killed at the limit", "jobs", "Jobs that were ended at their requested time."),
+    rejected=("rejected", "jobs",
+        "Jobs that can never start, since they are larger than the machine for instance."),
+    waiting=("never started", "jobs", "Jobs that still wait when the run is over."),
+    dropped=("dropped by cleaning", "jobs",
+        "Jobs of the trace that cleaning leaves out; unknown if only a part of the trace is run."),
+    cleaning=("cleaning", "jobs",
+        "Jobs of the whole trace that cleaning read, dropped and changed.", "rule"),
+)  # fmt: skip
+MEASURES |= measures_in(
+    Group.MACHINE,
+    utilization=("utilization", "share",
         "Processor-seconds in which jobs ran, over the processors of the machine times the"
-        " makespan.",
-    ),
-    "makespan": Measure(
-        "makespan", "seconds", Group.MACHINE, "Time from the first submission to the last end."
-    ),
-    "mean_wait": Measure(
-        "mean wait", "seconds", Group.WAITS, f"Mean time from submission to start {FINISHED}."
-    ),
-    "median_wait": Measure(
-        "median wait", "seconds", Group.WAITS, f"Median time from submission to start {FINISHED}."
-    ),
-    "p95_wait": Measure(
-        "95th percentile of the wait", "seconds", Group.WAITS,
-        f"Time from submission to start that 95% do not exceed, {FINISHED}.",
-    ),
-    "max_wait": Measure(
-        "longest wait", "seconds", Group.WAITS,
-        f"Longest time from submission to start {FINISHED}.",
-    ),
-    "mean_response": Measure(
-        "mean response", "seconds", Group.WAITS, f"Mean time from submission to end {FINISHED}."
-    ),
-    "mean_slowdown": Measure(
-        "mean slowdown", "", Group.WAITS,
-        f"Mean of the response over the time that the job ran, {FINISHED}.",
-    ),
-    "mean_bounded_slowdown": Measure(
-        "mean bounded slowdown", "", Group.WAITS,
+        " makespan."),
+    makespan=("makespan", "seconds", "Time from the first submission to the last end."),
+)  # fmt: skip
+MEASURES |= measures_in(
+    Group.WAITS,
+    mean_wait=("mean wait", "seconds", f"Mean time from submission to start {FINISHED}."),
+    median_wait=("median wait", "seconds", f"Median time from submission to start {FINISHED}."),
+    p95_wait=("95th percentile of the wait", "seconds",
+        f"Time from submission to start that 95% do not exceed, {FINISHED}."),
+    max_wait=("longest wait", "seconds", f"Longest time from submission to start {FINISHED}."),
+    mean_response=("mean response", "seconds", f"Mean time from submission to end {FINISHED}."),
+    mean_slowdown=("mean slowdown", "",
+        f"Mean of the response over the time that the job ran, {FINISHED}."),
+    mean_bounded_slowdown=("mean bounded slowdown", "",
         "Mean of max(1, response / max(run time, 10 s)), the slowdown with a divisor of at least"
-        f" 10 s, {FINISHED}.",
-    ),
-    "p95_bounded_slowdown": Measure(
-        "95th percentile of the bounded slowdown", "", Group.WAITS,
+        f" 10 s, {FINISHED}."),
+    p95_bounded_slowdown=("95th percentile of the bounded slowdown", "",
         "Slowdown with a divisor of at least 10 s, and of at least 1, that 95% do not exceed,"
-        f" {FINISHED}.",
-    ),
-    "mean_pause": Measure(
-        "mean pause", "seconds", Group.WAITS,
-        f"Mean time in which a job held processors and did not run, {FINISHED}.",
-    ),
-    "large_from": Measure(
-        "least size of a large job", "processors", Group.LARGE,
-        "Processors from which a job is large: an option, or that of the tenth with the most.",
-    ),
-    "large_jobs": Measure("large jobs", "jobs", Group.LARGE, "Large jobs that finished."),
-    "large_mean_wait": Measure(
-        "mean wait of large jobs", "seconds", Group.LARGE,
-        "Mean time from submission to start over the large jobs that finished.",
-    ),
-    "large_max_wait": Measure(
-        "longest wait of large jobs", "seconds", Group.LARGE,
-        "Longest time from submission to start of a large job that finished.",
-    ),
-    "large_mean_response": Measure(
-        "mean response of large jobs", "seconds", Group.LARGE,
-        "Mean time from submission to end over the large jobs that finished.",
-    ),
-    "decisions": Measure(
-        "decisions", "decisions", Group.POLICY, "Times at which the policy was asked what to start."
-    ),
-    "cleaning": Measure(
-        "cleaning", "jobs", Group.JOBS,
-        "Jobs of the whole trace that cleaning read, dropped and changed.",
-        by="rule",
-    ),
-    "contiguous_share": Measure(
-        "jobs on contiguous nodes", "share", Group.PLACEMENT,
-        "Share of the jobs that ran on one run of nodes.",
-    ),
-    "mean_runs": Measure(
-        "mean runs of nodes of a job", "runs", Group.PLACEMENT,
-        "Mean number of runs of adjacent nodes that a job ran on.",
-    ),
-    "mean_hops": Measure(
-        "mean hops between nodes of a job", "hops", Group.PLACEMENT,
-        "Mean over the jobs of the mean distance of two of their nodes in the torus.",
-    ),
-    "mean_dispersal": Measure(
-        "mean dispersal of a job", "", Group.PLACEMENT,
+        f" {FINISHED}."),
+    mean_pause=("mean pause", "seconds",
+        f"Mean time in which a job held processors and did not run, {FINISHED}."),
+)  # fmt: skip
+MEASURES |= measures_in(
+    Group.LARGE,
+    large_from=("least size of a large job", "processors",
+        "Processors from which a job is large: an option, or that of the tenth with the most."),
+    large_jobs=("large jobs", "jobs", "Large jobs that finished."),
+    large_mean_wait=("mean wait of large jobs", "seconds",
+        "Mean time from submission to start over the large jobs that finished."),
+    large_max_wait=("longest wait of large jobs", "seconds",
+        "Longest time from submission to start of a large job that finished."),
+    large_mean_response=("mean response of large jobs", "seconds",
+        "Mean time from submission to end over the large jobs that finished."),
+)  # fmt: skip
+MEASURES |= measures_in(
+    Group.POLICY,
+    decisions=("decisions", "decisions", "Times at which the policy was asked what to start."),
+)  # fmt: skip
+MEASURES |= measures_in(
+    Group.PLACEMENT,
+    contiguous_share=("jobs on contiguous nodes", "share",
+        "Share of the jobs that ran on one run of nodes."),
+    mean_runs=("mean runs of nodes of a job", "runs",
+        "Mean number of runs of adjacent nodes that a job ran on."),
+    mean_hops=("mean hops between nodes of a job", "hops",
+        "Mean over the jobs of the mean distance of two of their nodes in the torus."),
+    mean_dispersal=("mean dispersal of a job", "",
         "Mean over the jobs of the mean hops over those between all nodes of the machine: 0 for one"
-        " node, 1 for nodes spread like those of the machine.",
-    ),
-    "mean_switches": Measure(
-        "mean leaf switches of a job", "", Group.PLACEMENT,
-        "Mean number of leaf switches that the nodes of a job are below.",
-    ),
-    "problems": Measure(
-        "problems", "problems", Group.PROBLEMS, "Problems that the policy posed to solvers."
-    ),
-    "unproven": Measure(
-        "without a proof", "problems", Group.PROBLEMS,
-        "Problems answered without a proof of optimality or infeasibility.",
-    ),
-    "unanswered": Measure(
-        "without a solution", "problems", Group.PROBLEMS,
-        "Problems for which neither solver nor heuristic found a solution, which may not exist.",
-    ),
-    "fallbacks": Measure(
-        "decided by the fallback", "problems", Group.PROBLEMS,
-        "Problems in which the solver failed or ran out of budget, so that a heuristic decided.",
-    ),
-    "wrong_answers": Measure(
-        "wrong answers", "problems", Group.PROBLEMS,
+        " node, 1 for nodes spread like those of the machine."),
+    mean_switches=("mean leaf switches of a job", "",
+        "Mean number of leaf switches that the nodes of a job are below."),
+)  # fmt: skip
+MEASURES |= measures_in(
+    Group.PROBLEMS,
+    problems=("problems", "problems", "Problems that the policy posed to solvers."),
+    unproven=("without a proof", "problems",
+        "Problems answered without a proof of optimality or infeasibility."),
+    unanswered=("without a solution", "problems",
+        "Problems for which neither solver nor heuristic found a solution, which may not exist."),
+    fallbacks=("decided by the fallback", "problems",
+        "Problems in which the solver failed or ran out of budget, so that a heuristic decided."),
+    wrong_answers=("wrong answers", "problems",
         "Problems with an answer that verification refuses or another solution refutes; none is"
-        " used.",
-    ),
-    "nominal_seconds": Measure(
-        "nominal solving time", "seconds", Group.PROBLEMS,
-        "Sum of the nominal times of all solver calls, the same on every machine.",
-    ),
-    "heuristic_matched": Measure(
-        "heuristic as good as the solver", "share", Group.PROBLEMS,
+        " used."),
+    nominal_seconds=("nominal solving time", "seconds",
+        "Sum of the nominal times of all solver calls, the same on every machine."),
+    heuristic_matched=("heuristic as good as the solver", "share",
         "Share of the solved problems in which the heuristic of the policy reaches the objective"
-        " of the decision.",
-    ),
-    "heuristic_gap": Measure(
-        "gap of the heuristic otherwise", "share", Group.PROBLEMS,
-        "Mean relative difference in the objective where the heuristic is worse.",
-    ),
-    "one_job": Measure(
-        "with one job", "problems", Group.PROBLEMS, "Solved problems with a single job."
-    ),
-    "all_placed": Measure(
-        "with all jobs placed", "problems", Group.PROBLEMS,
-        "Solved problems with several jobs, all of which are placed.",
-    ),
-    "contested": Measure(
-        "contested", "problems", Group.PROBLEMS,
-        "Solved problems with several jobs, some of which have to wait.",
-    ),
-    "contested_matched": Measure(
-        "heuristic as good in contested ones", "share", Group.PROBLEMS,
+        " of the decision."),
+    heuristic_gap=("gap of the heuristic otherwise", "share",
+        "Mean relative difference in the objective where the heuristic is worse."),
+    one_job=("with one job", "problems", "Solved problems with a single job."),
+    all_placed=("with all jobs placed", "problems",
+        "Solved problems with several jobs, all of which are placed."),
+    contested=("contested", "problems",
+        "Solved problems with several jobs, some of which have to wait."),
+    contested_matched=("heuristic as good in contested ones", "share",
         "Share of the contested problems in which the heuristic reaches the objective of the"
-        " decision.",
-    ),
-}  # fmt: skip
+        " decision."),
+)  # fmt: skip
 """The measures of the summaries of all runs, of placements and of problems."""
 
 MEANS = {
@@ -220,13 +154,8 @@ def summarise(
 ) -> dict[str, Any]:
     """Return the metrics of a schedule as JSON-able values; times in seconds.
 
-    Jobs that were never submitted do not count. Means and percentiles are over finished jobs. The
-    makespan is from the first submission to the
-    last end. Utilization is the processor-seconds in which jobs ran, divided by the processors of
-    the machine times the makespan. Slowdown is the response divided by the time that the job ran,
-    which excludes pauses.
-
-    Jobs of `large_from` processors or more are large; by default the largest tenth.
+    They are defined in `MEASURES`. Jobs that were never submitted do not count. Jobs of
+    `large_from` processors or more are large; by default the largest tenth.
     """
     start, end, state = schedule.start, schedule.end, schedule.state
     counts = {name: int(np.count_nonzero(state == name)) for name in State}
@@ -302,17 +231,10 @@ def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 
 
 def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> dict[str, Any]:
-    """Return figures on the results of the solvers.
+    """Return figures on the results of the solvers, see `MEASURES`.
 
-    ``unproven`` counts the results without a proof of optimality or infeasibility, ``unanswered``
-    the problems without a solution, and ``nominal_seconds`` is the nominal time of all solves. Over
-    the solved problems of the compared models, ``heuristic_matched`` is the share in which the
-    policy's heuristic is as good as the solution used, and ``heuristic_gap`` the mean relative
-    difference in the objective where the heuristic is worse.
-
-    Of compared models that say what there is to choose (`Problem.choice`), ``one_job``,
-    ``all_placed`` and ``contested`` count the problems by choice, and ``contested_matched`` is the
-    share of contested ones in which the heuristic is as good.
+    Those of heuristics are over the solved problems of the compared models; those by choice, over
+    models that say what there is to choose (`Problem.choice`).
 
     `decisions` are those of `Run.decisions`, the `compared` models, whose problems the
     heuristic solved too, those of `ProblemSolver.compared`.
@@ -343,10 +265,7 @@ def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> di
 
 
 def _dropped(trace: Trace) -> int | None:
-    """Return the number of jobs that cleaning dropped, None for a part of a cleaned trace.
-
-    A part is counted in jobs of the cleaned trace, so dropped jobs belong to no part.
-    """
+    """Return the number of jobs that cleaning dropped, None for a part of a cleaned trace."""
     report = trace.cleaning
     if report is None:
         return 0
@@ -367,7 +286,7 @@ def measures_of(config: Mapping[str, Any]) -> dict[str, Measure]:
     They are those of the jobs, of all metrics, and of the policy and the execution model that the
     config names, unless these are in no registry.
     """
-    owners: list[Any] = [registry.metrics[name] for name in registry.metrics]
+    owners: list[Any] = [*registry.metrics.values()]
     for known, name in (
         (registry.policies, config["policy"]),
         (registry.executions, config.get("execution")),
@@ -407,13 +326,11 @@ class Rejections(Metric):
     counts: Mapping[str, int]  # number of jobs by reason
 
     of_jobs = True
-    measures = {
-        "rejected_because": Measure(
-            "rejected jobs", "jobs", Group.JOBS,
-            "Jobs that can never start, by what keeps them from it.",
-            by="reason",
-        ),
-    }  # fmt: skip
+    measures = measures_in(
+        Group.JOBS,
+        rejected_because=("rejected jobs", "jobs",
+            "Jobs that can never start, by what keeps them from it.", "reason"),
+    )  # fmt: skip
 
     @classmethod
     def measure(

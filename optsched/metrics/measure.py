@@ -80,18 +80,19 @@ class Measure:
         return f"{digits(value)} {unit}".rstrip()
 
 
-def _hours(processor_seconds: float) -> str:
-    return f"{digits(float(processor_seconds) / HOUR)} processor-hours"
-
-
 _SPECIAL: Mapping[str, Callable[[float], str]] = {
     "seconds": spoken,
     "share": percent,
     "percent": lambda value: f"{value:.4g}%",
-    "processor-seconds": _hours,
+    "processor-seconds": lambda value: f"{digits(float(value) / HOUR)} processor-hours",
     "trace time": lambda value: f"{value:,.12g} s",
 }
 """Functions that write values of some units."""
+
+
+def measures_in(group: Group, **stated: tuple[str, ...]) -> dict[str, Measure]:
+    """Return measures of a group by key, from name, unit, meaning and perhaps `Measure.by`."""
+    return {key: Measure(name, unit, group, *more) for key, (name, unit, *more) in stated.items()}
 
 
 class Metric(ABC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from optsched.machines.machine import Machine
 from optsched.machines.torus import Torus
 from optsched.metrics.fragmentation import EXTERNAL
 from optsched.metrics.jobs import least_large
-from optsched.metrics.measure import Group, Measure, Metric
+from optsched.metrics.measure import Group, Measure, Metric, measures_in
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
@@ -64,8 +64,7 @@ def free_box_holds(
     return holds
 
 
-OCCUPIED = 80
-"""Percentage of held nodes at which the recorded time begins."""
+OCCUPIED = 80  # percentage of held nodes at which the recorded time begins
 
 PARTS = ("running", "migrating", "internal", "fragmented", "drained", "undecided", "unwanted")
 """Parts of node time, first those of held nodes; see `NodeTime`."""
@@ -121,67 +120,47 @@ class NodeTime(Metric):
     # never started or started before a job that was submitted earlier, shape (large jobs,)
     drain: NDArray[np.float64]
 
-    measures = {
-        "occupied": Measure(
-            "nodes held", "share", Group.MACHINE,
-            "Mean share of the nodes that jobs hold, over the recorded time.",
-        ),
-        "useful": Measure(
-            "nodes running", "share", Group.MACHINE,
+    measures: ClassVar[dict[str, Measure]] = measures_in(
+        Group.MACHINE,
+        occupied=("nodes held", "share",
+            "Mean share of the nodes that jobs hold, over the recorded time."),
+        useful=("nodes running", "share",
             "Mean share of the nodes that jobs requested and that make progress, over the recorded"
-            " time.",
-        ),
-        "recorded_from": Measure(
-            "recorded time, begin", "trace time", Group.MACHINE,
-            "First instant at which 80% of the nodes are held, in the time of the trace.",
-        ),
-        "recorded_until": Measure(
-            "recorded time, end", "trace time", Group.MACHINE,
-            "Last submission, after which the machine empties, in the time of the trace.",
-        ),
-        "internal_fragmentation": Measure(
-            "internal fragmentation", "share", Group.PLACEMENT,
-            "Share of the node time that jobs hold in nodes of their boxes beyond their requests.",
-        ),
-        "external_fragmentation": EXTERNAL,
-        "drained": Measure(
-            "drained", "share", Group.PLACEMENT,
-            "Share of the node time that was free while too few routers were free for the queue"
-            " head.",
-        ),
-        "large_at_head": Measure(
-            "large jobs as queue head", "jobs", Group.LARGE,
-            "Large jobs that were the queue head before they started.",
-        ),
-        "large_mean_drain": Measure(
-            "mean time as queue head", "seconds", Group.LARGE,
-            "Mean time for which a large job was the queue head, over those that were.",
-        ),
-        "large_max_drain": Measure(
-            "longest time as queue head", "seconds", Group.LARGE,
-            "Longest time for which a large job was the queue head.",
-        ),
-        "node_time": Measure(
-            "node time", "share", Group.PLACEMENT,
-            "Parts of the node time from the first submission to the last end, which add up to 1.",
-            by="part",
-        ),
-        "recorded_node_time": Measure(
-            "recorded node time", "share", Group.PLACEMENT,
-            "Parts of the node time of the recorded time, which add up to 1.",
-            by="part",
-        ),
-        "recorded_held": Measure(
-            "time in which they are held", "share", Group.MACHINE,
+            " time."),
+        recorded_from=("recorded time, begin", "trace time",
+            "First instant at which 80% of the nodes are held, in the time of the trace."),
+        recorded_until=("recorded time, end", "trace time",
+            "Last submission, after which the machine empties, in the time of the trace."),
+        recorded_held=("time in which they are held", "share",
             "Share of the recorded time in which so many nodes are held, in steps of 5%.",
-            by="nodes, from (%)",
-        ),
-        "recorded_running": Measure(
-            "time in which they run", "share", Group.MACHINE,
+            "nodes, from (%)"),
+        recorded_running=("time in which they run", "share",
             "Share of the recorded time in which so many nodes run, in steps of 5%.",
-            by="nodes, from (%)",
-        ),
-    }  # fmt: skip
+            "nodes, from (%)"),
+    )  # fmt: skip
+    measures |= measures_in(
+        Group.PLACEMENT,
+        internal_fragmentation=("internal fragmentation", "share",
+            "Share of the node time that jobs hold in nodes of their boxes beyond their requests."),
+        external_fragmentation=EXTERNAL,
+        drained=("drained", "share",
+            "Share of the node time that was free while too few routers were free for the queue"
+            " head."),
+        node_time=("node time", "share",
+            "Parts of the node time from the first submission to the last end, which add up to 1.",
+            "part"),
+        recorded_node_time=("recorded node time", "share",
+            "Parts of the node time of the recorded time, which add up to 1.", "part"),
+    )  # fmt: skip
+    measures |= measures_in(
+        Group.LARGE,
+        large_at_head=("large jobs as queue head", "jobs",
+            "Large jobs that were the queue head before they started."),
+        large_mean_drain=("mean time as queue head", "seconds",
+            "Mean time for which a large job was the queue head, over those that were."),
+        large_max_drain=("longest time as queue head", "seconds",
+            "Longest time for which a large job was the queue head."),
+    )  # fmt: skip
 
     @classmethod
     def measure(
@@ -212,16 +191,7 @@ class NodeTime(Metric):
         return held, running
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures, JSON-able.
-
-        ``occupied`` and ``useful`` are the mean shares of held and of running nodes over the
-        recorded time. ``internal_fragmentation`` is the share of the held node time that is
-        internal; ``external_fragmentation`` and ``drained`` are shares of all node time.
-        ``large_mean_drain`` and ``large_max_drain`` are over the ``large_at_head`` large jobs that
-        were the queue head. ``recorded_held`` and ``recorded_running`` are the histogram: shares of
-        the recorded time, by the percentage of nodes at which a level begins; levels that do not
-        occur are left out.
-        """
+        """Return the figures of `measures`, JSON-able; levels that do not occur are left out."""
         shares, recorded = dict(self.shares), dict(self.recorded_shares)
         if not shares:
             return {}

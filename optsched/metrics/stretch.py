@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.schedule import Schedule
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.trace import UNKNOWN, Trace
 
-WINDOW = 300
-"""Longest time in seconds from the first job of a session to the last, as in the paper."""
+WINDOW = 300  # longest time in seconds from the first job of a session to the last, as in the paper
 
 
 def consecutive_sessions(user: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -59,74 +58,44 @@ def session_stretches(
     return np.bincount(session, stretch).astype(np.float64)
 
 
-MEASURES = {
-    "evaluated": Measure(
-        "evaluated jobs", "jobs", Group.EVALUATED,
-        "Jobs that ran and are of category 1, or of any category if the trace has none.",
-    ),
-    "mean_queue_time": Measure(
-        "mean wait", "seconds", Group.EVALUATED,
-        "Mean time from submission to start over the evaluated jobs.",
-    ),
-    "max_queue_time": Measure(
-        "longest wait", "seconds", Group.EVALUATED,
-        "Longest time from submission to start of an evaluated job.",
-    ),
-    "mean_flow": Measure(
-        "mean response", "seconds", Group.EVALUATED,
-        "Mean time from submission to end over the evaluated jobs.",
-    ),
-    "max_flow": Measure(
-        "longest response", "seconds", Group.EVALUATED,
-        "Longest time from submission to end of an evaluated job.",
-    ),
-    "transfer_time": Measure(
-        "time of loading files", "seconds", Group.EVALUATED,
-        "Sum over the evaluated jobs of the time in which the job loads its file.",
-    ),
-    "waiting_for_a_load": Measure(
-        "time of waiting for loads", "seconds", Group.EVALUATED,
+MEASURES = measures_in(
+    Group.EVALUATED,
+    evaluated=("evaluated jobs", "jobs",
+        "Jobs that ran and are of category 1, or of any category if the trace has none."),
+    mean_queue_time=("mean wait", "seconds",
+        "Mean time from submission to start over the evaluated jobs."),
+    max_queue_time=("longest wait", "seconds",
+        "Longest time from submission to start of an evaluated job."),
+    mean_flow=("mean response", "seconds",
+        "Mean time from submission to end over the evaluated jobs."),
+    max_flow=("longest response", "seconds",
+        "Longest time from submission to end of an evaluated job."),
+    transfer_time=("time of loading files", "seconds",
+        "Sum over the evaluated jobs of the time in which the job loads its file."),
+    waiting_for_a_load=("time of waiting for loads", "seconds",
         "Sum over the evaluated jobs of the time in which the job waits for another job's load of"
-        " its file.",
-    ),
-    "core_time": Measure(
-        "core time", "processor-seconds", Group.EVALUATED,
-        "Sum over the evaluated jobs of cores times time from start to end, loading included.",
-    ),
-    "mean_stretch": Measure(
-        "mean stretch", "", Group.EVALUATED,
+        " its file."),
+    core_time=("core time", "processor-seconds",
+        "Sum over the evaluated jobs of cores times time from start to end, loading included."),
+    mean_stretch=("mean stretch", "",
         "Mean of the response over the response on an empty cluster, which is the run time and a"
-        " full load of the file; the slowdown divides by the time that the job ran, instead.",
+        " full load of the file; the slowdown divides by the time that the job ran, instead."),
+    max_stretch=("highest stretch", "",
+        "Highest response over the response on an empty cluster of an evaluated job."),
+    mean_bounded_stretch=("mean bounded stretch", "",
+        "Mean of the stretch with a divisor of at least 300 s."),
+    max_bounded_stretch=("highest bounded stretch", "",
+        "Highest stretch of an evaluated job, with a divisor of at least 300 s."),
+    data_reuse=("jobs that reuse data", "jobs",
+        "Evaluated jobs with a load of a second or more whose file was there, or was being loaded."
     ),
-    "max_stretch": Measure(
-        "highest stretch", "", Group.EVALUATED,
-        "Highest response over the response on an empty cluster of an evaluated job.",
-    ),
-    "mean_bounded_stretch": Measure(
-        "mean bounded stretch", "", Group.EVALUATED,
-        "Mean of the stretch with a divisor of at least 300 s.",
-    ),
-    "max_bounded_stretch": Measure(
-        "highest bounded stretch", "", Group.EVALUATED,
-        "Highest stretch of an evaluated job, with a divisor of at least 300 s.",
-    ),
-    "data_reuse": Measure(
-        "jobs that reuse data", "jobs", Group.EVALUATED,
-        "Evaluated jobs with a load of a second or more whose file was there, or was being loaded.",
-    ),
-    "sessions": Measure(
-        "sessions", "sessions", Group.EVALUATED,
-        "Sets of evaluated jobs that one user submits within five minutes of the first of them.",
-    ),
-    "mean_session_stretch": Measure(
-        "mean stretch of a session", "", Group.EVALUATED,
-        "Mean over the sessions of the sum of the stretches of their jobs.",
-    ),
-    "median_session_stretch": Measure(
-        "median stretch of a session", "", Group.EVALUATED,
-        "Median over the sessions of the sum of the stretches of their jobs.",
-    ),
-}  # fmt: skip
+    sessions=("sessions", "sessions",
+        "Sets of evaluated jobs that one user submits within five minutes of the first of them."),
+    mean_session_stretch=("mean stretch of a session", "",
+        "Mean over the sessions of the sum of the stretches of their jobs."),
+    median_session_stretch=("median stretch of a session", "",
+        "Median over the sessions of the sum of the stretches of their jobs."),
+)  # fmt: skip
 
 SHORTEST = 300.0
 """Lower limit in seconds of the response on an empty cluster, in the bounded stretch."""

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PICTURES = ("quality", "profile")
-NAMED = 3
-"""Largest number of names in a sentence."""
+NAMED = 3  # largest number of names in a sentence
 
 SIGNS = {"max": 1, "min": -1}
 """Sign of a better objective less a worse one; older folders do not state the sense."""
@@ -305,6 +304,10 @@ def _snapshots(own: pd.DataFrame) -> Table:
         elif (answers["status"] == Status.INFEASIBLE).any():
             why = answers["message"][answers["status"] == Status.INFEASIBLE]
             objective = Cell("infeasible", note=" ".join(filter(None, why)))
+        first: list[Value] = [None, None]
+        if len(proofs):
+            fastest = proofs.iloc[int(proofs["seconds"].to_numpy().argmin())]
+            first = [str(fastest["solver"]), duration(float(fastest["seconds"]))]
         row: list[Value] = [
             str(snapshot),
             str(known["size"]),
@@ -312,13 +315,8 @@ def _snapshots(own: pd.DataFrame) -> Table:
             float(known["best_bound"]),
             int(reached.fillna(value=False).sum()),
             len(proofs),
-            None,
-            None,
         ]
-        if len(proofs):
-            fastest = proofs.iloc[int(proofs["seconds"].to_numpy().argmin())]
-            row[-2:] = [str(fastest["solver"]), duration(float(fastest["seconds"]))]
-        rows.append(row)
+        rows.append(row + first)
     columns: list[Label] = ["snapshot", "size", ("best known", "objective")]
     columns += [("best known", "bound"), ("solvers that", "reached it"), ("solvers that", "proved")]
     columns += [("first proof", "by"), ("first proof", "after")]

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from optsched.solvers.comparison import Comparison
 
 
-SHORTEST = 1e-7
-"""Shortest time in seconds that clocks measure; shorter ones count as this."""
+SHORTEST = 1e-7  # shortest time in seconds that clocks measure; shorter ones count as this
 
 
 def mean_primal_gap(incumbents: pd.DataFrame, best: Mapping[str, float]) -> tuple[Floats, Floats]:
@@ -100,14 +99,12 @@ def _by_solver(results: pd.DataFrame, seconds: pd.Series[float]) -> pd.DataFrame
 Floats = NDArray[np.float64]
 
 MOST_POINTS = 300
-PANEL = 3.4
-"""Height of a panel, in inches."""
+PANEL = 3.4  # height of a panel, in inches
 
 LINE = 0.16 / (PANEL - 1.0)
 """Height of a line of text, as a share of the height of the axes in a panel."""
 
-SMALLEST_GAP = 1e-4
-"""Gap below which the axis is linear, so that 0 is on the axis."""
+SMALLEST_GAP = 1e-4  # gap below which the axis is linear, so that 0 is on the axis
 
 
 PADDING = 0.04

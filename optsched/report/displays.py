@@ -127,7 +127,9 @@ def run(shown: Run) -> str:
         )
     )
     try:
-        title, lead, picture = load.subject(shown), " ".join(shown.mishaps), _first_picture(shown)
+        title, lead = load.subject(shown), " ".join(shown.mishaps)
+        drawn = (one.drawn(shown) for one in run_pictures() if not one.why_not(shown))
+        picture = next(drawn, None)
     except InputError:  # of a folder without tables
         title, lead, picture = load.named(shown.config["trace"], shown.config), "", None
     return Card(title, lead, [Facts(main)], Facts(others), picture).html()
@@ -136,8 +138,3 @@ def run(shown: Run) -> str:
 def _is_shown(value: Any) -> bool:
     """Return whether a figure is a single value, and no count of 0."""
     return not (value is None or isinstance(value, dict) or (type(value) is int and value == 0))
-
-
-def _first_picture(shown: Run) -> Figure | None:
-    found = (picture for picture in run_pictures() if not picture.why_not(shown))
-    return next((picture.drawn(shown) for picture in found), None)

@@ -33,24 +33,14 @@ _LOG_TICKS = (
     *((1e-7, "0.1 µs"), (1e-6, "1 µs"), (1e-5, "10 µs"), (1e-4, "0.1 ms"), (1e-3, "1 ms")),
     *((1e-2, "10 ms"), (0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s")),
     *((MINUTE, "1 min"), (10 * MINUTE, "10 min")),
-    *(
-        (HOUR, "1 h"),
-        (6 * HOUR, "6 h"),
-        (DAY, "1 d"),
-        (3 * DAY, "3 d"),
-        (7 * DAY, "7 d"),
-        (30 * DAY, "30 d"),
-    ),
-    *((100 * DAY, "100 d"), (365 * DAY, "1 year"), (3650 * DAY, "10 years")),
+    *((HOUR, "1 h"), (6 * HOUR, "6 h"), (DAY, "1 d"), (3 * DAY, "3 d"), (7 * DAY, "7 d")),
+    *((30 * DAY, "30 d"), (100 * DAY, "100 d"), (365 * DAY, "1 year"), (3650 * DAY, "10 years")),
 )
 
 
 def unit_for(span: float) -> tuple[float, str]:
     """Return the unit, in seconds and by name, in which to show a span of `span` seconds."""
-    seconds, name = UNITS[0]
-    for longer, longer_name in UNITS[1:]:
-        if span >= 2.5 * longer:
-            seconds, name = longer, longer_name
+    seconds, name = next((u for u in reversed(UNITS) if span >= 2.5 * u[0]), UNITS[0])
     return seconds, f"{name}s"
 
 
@@ -92,8 +82,7 @@ def log_ticks(axis: Axis, low: float, high: float, *, zero: bool = False) -> Non
 Floats = NDArray[np.float64]
 
 
-TAIL = 0.1
-"""Share of the time of a bin below its low value, and above its high value."""
+TAIL = 0.1  # share of the time of a bin below its low value, and above its high value
 
 
 class Binned(NamedTuple):
@@ -224,8 +213,7 @@ def span(run: Run) -> tuple[float, float]:
     return span_of(float(np.min(submit)), submit, run.start, run.end)
 
 
-Days = tuple[float, float]
-"""Period of a run: its begin and end in days since the first submission."""
+Days = tuple[float, float]  # period of a run: its begin and end in days since the first submission
 
 
 def period(run: Run, days: Days | None) -> tuple[float, float]:
@@ -275,26 +263,30 @@ def processors_in_use(run: Run) -> Steps:
     return held(run.start, run.end, run.trace.processors, *span(run))
 
 
-def waiting_jobs(run: Run) -> Steps:
-    """Return the number of submitted jobs that have not started; rejected ones do not wait."""
-    return _waiting(run, np.ones_like(run.trace.processors))
-
-
-def waiting_work(run: Run) -> Steps:
-    """Return the work of the waiting jobs, processors x run time, in processor-seconds."""
-    return _waiting(run, run.trace.processors * run.trace.runtime)
-
-
 def accepted(state: NDArray[Any]) -> NDArray[np.bool]:
     """Return a mask of the jobs that joined the queue: all but the rejected ones."""
     return ~np.isin(state, (State.REJECTED, State.UNSUBMITTED))
 
 
-def _waiting(run: Run, amounts: NDArray[Any]) -> Steps:
-    begin, end = span(run)
+def waiting(
+    submit: NDArray[Any], start: NDArray[Any], amounts: ArrayLike, begin: float, end: float
+) -> Steps:
+    """Return the sum of the amounts of jobs that are submitted and have not started."""
+    counted = np.broadcast_to(amounts, len(submit))
+    return Steps.from_stays(submit, or_end(start, end), counted, begin, end)
+
+
+def waiting_jobs(run: Run) -> Steps:
+    """Return the number of submitted jobs that have not started; rejected ones do not wait."""
     queued = accepted(run.state)
-    until = or_end(run.start[queued], end)
-    return Steps.from_stays(run.trace.submit[queued], until, amounts[queued], begin, end)
+    return waiting(run.trace.submit[queued], run.start[queued], 1, *span(run))
+
+
+def waiting_work(run: Run) -> Steps:
+    """Return the work of the waiting jobs, processors x run time, in processor-seconds."""
+    queued = accepted(run.state)
+    work = (run.trace.processors * run.trace.runtime)[queued]
+    return waiting(run.trace.submit[queued], run.start[queued], work, *span(run))
 
 
 def subject(run: Run) -> str:

@@ -22,8 +22,7 @@ from optsched.files import json_text, write_text
 from optsched.folders import REPORT
 from optsched.metrics.jobs import unstated
 from optsched.metrics.measure import Group, Measure
-from optsched.numbers import MISSING as MISSING
-from optsched.numbers import digits, percent, short
+from optsched.numbers import MISSING, digits, percent, short
 from optsched.report.style import with_dark_variant
 
 if TYPE_CHECKING:
@@ -31,11 +30,8 @@ if TYPE_CHECKING:
 
 
 TEMPLATES = Path(__file__).parent / "templates"
-REPEAT = "How to repeat this"
-"""Title of the section with the command."""
-
-LONG = 50
-"""Most rows of a table that is shown in full; longer ones are folded, and scroll in a box."""
+REPEAT = "How to repeat this"  # title of the section with the command
+LONG = 50  # most rows of a table that is shown in full; longer ones are folded, and scroll in a box
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +226,7 @@ class Fold:
     form: ClassVar[str] = "fold"
 
 
-Part = str | Facts | Table | Figure | Heading | Fold
-"""Part of a section; a text is a paragraph."""
+Part = str | Facts | Table | Figure | Heading | Fold  # part of a section; a text is a paragraph
 
 
 @dataclass(frozen=True)
@@ -386,15 +381,13 @@ ABOUT = {
 }
 """Sentences on groups whose figures would be taken for others."""
 
-MOST_ROWS = 8
-"""Most rows of a table of figures that is not folded."""
+MOST_ROWS = 8  # most rows of a table of figures that is not folded
 
 
 def shown(measure: Measure, value: Any) -> Cell:
     """Return a value with its unit, as a cell that is sorted by the value."""
-    if value is None:
-        return Cell(measure.text(None))
-    return Cell(measure.text(value), value if isinstance(value, int | float) else str(value))
+    key = value if isinstance(value, int | float | None) else str(value)
+    return Cell(measure.text(value), key)
 
 
 def compact(measure: Measure, value: Any) -> Cell:
@@ -443,7 +436,8 @@ def _figures(measured: Iterable[tuple[Measure, Any]]) -> list[Part]:
             facts.append((measure.name, shown(measure, value)))
             meanings[measure.name] = measure.meaning
     tables = [_table(by, columns) for by, columns in mappings.items()]
-    return [*([Facts(facts, meanings)] if facts else []), *map(_folded, tables)]
+    folded = [Fold(one.caption, [one]) if len(one.rows) > MOST_ROWS else one for one in tables]
+    return [*([Facts(facts, meanings)] if facts else []), *folded]
 
 
 def _table(by: str, columns: list[tuple[Measure, Mapping[str, Any]]]) -> Table:
@@ -460,10 +454,6 @@ def _table(by: str, columns: list[tuple[Measure, Mapping[str, Any]]]) -> Table:
     names = [measure.name for measure, _ in columns]
     caption = f"{', '.join(names)}, by {by}."
     return Table(f"{caption[:1].upper()}{caption[1:]}", [by, *names], rows)
-
-
-def _folded(table: Table) -> Part:
-    return Fold(table.caption, [table]) if len(table.rows) > MOST_ROWS else table
 
 
 def _is_number(key: str) -> bool:

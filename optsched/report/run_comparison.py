@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, NDArray[Any]]
 
-MOST_RUNS = len(STROKES)
-"""Most runs of a comparison: each has a stroke of its own in the pictures."""
+MOST_RUNS = len(STROKES)  # most runs of a comparison: each has a stroke of its own in the pictures
 
 FIGURES = (
     *("mean_wait", "median_wait", "p95_wait", "mean_bounded_slowdown", "p95_bounded_slowdown"),
@@ -192,8 +191,7 @@ def _span(jobs: Sequence[int] | None) -> str:
 
 
 PICTURES = ("waits", "load", "gantt")
-ROWS = 10
-"""Most rows of a table of gains or losses, and of users."""
+ROWS = 10  # most rows of a table of gains or losses, and of users
 
 HEADS = {
     "mean_wait": ("wait", "mean"),
@@ -204,14 +202,9 @@ HEADS = {
 }
 """Figures under a common head; all others have the names of their measures."""
 
-AS_LOGGED = "as-logged"
-"""Policy that takes the waits from the log."""
-
-COUNTS = ("rejected", "waiting")
-"""Figures whose change is a number of jobs."""
-
-OPTIONAL = (*FIGURES, "large_from")
-"""Figures whose type is checked where there are any."""
+AS_LOGGED = "as-logged"  # policy that takes the waits from the log
+COUNTS = ("rejected", "waiting")  # figures whose change is a number of jobs
+OPTIONAL = (*FIGURES, "large_from")  # figures whose type is checked where there are any
 
 ABOUT: folders.Expected = {"paths": list, "runs": list, "versions": dict}
 RUN: folders.Expected = {"name": str, "path": str, "config": dict, "summary": dict}
@@ -448,11 +441,7 @@ def _paired(runs: Sequence[ComparedRun], jobs: Columns) -> Table:
 
 
 def _mean_waits_of_users(jobs: Columns, runs: Sequence[ComparedRun]) -> NDArray[np.float64]:
-    """Return the mean waits of each user, shape (runs, users), over jobs that start in all runs.
-
-    The users are in ascending order of their numbers, and nan if none of their jobs does. Jobs of
-    unknown users are left out.
-    """
+    """Return mean waits over jobs that start in all runs, (runs, known users); nan without any."""
     waits = np.array([run.waits for run in runs])
     users = np.unique(jobs["user"][jobs["user"] >= 0])
     counts = np.isfinite(waits).all(axis=0) & (jobs["user"] >= 0)
@@ -541,10 +530,7 @@ def _scenarios(runs: Sequence[ComparedRun]) -> Table:
             Cell(run.name, run.name),
             run.config["policy"],
             run_page.settings_in_words(run.config["settings"]),
-            run.config.get("solver"),
-            run.config["machine"],
-            run.config.get("execution"),
-            run.config["event_order"],
+            *(run.config.get(key) for key in ("solver", "machine", "execution", "event_order")),
             run.path,
         ]
         for run in runs

@@ -44,11 +44,8 @@ from optsched.simulator.problem_solver import Ties, mishaps
 from optsched.solvers.finding import classes_of
 from optsched.traces.trace import CleaningReport
 
-ROWS = 20
-"""Rows of a table of the worst jobs."""
-
-MOST_REASONS, OF_REASON = 10, 10
-"""Most reasons why jobs never started, and most jobs of each."""
+ROWS = 20  # rows of a table of the worst jobs
+MOST_REASONS, OF_REASON = 10, 10  # most reasons why jobs never started, and most jobs of each
 
 
 IN_RESULT = [group for group in Group if group != Group.PROBLEMS]
@@ -92,11 +89,10 @@ def page(folder: Path) -> Page:
         Section("The jobs that fared worst", _worst(jobs)),
         Section("Cleaning", _cleaning(config, summary)),
     ]
+    found = _alarm(folder, config, summary) + _lead(config, summary)
     return Page(
         title=load.named(trace, config),
-        lead=" ".join(
-            filter(None, (_alarm(folder, config, summary) + _lead(config, summary), lost(summary)))
-        ),
+        lead=f"{found} {lost(summary)}".rstrip(),
         sections=[section for section in sections if section.parts],
         repeat=config["repeat"],
         versions=config["versions"],
@@ -210,10 +206,8 @@ def _settings(
         meanings |= {one: text.replace("`", "") for one, text in parameters(base).items()}
     defined = [(one, meanings[one]) for one in settings if one in meanings]
     facts = Facts([(one, _setting(value)) for one, value in settings.items()], meanings)
-    parts: list[Part] = [Heading(f"Settings of the {noun}"), facts]
-    return parts + (
-        [Fold("Definitions of these settings", [Facts(defined, as_text=True)])] if defined else []
-    )
+    folded = Fold("Definitions of these settings", [Facts(defined, as_text=True)])
+    return [Heading(f"Settings of the {noun}"), facts, *([folded] if defined else [])]
 
 
 def settings_in_words(settings: Mapping[str, Any]) -> str:

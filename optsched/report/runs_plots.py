@@ -31,6 +31,7 @@ from optsched.report.load import (
     or_end,
     time_axis,
     unit_for,
+    waiting,
 )
 from optsched.report.pictures.gantt import (
     MOST,
@@ -56,8 +57,7 @@ if TYPE_CHECKING:
 
     from optsched.report.run_comparison import ComparedRun, RunComparison
 
-LABEL = 30
-"""Most characters in a line of a label."""
+LABEL = 30  # most characters in a line of a label
 
 
 def draw(comparison: RunComparison, folder: Path, days: tuple[float, float] | None = None) -> None:
@@ -151,9 +151,8 @@ def _in_use(comparison: RunComparison, run: ComparedRun) -> Steps:
 def _waiting(comparison: RunComparison, run: ComparedRun) -> Steps:
     """Return the number of submitted jobs that have not started, without the rejected ones."""
     queued = accepted(run.outcome["final_state"])
-    submit = comparison.jobs["submission_time"][queued]
-    until = or_end(run.outcome["starting_time"][queued], comparison.span[1])
-    return Steps.from_stays(submit, until, np.ones(len(submit)), *comparison.span)
+    submit, start = comparison.jobs["submission_time"], run.outcome["starting_time"]
+    return waiting(submit[queued], start[queued], 1, *comparison.span)
 
 
 def _looks() -> Iterator[dict[str, Any]]:
@@ -183,20 +182,11 @@ def _label(name: str) -> str:
     return "\n".join(lines) or name
 
 
-MOST_CHARTS = 8
-"""Most charts; further runs are left out."""
-
-MOST_RECTANGLES = 500
-"""Most rectangles of a chart in a time that is chosen here."""
-
-MOST_ASKED = 10_000
-"""Most rectangles of a chart in a time that the user states."""
-
-ROWS = 100
-"""Most rectangles of the usual height above each other that can be distinguished."""
-
-HEIGHT = 1.6
-"""Height of a chart, in inches."""
+MOST_CHARTS = 8  # most charts; further runs are left out
+MOST_RECTANGLES = 500  # most rectangles of a chart in a time that is chosen here
+MOST_ASKED = 10_000  # most rectangles of a chart in a time that the user states
+ROWS = 100  # most rectangles of the usual height above each other that can be distinguished
+HEIGHT = 1.6  # height of a chart, in inches
 
 
 @dataclass(frozen=True)
@@ -324,10 +314,7 @@ def window(
 def _difference(
     processors: NDArray[np.int64], schedules: Sequence[Schedule], span: tuple[float, float]
 ) -> Steps:
-    """Return the processors held by jobs that run in a schedule or in the first, not in both.
-
-    Where all schedules are the same, it is the number of processors in use.
-    """
+    """Return the processors held by jobs that run in a schedule or in the first, not in both."""
     base, *others = schedules
     stays = [
         (begin[held], end[held], sign * processors[held])
@@ -343,7 +330,7 @@ def _difference(
     found = Steps.from_stays(since, until, amounts, *span)
     if found.values.any():
         return found
-    ran = np.isfinite(base.start)
+    ran = np.isfinite(base.start)  # all are the same: the processors in use
     return Steps.from_stays(base.start[ran], base.until[ran], processors[ran], *span)
 
 

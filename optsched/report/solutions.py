@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,6 @@ from optsched.numbers import counted
 from optsched.report import style, torus_maps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -35,17 +33,10 @@ if TYPE_CHECKING:
     from optsched.models.threshold_allocation import Placement, ThresholdAllocation
     from optsched.models.window_mkp import Assignment, WindowMKP
 
-HIGHEST, TALLEST = 0.26, 9.0
-"""Largest height of a row and of all rows, in inches."""
-
-READABLE = 0.12
-"""Least height of a row with labels, in inches."""
-
-INSIDE = 7.2
-"""Approximate width of all panels, in inches; it depends on the names of rows."""
-
-CHARACTER = 0.075
-"""Width of a character of a label, in inches."""
+HIGHEST, TALLEST = 0.26, 9.0  # largest height of a row and of all rows, in inches
+READABLE = 0.12  # least height of a row with labels, in inches
+INSIDE = 7.2  # approximate width of all panels, in inches; it depends on the names of rows
+CHARACTER = 0.075  # width of a character of a label, in inches
 
 
 class Stretch(NamedTuple):
@@ -107,29 +98,15 @@ def _draw(axes: Axes, panel: Panel, inside: float, *, labeled: bool) -> None:
 FEW, MOST = 30, 70
 """Most nodes that are all drawn, and most of those that receive a chunk where there are more."""
 
-FEW_IN_TIME = 8
-"""Most nodes that are all drawn; of more, only those of the job."""
-
-BEHIND = 1.2
-"""Time drawn, from now on, relative to the time until the job ends."""
-
-HIGHEST_OF_NODE = 0.45
-"""Largest height of a node, in inches."""
-
-READABLE_OF_NODE = 0.14
-"""Least height of a node with its name, in inches."""
-
-FILLED = 0.85
-"""Height of the highest demand of a node, as a share of the node's height."""
-
-AREA: dict[str, Any] = {"fill": True, "linewidth": 0.6}
-"""Style of a demand."""
+FEW_IN_TIME = 8  # most nodes that are all drawn; of more, only those of the job
+BEHIND = 1.2  # time drawn, from now on, relative to the time until the job ends
+HIGHEST_OF_NODE = 0.45  # largest height of a node, in inches
+READABLE_OF_NODE = 0.14  # least height of a node with its name, in inches
+FILLED = 0.85  # height of the highest demand of a node, as a share of the node's height
+AREA: dict[str, Any] = {"fill": True, "linewidth": 0.6}  # style of a demand
 
 LIMIT: dict[str, Any] = {"color": style.INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
 """Style of a capacity."""
-
-COMING = -1
-"""Number of the large job of a migration, which has none."""
 
 
 def box_placement(problem: BoxPlacement, solution: Boxes) -> Figure:
@@ -177,29 +154,34 @@ def gang_packing(problem: GangPacking, solution: Packing) -> Figure:
 
 def migration(problem: Migration, solution: Plan) -> Figure:
     """Return the torus before the plan, and after the last step with the large job."""
-    names = problem.running_jobs or range(1, len(problem.running) + 1)
-    moves = torus_maps.moves_of(solution.steps, names)
+    label = "" if problem.incoming_job is None else problem.incoming_job
+    after = f"after: the large job of {counted(problem.incoming, 'node')} in {solution.place}"
+    return _relocation(problem, solution, after, [solution.place], [label])
+
+
+def _relocation(
+    problem: Migration | Reconfiguration,
+    solution: Plan | Arrangement,
+    heading: str,
+    boxes: Sequence[Box | None],
+    labels: Sequence[str | int],
+) -> Figure:
+    """Return the torus before the steps, and after with the boxes and labels of incoming jobs."""
+    running = len(problem.running)
+    moves = torus_maps.moves_of(solution.steps, problem.running_jobs or range(1, running + 1))
     before = dict(enumerate(problem.running))
-    after = before | solution.destinations
-    ends = dict(enumerate(problem.ending, start=len(problem.running)))
-    coming = {}
-    if solution.place is not None:
-        after[COMING] = solution.place
-        coming[COMING] = "" if problem.incoming_job is None else str(problem.incoming_job)
-    moved = counted(len(moves), "job")
+    coming = {running + job: box for job, box in enumerate(boxes) if box is not None}
+    ends = dict(enumerate(problem.ending, start=running + len(boxes)))
     to_end = f", {len(ends)} to end" if ends else ""
     return torus_maps.relocation_figure(
         f"{problem.name} {problem.size}",
-        (
-            f"before: {moved} to move{to_end}; numbers are steps",
-            f"after: the large job of {counted(problem.incoming, 'node')} in {solution.place}",
-        ),
+        (f"before: {counted(len(moves), 'job')} to move{to_end}; numbers are steps", heading),
         problem.grid,
         problem.holes,
         before | ends,
-        after,
+        before | solution.destinations | coming,
         moves,
-        coming,
+        {job: str(labels[job - running]) for job in coming},
     )
 
 
@@ -302,27 +284,11 @@ def partition_mkp(problem: PartitionMKP, solution: InBins) -> Figure:
 
 def reconfiguration(problem: Reconfiguration, solution: Arrangement) -> Figure:
     """Return the torus before the steps, and after the last one with the waiting jobs started."""
-    running, waiting = len(problem.running), len(problem.waiting)
-    names = problem.running_jobs or range(1, running + 1)
+    waiting = len(problem.waiting)
     labels = problem.waiting_jobs or [f"w{job + 1}" for job in range(waiting)]
-    moves = torus_maps.moves_of(solution.steps, names)
-    before = dict(enumerate(problem.running))
-    ends = dict(enumerate(problem.ending, start=running + waiting))
-    to_end = f", {len(ends)} to end" if ends else ""
-    started = {running + job: box for job, box in enumerate(solution.boxes) if box is not None}
-    return torus_maps.relocation_figure(
-        f"{problem.name} {problem.size}",
-        (
-            f"before: {counted(len(moves), 'job')} to move{to_end}; numbers are steps",
-            f"after: {len(started):,} of {counted(waiting, 'job')} started",
-        ),
-        problem.grid,
-        problem.holes,
-        before | ends,
-        before | solution.destinations | started,
-        moves,
-        {job: str(labels[job - running]) for job in started},
-    )
+    started = sum(box is not None for box in solution.boxes)
+    after = f"after: {started:,} of {counted(waiting, 'job')} started"
+    return _relocation(problem, solution, after, solution.boxes, labels)
 
 
 @style.applied()
@@ -382,11 +348,7 @@ def threshold_allocation(problem: ThresholdAllocation, solution: Placement) -> F
 def _demand(
     problem: ThresholdAllocation, solution: Placement, node: int
 ) -> tuple[list[int], list[float], list[float]]:
-    """Return edges of time, and between them the demand of others and with the job.
-
-    The demand is a share of the capacity, of the resource with the largest share in all; there is
-    one edge more than demands.
-    """
+    """Return edges of time, and the largest share of a capacity between, of others and in all."""
     end = solution.start + problem.walltime
     horizon = int(BEHIND * end) + 1
     held = problem.held[problem.held[:, 0] == node]

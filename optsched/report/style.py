@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from optsched.errors import InputError, one_line
 from optsched.files import written
@@ -47,21 +47,13 @@ DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
 FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00")
 """Fill colors for black labels and color-blind readers, after Tol."""
 
-RULE: dict[str, Any] = {"color": GREY, "linewidth": 0.8}
-"""Style of lines to compare with."""
-
-WIDTH = 9.0
-"""Width of a picture, in inches."""
-
-TITLE = 90
-"""Most characters in a line of a title; more may not fit into the width."""
+RULE: dict[str, Any] = {"color": GREY, "linewidth": 0.8}  # style of lines to compare with
+WIDTH = 9.0  # width of a picture, in inches
+TITLE = 90  # most characters in a line of a title; more may not fit into the width
 
 SMALL: dict[str, Any] = {
-    "axes.titlesize": 7,
-    "figure.labelsize": 7,
+    **dict.fromkeys(("axes.titlesize", "figure.labelsize", "font.size", "legend.fontsize"), 7),
     "figure.titlesize": 8.5,
-    "font.size": 7,
-    "legend.fontsize": 7,
     "lines.linewidth": 1.1,
 }
 """What is smaller in a picture narrower than `NARROW` inches, which is a column of print."""
@@ -77,14 +69,9 @@ CLOSE: dict[str, Any] = {
 
 NARROW = 6.0
 
-PER_INCH = 15
-"""Characters of small letters in an inch."""
-
-SHORTEST = 12
-"""Least characters of a line of a label."""
-
-LARGEST = 100.0
-"""Largest width or height of a picture, in inches."""
+PER_INCH = 15  # characters of small letters in an inch
+SHORTEST = 12  # least characters of a line of a label
+LARGEST = 100.0  # largest width or height of a picture, in inches
 
 DOTS_PER_INCH, DOTS_PER_INCH_OF_NOTEBOOKS = 150, 100
 
@@ -97,36 +84,25 @@ METADATA: dict[str, dict[str, str | None]] = {
 }
 """Metadata to leave out of each format of pictures, by suffix, so that files are reproducible."""
 
-_RC = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": GREY,
-    "axes.grid": True,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": GREY,
+_RC: dict[str, Any] = {
+    **dict.fromkeys(("axes.axisbelow", "axes.grid"), True),
+    **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon"), False),
+    **dict.fromkeys(("axes.labelcolor", "text.color", "xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color"), GREY),
+    "grid.color": FAINT,
     "axes.titlelocation": "left",
-    "axes.titlesize": 9,
     "axes.titley": 1.0,  # matplotlib looks for a place above all ticks otherwise, in every drawing
-    "figure.labelsize": 9,
-    "figure.titlesize": 11,
     "figure.titleweight": "bold",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica"],
-    "font.size": 9,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.6,
+    **dict.fromkeys(("axes.titlesize", "figure.labelsize", "font.size"), 9),
+    "figure.titlesize": 11,
     "legend.fontsize": 8.5,
-    "legend.frameon": False,
+    "axes.linewidth": 0.8,
+    "grid.linewidth": 0.6,
     "lines.linewidth": 1.5,
     "svg.fonttype": "none",
     "svg.hashsalt": "optsched",
-    "text.color": INK,
-    "xtick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.color": GREY,
-    "ytick.labelcolor": INK,
 }
 
 
@@ -142,11 +118,8 @@ STROKES = [Stroke(color, dashes) for dashes in DASHES for color in LINES]
 
 @cache
 def _of_own_solvers() -> dict[str, Stroke]:
-    """Return the strokes of the solvers of this package, with solid lines for generic solvers.
-
-    Solvers without a common model may have the same stroke, so that a solver that is added to one
-    model leaves the pictures of most others as they are.
-    """
+    """Return the strokes of the solvers of this package, with solid lines for generic solvers."""
+    # without a common model two may have one, so that a new solver changes few pictures
     own = [name for name in solvers if solvers[name].__module__.startswith("optsched.")]
     ranked = sorted(own, key=lambda name: (solvers[name].models is not None, name))
     chosen: dict[str, Stroke] = {}
@@ -300,21 +273,15 @@ def _write(figure: Figure, paths: Sequence[Path]) -> None:
 
 
 def _with_numbered_ids(svg: str) -> str:
-    """Return the SVG with the ids of matplotlib's hashes numbered in order of appearance.
-
-    The hash of a clip path is that of its unrounded coordinates, whose last digits depend on the
-    linear algebra of the processor.
-    """
+    """Return the SVG with the ids of matplotlib's hashes numbered in order of appearance."""
+    # that of a clip path depends on the last digits, and so on the linear algebra of the machine
     hashes = dict.fromkeys(_REFERENCE.findall(svg))
     ids = {text: f"{text[0]}{number}" for number, text in enumerate(hashes, start=1)}
     return _REFERENCE.sub(lambda found: ids[found[0]], svg)
 
 
 def _lay_out(figure: Figure) -> None:
-    """Lay a figure out, once for all formats.
-
-    A figure with a layout engine, even an idle one, is drawn twice for each format.
-    """
+    """Lay a figure out once for all formats; with an engine, it would be drawn twice for each."""
     engine = figure.get_layout_engine()
     if engine is not None and figure.axes:
         engine.execute(figure)
@@ -462,8 +429,7 @@ becomes white, and light fills dark."""
 VIVID = np.array([[0, 0.64, 0.86, 0.90, 1], [0.64, 0.64, 0.82, 0.35, 0.205]])
 """The same of other colors, which stay apart from the dark paper, unless they are nearly white."""
 
-GRAY = 0.03
-"""Chroma in Oklab below which a color counts as gray."""
+GRAY = 0.03  # chroma in Oklab below which a color counts as gray
 
 _COLORED = re.compile(r"(fill|stroke|stop-color): ?(#[0-9a-fA-F]{6})\b")
 
@@ -502,17 +468,13 @@ def with_dark_variant(svg: str) -> str:
 def dark(color: str) -> str:
     """Return the dark variant of a color, both as ``#rrggbb``: of the same hue."""
     red_green_blue = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255
-    lab = _TO_LAB @ np.cbrt(_TO_LMS @ _linear(red_green_blue))
+    linear = np.where(
+        red_green_blue <= 0.04045, red_green_blue / 12.92, ((red_green_blue + 0.055) / 1.055) ** 2.4
+    )
+    lab = _TO_LAB @ np.cbrt(_TO_LMS @ linear)
     inverted = color.upper() in FILLS or np.hypot(lab[1], lab[2]) < GRAY
     lab[0] = np.interp(lab[0], *(INVERTED if inverted else VIVID))
     linear = np.linalg.inv(_TO_LMS) @ (np.linalg.inv(_TO_LAB) @ lab) ** 3
-    shown = np.rint(255 * _encoded(np.clip(linear, 0, 1))).astype(int)
-    return "#" + "".join(f"{part:02x}" for part in shown.tolist())
-
-
-def _linear(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-
-
-def _encoded(linear: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    linear = np.clip(linear, 0, 1)
+    encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return "#" + "".join(f"{part:02x}" for part in np.rint(255 * encoded).astype(int).tolist())

@@ -24,20 +24,14 @@ if TYPE_CHECKING:
 
 Corners = list[tuple[float, float]]
 
-ACROSS = 6
-"""Least number of maps beside each other; with more rows than this, a torus has more."""
+ACROSS = 6  # least number of maps beside each other; with more rows than this, a torus has more
 
 LARGEST_CELL, HIGHEST = 0.24, 6.5
 """Largest side of a router on paper, and largest height of all maps together, in inches."""
 
-GAPS = (0.1, 0.2)
-"""Inches between maps beside each other, and above each other."""
-
-MARGIN = 0.3
-"""Inches to the left of the maps and below them, for the coordinates of their corners."""
-
-LABEL = 7.0
-"""Size of the labels in boxes, in points."""
+GAPS = (0.1, 0.2)  # inches between maps beside each other, and above each other
+MARGIN = 0.3  # inches to the left of the maps and below them, for the coordinates of their corners
+LABEL = 7.0  # size of the labels in boxes, in points
 
 WIDE, TALL = 0.64 * LABEL / 72, 0.95 * LABEL / 72
 """Width of a character of a label and height of a label, in inches."""
@@ -69,21 +63,16 @@ class Sheet(NamedTuple):
     @property
     def extent(self) -> tuple[float, float]:
         """Width and height of all maps together, in inches."""
-        wide, _, tall = self.grid.shape
-        gap, line = GAPS
-        return (
-            self.columns * (wide * self.cell + gap) - gap,
-            self.rows * (tall * self.cell + line) - line,
-        )
+        (wide, _, tall), (gap, line) = self.grid.shape, GAPS
+        across, up = wide * self.cell + gap, tall * self.cell + line
+        return self.columns * across - gap, self.rows * up - line
 
     def origin(self, layer: int) -> tuple[float, float]:
         """Return the lower left corner of the map of a layer, in inches."""
-        wide, _, tall = self.grid.shape
+        (wide, _, tall), (gap, line) = self.grid.shape, GAPS
         row, column = divmod(layer, self.columns)
-        return (
-            column * (wide * self.cell + GAPS[0]),
-            (self.rows - 1 - row) * (tall * self.cell + GAPS[1]),
-        )
+        across, up = wide * self.cell + gap, tall * self.cell + line
+        return column * across, (self.rows - 1 - row) * up
 
     def rectangles(self, box: Box) -> Iterator[Rectangle]:
         """Yield the pieces of a box in its layers, cut at the wrap-around."""
@@ -93,13 +82,9 @@ class Sheet(NamedTuple):
             left, below = self.origin(layer % layers)
             for x0, x1, *cut_x in _spans(x, nx, wide):
                 for z0, z1, *cut_z in _spans(z, nz, tall):
-                    yield Rectangle(
-                        left + x0 * self.cell,
-                        left + x1 * self.cell,
-                        below + z0 * self.cell,
-                        below + z1 * self.cell,
-                        (cut_x[0], cut_x[1], cut_z[0], cut_z[1]),
-                    )
+                    across = left + x0 * self.cell, left + x1 * self.cell
+                    up = below + z0 * self.cell, below + z1 * self.cell
+                    yield Rectangle(*across, *up, (cut_x[0], cut_x[1], cut_z[0], cut_z[1]))
 
 
 class Rectangle(NamedTuple):
@@ -198,20 +183,14 @@ def colors(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
     return {job: style.FILLS[fill] for job, fill in zip(jobs, chosen)}
 
 
-BUSY = style.FAINT
-"""Fill of jobs in the background."""
+BUSY = style.FAINT  # fill of jobs in the background
 
 CLOSE, WIDELY, UPRIGHT = "//////", "\\\\\\", "||||"
 """Hatches of holes, of incoming jobs, and of parked jobs."""
 
-THIN, THICK = 0.4, 1.4
-"""Widths of thin outlines of jobs, and of thick ones, in points."""
-
-SMALL = 6.5
-"""Size of the labels of the maps, in points."""
-
-HEADING, LINE = 0.26, 0.19
-"""Height of a heading and of a line of the legend, in inches."""
+THIN, THICK = 0.4, 1.4  # widths of thin outlines of jobs, and of thick ones, in points
+SMALL = 6.5  # size of the labels of the maps, in points
+HEADING, LINE = 0.26, 0.19  # height of a heading and of a line of the legend, in inches
 
 
 class Part(NamedTuple):
@@ -255,8 +234,7 @@ def holes_of(holes: Sequence[Box]) -> list[Part]:
     return [Part(box, None, hatch=CLOSE, outline=0.0) for box in holes]
 
 
-HOLES = Entry("no router for jobs", None, CLOSE, 0.0)
-"""Entry of unavailable routers in the legend."""
+HOLES = Entry("no router for jobs", None, CLOSE, 0.0)  # entry of unavailable routers in the legend
 
 
 @style.applied()
@@ -355,16 +333,8 @@ def _write(axes: Axes, part: Part, piece: Rectangle, turn: int, bold: Sequence[C
     behind = Rectangle(x - wide / 2, x + wide / 2, z - tall / 2, z + tall / 2)
     if part.hatch or any(behind.is_crossed(line) for line in bold):
         axes.add_patch(_patch([behind.corners], facecolor=part.fill, linewidth=0, zorder=4.5))
-    axes.text(
-        x,
-        z,
-        part.label,
-        fontsize=LABEL,
-        ha="center",
-        va="center" if turn else "center_baseline",
-        rotation=turn,
-        zorder=5,
-    )
+    va = "center" if turn else "center_baseline"
+    axes.text(x, z, part.label, fontsize=LABEL, ha="center", va=va, rotation=turn, zorder=5)
 
 
 def _draw_frames(axes: Axes, sheet: Sheet) -> None:
@@ -424,8 +394,7 @@ EACH = (*style.FILLS, *PALE)
 LEAVING, ARRIVED = style.FILLS[1], style.FILLS[0]
 """Fills of many moving jobs: in their boxes before, and in their new boxes."""
 
-LABELED = 10
-"""Number of labels of many moving jobs, and of incoming ones beside them: the largest."""
+LABELED = 10  # number of labels of many moving jobs, and of incoming ones beside them: the largest
 
 COMING = "#FFFFFF"
 """Fill of incoming jobs."""

@@ -18,22 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched import folders
 from optsched.errors import InputError, optional_module
 from optsched.files import FolderKind, write_json, write_text
-from optsched.folders import (
-    REPORT,
-    RUN,
-    Expected,
-    checked,
-    in_words,
-    planned,
-    read_config,
-    read_object,
-    read_pictures,
-    read_summary,
-    speaking,
-    varying,
-)
 from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted, on_file, written
 from optsched.report import style
@@ -71,8 +58,7 @@ SILENT = {"policy": OPTIONS["policy"].default, "load": 1.0, "shake": 0}
 SILENT |= {"workload_seed": 0, "shake_seed": 0, "unknown_negative": False}
 """Values of a sweep file that does not state them."""
 
-NAMED = 5
-"""Most runs that a message names."""
+NAMED = 5  # most runs that a message names
 
 
 class Effect(NamedTuple):
@@ -127,21 +113,21 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
     The baseline is by default what the sweep has first.
     """
     optional_module("scipy", "an interval", "studies")
-    runs = {name: _stated(own) for name, own in planned(folder).items()}
-    keys = varying(runs.values())
+    runs = {name: _stated(own) for name, own in folders.planned(folder).items()}
+    keys = folders.varying(runs.values())
     if over not in keys:
         vary = ", ".join(keys) or "none"
         raise InputError(f"{over!r} does not vary; keys that do: {vary}", field="--over")
     traces: dict[str, list[Mapping[str, Any]]] = {}
     for own in runs.values():
         traces.setdefault(_source(own), []).append(own)
-    inside = [*dict.fromkeys(chain.from_iterable(map(varying, traces.values())))]
+    inside = [*dict.fromkeys(chain.from_iterable(map(folders.varying, traces.values())))]
     compared = [key for key in inside if key not in (over, "seed", *DRAWN, *SYSTEMS, *SOURCES)]
     sizes = [] if any("trace" in own for own in runs.values()) else ["jobs"]  # of a workload
     machine = ["machine"] if len(compared) > 1 else []  # alone, it is what is compared
     systems = [key for key in inside if key in (*SYSTEMS, *sizes, *machine) and key != over]
     compared = [key for key in compared if key not in systems]
-    names = [*dict.fromkeys(speaking(own, compared) for own in runs.values())]
+    names = [*dict.fromkeys(folders.speaking(own, compared) for own in runs.values())]
     if len(names) < 2:
         expected = f"expected policies, solvers or settings that vary beside {over}"
         raise InputError(f"has nothing to compare; {expected}", file=folder)
@@ -153,19 +139,20 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
     rows, lost = [], []
     for run, own in runs.items():
         place = folder / "runs" / run
-        if not (place / RUN.marker).is_file():
-            lost.append(speaking(own, keys))
+        if not (place / folders.RUN.marker).is_file():
+            lost.append(folders.speaking(own, keys))
             continue
-        summary, jobs, value = read_summary(place), read_config(place)["jobs"], own.get(over)
+        summary, value = folders.read_summary(place), own.get(over)
+        whole = ":" if over == "jobs" else None
         rows.append(
             {
                 "trace": "" if over in SOURCES else _source(own),
-                "unit": in_words(value) if value is not None else ":" if over == "jobs" else None,
-                "system": speaking(own, systems) or ALL,
-                "draw": speaking(own, draws),
-                "name": speaking(own, compared),
-                "place": speaking(own, [key for key in keys if key not in compared]),
-                "span": tuple(jobs or (1, np.inf)),
+                "unit": whole if value is None else folders.in_words(value),
+                "system": folders.speaking(own, systems) or ALL,
+                "draw": folders.speaking(own, draws),
+                "name": folders.speaking(own, compared),
+                "place": folders.speaking(own, [key for key in keys if key not in compared]),
+                "span": tuple(folders.read_config(place)["jobs"] or (1, np.inf)),
                 "ran": summary["finished"] + summary["killed"],
             }
             | {figure: summary.get(figure) for figure in FIGURES}
@@ -206,10 +193,7 @@ def _some(names: Sequence[str], noun: str) -> str:
 def _paired(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], over: str, notes: list[str]
 ) -> dict[str, pd.DataFrame]:
-    """Return the means of each trace over draws, units by (figure, name, system).
-
-    Jobs that not all of `names` ran are left out, and units without all systems, with a note.
-    """
+    """Return the means of each trace over draws; what not all ran is left out, with a note."""
     import pandas as pd
 
     frame = pd.DataFrame(rows).astype(dict.fromkeys(FIGURES, float))
@@ -323,23 +307,18 @@ def average(found: Sequence[Interval]) -> Interval:
     return Interval(mean, mean - half, mean + half, int(n.sum()), "t")
 
 
-FOLDER = FolderKind("effects", "effects.json", ("effects.csv", "*.svg", REPORT))
+FOLDER = FolderKind("effects", "effects.json", ("effects.csv", "*.svg", folders.REPORT))
 PICTURES = ("changes", "changes-narrow")
 WORDS = {HOLDS: "better", OPEN: OPEN, FAILS: "worse"}
-SIGNS = MARKS | {FAILS: "✕"}
-"""Words and shapes for colors of verdicts on claims."""
+SIGNS = MARKS | {FAILS: "✕"}  # words and shapes for colors of verdicts on claims
+MOST_NEEDED = 100  # most units that are said to be needed by number
+MOST_ROWS = 60  # most rows of a panel that shows traces and loads one by one
 
-MOST_NEEDED = 100
-"""Most units that are said to be needed by number."""
-
-MOST_ROWS = 60
-"""Most rows of a panel that shows traces and loads one by one."""
-
-ABOUT: Expected = {
+ABOUT: folders.Expected = {
     "over": str, "units": int, "baseline": str, "sweep": str, "notes": list, "effects": list,
 }  # fmt: skip
 NUMBERS = ("before", "after", "change", "low", "high")
-ROW: Expected = {
+ROW: folders.Expected = {
     "figure": str, "of": str, "compared": str, "n": int, "interval": str,
     **dict.fromkeys(NUMBERS, (int, float, type(None))),
 }  # fmt: skip
@@ -363,18 +342,18 @@ def fill(found: Effects, folder: Path, sweep: Path) -> None:
 def report(folder: Path) -> Path:
     """Write the page of a folder of effects from its files, and return its path."""
     file = folder / FOLDER.marker
-    about = read_object(file, ABOUT)
+    about = folders.read_object(file, ABOUT)
     effects = []
     for place, row in enumerate(about["effects"]):
-        one = checked(row, ROW, file, f"effects[{place}]")
+        one = folders.checked(row, ROW, file, f"effects[{place}]")
         if one["figure"] not in FIGURES:
             expected = f"expected one of {', '.join(FIGURES)}"
             raise InputError(f"{one['figure']!r}; {expected}", file=file, field="figure")
         before, after, *change = [nan if one[key] is None else float(one[key]) for key in NUMBERS]
-        interval = Interval(change[0], change[1], change[2], one["n"], one["interval"])
         texts = (one["figure"], one["of"], one["compared"])
+        interval = Interval(change[0], change[1], change[2], one["n"], one["interval"])
         effects.append(Effect(*texts, before, after, interval))
-    pictures = read_pictures(folder, PICTURES)
+    pictures = folders.read_pictures(folder, PICTURES)
     for name in PICTURES:
         if name not in pictures:
             raise InputError("No such file", file=folder / f"{name}.svg")
@@ -493,8 +472,9 @@ def _ends(one: Effect) -> str:
 
 
 def _shape(one: Effect) -> str:
-    better = HIGHER if one.figure in SHARES else LOWER
-    return OPEN if one.verdict in (EQUAL, OPEN) else HOLDS if one.verdict == better else FAILS
+    if one.verdict in (EQUAL, OPEN):
+        return OPEN
+    return HOLDS if one.verdict == (HIGHER if one.figure in SHARES else LOWER) else FAILS
 
 
 def _capital(text: str) -> str:

@@ -90,10 +90,7 @@ def _origin(unit: str) -> float:
 
 
 def _scale(axes: Axes, claims: Sequence[Claim], unit: str, *, narrow: bool) -> str:
-    """Scale the horizontal axis, with round ticks, and return what to say of its form.
-
-    It holds all means and published numbers, and intervals if they are not wide.
-    """
+    """Scale the axis for all means, and intervals that are not wide; return how it is formed."""
     means, times = [one.main.mean for one in claims], unit == "times"
     inner = means + [one.published for one in claims if one.published is not None]
     far = 3 * max(3.0, *map(abs, inner))

@@ -31,27 +31,21 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
-from optsched.compilation import announces, clock, log
+from optsched import compilation
+from optsched.compilation import clock
 from optsched.errors import InputError, optional_module
+from optsched.text_files import parse_json
 
 if TYPE_CHECKING:
     from optsched.folders import Keep
     from optsched.sweeps.sweep_file import PlannedRun, TraceFile
     from optsched.traces.trace import Trace
 
-
-from typing import TYPE_CHECKING
-
-from optsched.text_files import parse_json
-
-if TYPE_CHECKING:
-    from optsched.folders import Keep
-
-
-TRACES_KEPT = 4
-"""Number of traces that a process keeps in memory for later runs."""
+TRACES_KEPT = 4  # number of traces that a process keeps in memory for later runs
 
 _one_at_a_time = threading.Lock()
+
+_log = logging.getLogger("optsched")
 
 
 class Work(Protocol):
@@ -159,33 +153,29 @@ def _generated(spec: TraceFile, jobs: int, seed: int) -> Trace:
 
 
 SUMMARY = "summary.json"
-TABLES = ("jobs.parquet", "decisions.parquet")
-NEEDED: dict[Keep, tuple[str, ...]] = {
-    "summary": ("run.json", SUMMARY, "timing.json"),
-    "jobs": ("run.json", SUMMARY, "timing.json", *TABLES),
-    "all": ("run.json", SUMMARY, "timing.json", *TABLES, "jobs.csv"),
-}
-"""Files of a finished run, by the value of ``keep``."""
-
-DRAWN = (".svg", ".png", ".html")
-"""Files that are never empty."""
-
-PARQUET = b"PAR1"
-"""Magic number at the beginning and the end of a Parquet file."""
+NEEDED: dict[Keep, tuple[str, ...]] = {"summary": ("run.json", SUMMARY, "timing.json")}
+NEEDED["jobs"] = (*NEEDED["summary"], "jobs.parquet", "decisions.parquet")
+NEEDED["all"] = (*NEEDED["jobs"], "jobs.csv")  # files of a finished run, by the value of ``keep``
+DRAWN = (".svg", ".png", ".html")  # files that are never empty
+PARQUET = b"PAR1"  # magic number at the beginning and the end of a Parquet file
 
 
 def fault(folder: Path, keep: Keep) -> str | None:
     """Return the first fault of an existing folder of a run, None if the run is finished."""
+    from optsched.folders import read_config, read_summary
+
     try:
         found = set(os.listdir(folder))
         for name in NEEDED[keep]:
             if name not in found:
                 return f"{folder / name} is missing"
-        if damage := _damaged_record(folder):
-            return damage
+        read_config(folder)
+        read_summary(folder)
         for name in sorted(found):
             if not _is_complete(folder / name):
                 return f"{folder / name} is damaged"
+    except InputError as error:
+        return f"{error.file} is damaged"
     except OSError as error:
         return f"{error.filename or folder} cannot be read"
     return None
@@ -203,18 +193,6 @@ def read_object(path: Path) -> dict[str, Any] | None:
     except InputError:
         return None
     return read if isinstance(read, dict) else None
-
-
-def _damaged_record(folder: Path) -> str | None:
-    """Return a message if the config or the summary of a run is damaged, None otherwise."""
-    from optsched.folders import read_config, read_summary
-
-    try:
-        read_config(folder)
-        read_summary(folder)
-    except InputError as error:
-        return f"{error.file} is damaged"
-    return None
 
 
 def _is_complete(path: Path) -> bool:
@@ -273,7 +251,7 @@ def _in_pool(pending: deque[Work], workers: int) -> Generator[Outcome, None, lis
     watched, held = context.Pipe(duplex=False)
     begun = context.Event()
     pool = ProcessPoolExecutor(
-        workers, context, initializer=_begin, initargs=(watched, begun, announces())
+        workers, context, initializer=_begin, initargs=(watched, begun, compilation.announces())
     )
     under_way: dict[Future[Outcome], Work] = {}
     ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
@@ -316,16 +294,14 @@ def _advice() -> str:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Defer interrupts within a block, since an interrupt could leave a lock of the pool held.
-
-    Processes that start within the block ignore Ctrl-C and leave it to their parent.
-    """
+    """Defer interrupts within a block, since an interrupt could leave a lock of the pool held."""
     deferred: list[int] = []
 
     def defer(number: int, _frame: FrameType | None) -> None:
         deferred.append(number)
 
     handlers = {}
+    # processes that start meanwhile ignore Ctrl-C and leave it to their parent
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         if threading.current_thread() is threading.main_thread():
@@ -342,16 +318,13 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _begin(watched: Connection, begun: Event, announces: bool) -> None:
-    """Initialize a worker, and make it end with its parent.
-
-    Where the parent announces the compilation of kernels, so does a worker that is first to do it.
-    """
+    """Initialize a worker, and make it end with its parent; it announces kernels like that."""
     begun.set()
     if announces:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("optsched: %(message)s"))
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
+        compilation.log.addHandler(handler)
+        compilation.log.setLevel(logging.INFO)
     for variable in THREADS:
         os.environ.setdefault(variable, "1")
     threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
@@ -365,11 +338,8 @@ def _end_with_parent(watched: Connection) -> None:
         os._exit(1)
 
 
-CONNECT_SECONDS = 30
-"""Time limit in seconds for the connection to a scheduler."""
-
-RETRIES = 3
-"""Number of times that Dask repeats a run whose worker fails."""
+CONNECT_SECONDS = 30  # time limit in seconds for the connection to a scheduler
+RETRIES = 3  # number of times that Dask repeats a run whose worker fails
 
 VISIBLE_SECONDS = 10.0
 """Time limit in seconds for a finished folder to appear here, through a network file system."""
@@ -377,8 +347,6 @@ VISIBLE_SECONDS = 10.0
 LOGS = ("distributed", "distributed.client", "tornado.application")
 """Loggers that are silenced: they report a lost scheduler, and an interrupt as Dask begins to wait,
 in tracebacks, optsched in one line."""
-
-_log = logging.getLogger("optsched")
 
 
 class DaskCluster:
@@ -427,7 +395,7 @@ class DaskCluster:
                 self._client.close()
 
     def _count_workers(self, solver_threads: int) -> None:
-        """Count the workers, and _log an unusual number of workers or threads."""
+        """Count the workers, and log an unusual number of workers or threads."""
         threads = self._client.nthreads().values()
         self.slots = len(threads)
         if not threads:
@@ -472,15 +440,12 @@ def _outcome(future: Any, task: Task) -> Outcome:
 
 def _await_folder(task: Task) -> None:
     """Wait until the folder that a worker wrote appears here, for `VISIBLE_SECONDS` at most."""
-    folder = Path(task.folder)
-    deadline = time.monotonic() + VISIBLE_SECONDS
+    folder, deadline = Path(task.folder), time.monotonic() + VISIBLE_SECONDS
     while not is_finished(folder, task.keep):
         if time.monotonic() > deadline:
-            raise InputError(
-                "was finished by a Dask worker but is not here; expected an output folder that "
-                "this machine and all workers share",
-                file=folder,
-            )
+            expected = "expected an output folder that this machine and all workers share"
+            wrong = f"was finished by a Dask worker but is not here; {expected}"
+            raise InputError(wrong, file=folder)
         time.sleep(0.1)
 
 
@@ -524,15 +489,13 @@ def start_engine(
     """Return the engine for one run at least: Dask workers at an address, or local processes."""
     if address is not None:
         return DaskCluster(address)
-    from optsched.compilation import cores
-
     threads = max(run.threads for run in runs)
+    cores = compilation.cores()
     if workers is None:
-        workers = max(1, cores() // threads)
+        workers = max(1, cores // threads)
     workers = min(workers, len(runs))
-    if workers * threads > cores():
-        log = logging.getLogger("optsched")
-        log.warning(
-            "more threads than cores: %d x %d solver threads on %d", workers, threads, cores()
+    if workers * threads > cores:
+        _log.warning(
+            "more threads than cores: %d x %d solver threads on %d", workers, threads, cores
         )
     return LocalProcesses(workers)

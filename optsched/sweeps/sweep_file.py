@@ -50,8 +50,7 @@ DIGITS = 12
 FORMER_DIGITS = 16
 """Number of hexadecimal digits that were the whole name of a run in version 0.1.0."""
 
-LONGEST = 60
-"""Most characters of a name before its digits."""
+LONGEST = 60  # most characters of a name before its digits
 
 DEFAULTS: Mapping[str, Any] = {
     name: OPTIONS[name].default for name in ("policy", "event_order", "charge_decisions")
@@ -150,7 +149,9 @@ class Planner:
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
         arguments |= _solver_arguments(choice, profile, arguments)
-        arguments = _with_effect(arguments)
+        scenario = Scenario(None if "workload" in arguments else "", **arguments)
+        # what changes the run: not a load of 1
+        arguments = {k: v for k, v in arguments.items() if getattr(scenario, k) is not None}
         stated = {k: v for k, v in arguments.items() if k not in OPTIONS or v != OPTIONS[k].default}
         stated.pop("workload", None)  # its content counts
         identity = dict(DEFAULTS) | stated | {"trace": trace.sha256, "settings": settings}
@@ -158,7 +159,8 @@ class Planner:
             identity["demands"] = trace.demands_sha256
         solvers = {model: _solver_identity(one) for model, one in chosen.items()}
         identity["solver"] = solvers
-        digest = _hash(identity)
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=_identity)
+        digest = hashlib.sha256(text.encode()).hexdigest()
         parts = [identity["policy"], identity.get("execution")]
         words = [part.name if isinstance(part, ClassInFile) else part for part in parts if part]
         others = (one["name"] for m, one in solvers.items() if one != _solver_identity(own[m]))
@@ -237,12 +239,6 @@ def _solver_arguments(
     return {key: value for key, value in stated.items() if value is not None}
 
 
-def _with_effect(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `optsched.simulate` that change the run: not a load of 1."""
-    scenario = Scenario(None if "workload" in arguments else "", **arguments)
-    return {key: value for key, value in arguments.items() if getattr(scenario, key) is not None}
-
-
 def _solver_identity(chosen: ChosenSolver) -> dict[str, Any]:
     """Return the name and the profile of a solver, or the name and the hash of a user's file."""
     profile, origin = chosen.profile, origin_of(type(chosen.solver))
@@ -297,11 +293,6 @@ def _span(text: str) -> Span:
     return span
 
 
-def _hash(identity: Mapping[str, Any]) -> str:
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=_identity)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _identity(value: Budget | ClassInFile | SiteMachine) -> dict[str, Any]:
     """Return the part of an argument's value that enters the name of a run."""
     if isinstance(value, SiteMachine):
@@ -321,14 +312,10 @@ KEYS: Mapping[str, Option] = {name: one for name, one in OPTIONS.items() if one.
 TYPES: dict[Any, tuple[type[Any], ...]] = {float: (int, float), int: (int,), bool: (bool,)}
 """Types of values by the kind of an option, for kinds other than text."""
 
-SETTING: tuple[tuple[type[Any], ...], str] = (
-    (str, int, float, bool),
-    "a number, a text, true or false",
-)
+SETTING = (str, int, float, bool), "a number, a text, true or false"
 COMBINE = ("product", "zip")
 KEEP: tuple[str, ...] = get_args(Keep)
-MOST_RUNS = 1_000_000
-"""Largest number of runs of a sweep."""
+MOST_RUNS = 1_000_000  # largest number of runs of a sweep
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched import folders
 from optsched.errors import InputError, UnknownNameError
 from optsched.files import remove
-from optsched.folders import (
-    PICTURES,
-    RESULTS,
-    RUN,
-    SWEEP,
-    checked_folder,
-    finished_runs,
-    planned,
-    read_object,
-    read_pictures,
-    read_table,
-    varying,
-)
 from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
 from optsched.report import run_comparison
@@ -46,21 +34,20 @@ if TYPE_CHECKING:
 DRAWN = ("jobs", "measure", "workload_seed", "shake_seed")
 """Keys whose values are parts or draws of the same trace or workload."""
 
-SYSTEMS = ("load", "shake", "unknown_negative")
-"""Keys that change the jobs of a trace or workload."""
+SYSTEMS = ("load", "shake", "unknown_negative")  # keys that change the jobs of a trace or workload
 
 log = logging.getLogger("optsched")
 
 
 def compared(folder: Path) -> RunComparison:
     """Read the finished runs of a sweep side by side; unfinished ones are counted in a message."""
-    found, missing = finished_runs(folder)
+    found, missing = folders.finished_runs(folder)
     if missing:
         log.warning("%s of the sweep not finished, left out", counted(missing, "run"))
     try:
         return read_runs(found)
     except InputError as error:
-        keys = varying(planned(folder).values())
+        keys = folders.varying(folders.planned(folder).values())
         over = next((key for key in (*DRAWN, "trace", "workload", *SYSTEMS) if key in keys), None)
         if over is None:
             raise
@@ -75,13 +62,13 @@ def report(folder: Path) -> Path:
 
 def write_comparison(comparison: RunComparison, folder: Path) -> Path:
     """Write the page and the pictures of a comparison of a sweep's runs into its folder."""
-    for stale in (path for pattern in PICTURES for path in folder.glob(pattern)):
+    for stale in (path for pattern in folders.PICTURES for path in folder.glob(pattern)):
         remove(stale)
     draw(comparison, folder)
     within = [run._replace(path=f"runs/{Path(run.path).name}") for run in comparison.runs]
     page = run_comparison.page_of(
         RunComparison(within, comparison.jobs),
-        read_pictures(folder, run_comparison.PICTURES),
+        folders.read_pictures(folder, run_comparison.PICTURES),
         read_charts(folder),
         _repeat(comparison, folder),
         versions(),
@@ -91,7 +78,7 @@ def write_comparison(comparison: RunComparison, folder: Path) -> Path:
 
 def _repeat(comparison: RunComparison, folder: Path) -> str | None:
     """Return the command that repeats the runs, or the commands; None where there is none."""
-    sweep = read_object(folder / SWEEP.marker, {"sweep": dict, "runs": list})
+    sweep = folders.read_object(folder / folders.SWEEP.marker, {"sweep": dict, "runs": list})
     configs = {run["run"]: dict(run["config"]) for run in sweep["runs"]}
     finished = {Path(run.path).name: run.config for run in comparison.runs}
     policies = [config.pop("policy", "") for config in configs.values()]
@@ -129,8 +116,7 @@ FIGURES = (
 )
 """Figures that notebooks show of each run."""
 
-ROWS = 20
-"""Most runs that they show."""
+ROWS = 20  # most runs that they show
 
 
 class FinishedRuns(Mapping[str, Run]):
@@ -142,11 +128,11 @@ class FinishedRuns(Mapping[str, Run]):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._places, self.unfinished = finished_runs(folder)
+        self._places, self.unfinished = folders.finished_runs(folder)
 
     def __getitem__(self, name: str) -> Run:
         place = self._places.get(name, self._folder / "runs" / name)
-        if not (place / RUN.marker).is_file():
+        if not (place / folders.RUN.marker).is_file():
             raise KeyError(str(UnknownNameError("finished run", name, self._places)))
         return read_run(place)
 
@@ -174,14 +160,11 @@ class SweepResults:
     @cached_property
     def results(self) -> pd.DataFrame:
         """One row per run: name, values in the sweep file, metrics, and the error if it failed."""
-        file = self.folder / RESULTS[0]
+        file = self.folder / folders.RESULTS[0]
         if not file.is_file():
-            left = counted(self.runs.unfinished, "run")
-            raise InputError(
-                f"no such file; {left} of the sweep are not finished, see the others in runs",
-                file=file,
-            )
-        frame: pd.DataFrame = read_table(file, ("run",), None).to_pandas()
+            left = f"{counted(self.runs.unfinished, 'run')} of the sweep are not finished"
+            raise InputError(f"no such file; {left}, see the others in runs", file=file)
+        frame: pd.DataFrame = folders.read_table(file, ("run",), None).to_pandas()
         return frame
 
     def __repr__(self) -> str:
@@ -230,4 +213,4 @@ def read_sweep(folder: str | Path) -> SweepResults:
     InputError
         If the folder is not that of a sweep, or ``sweep.json`` is damaged.
     """
-    return SweepResults(checked_folder(folder, SWEEP))
+    return SweepResults(folders.checked_folder(folder, folders.SWEEP))

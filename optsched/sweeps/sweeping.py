@@ -5,23 +5,18 @@ Folder format: ``docs/formats/sweep-folder.md``.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.files import (
-    TEMPORARY,
-    begin_folder,
-    check_replaceable,
-    remove,
-    remove_leftovers,
-    unwritable,
-    write_json,
-)
-from optsched.folders import SWEEP
+from optsched import files
+from optsched.errors import InputError
+from optsched.folders import RUN, SWEEP
 from optsched.numbers import counted
 from optsched.sweeps.engines import (
     Engine,
@@ -38,18 +33,7 @@ from optsched.sweeps.sweep_file import PlannedRun, SweepPlan, read_sweep
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-import json
-from typing import TYPE_CHECKING
-
-from optsched.errors import InputError
-from optsched.files import written
-
-if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
-
 
 log = logging.getLogger("optsched")
 
@@ -68,19 +52,19 @@ class Sweep:
         # run
         self.runs = folder / "runs"
         self.failed = folder / "failed"
-        check_replaceable(folder, SWEEP)
+        files.check_replaceable(folder, SWEEP)
         described = _describe(plan)
         try:
-            begin_folder(folder)
+            files.begin_folder(folder)
             if not _holds(folder / SWEEP.marker, described):
                 self._forget_results()
-                write_json(folder / SWEEP.marker, described)
-            begin_folder(self.runs)  # after the marker, which other shards may read by now
+                files.write_json(folder / SWEEP.marker, described)
+            files.begin_folder(self.runs)  # after the marker, which other shards may read by now
             self._adopt_former_names()
             if self.failed.is_dir():
-                remove_leftovers(self.failed)
+                files.remove_leftovers(self.failed)
         except OSError as error:
-            raise unwritable(folder, error) from None
+            raise files.unwritable(folder, error) from None
         number, of = shard
         self.own = plan.runs[number - 1 :: of]  # the runs of the shard
         self._finished: set[str] = set()
@@ -105,7 +89,7 @@ class Sweep:
         """
         self._forget_results()
         for run in self.pending:
-            remove(self._note_of(run.name))
+            files.remove(self._note_of(run.name))
             self._remove_remnant(self.runs / run.name)
         folder = self.runs.absolute()
         runs = sorted(self.pending, key=lambda run: run.trace.path)  # each trace is read once
@@ -117,7 +101,7 @@ class Sweep:
                         self._note_failure(outcome)
                     yield outcome
         finally:
-            remove_leftovers(self.runs)
+            files.remove_leftovers(self.runs)
 
     def failures(self) -> dict[str, str]:
         """Return the errors of failed runs of the sweep, by name of the run."""
@@ -144,11 +128,11 @@ class Sweep:
         names = {run.name for run in self.plan.runs}
         for entry in self.runs.iterdir():
             # only an aborted worker still writes a temporary folder of a finished run
-            found = TEMPORARY.fullmatch(entry.name)
+            found = files.TEMPORARY.fullmatch(entry.name)
             if found and found["name"] in names:
-                remove(entry)
+                files.remove(entry)
         for name in names - set(failures):
-            remove(self._note_of(name))  # left by a copy of another shard's folder
+            files.remove(self._note_of(name))  # left by a copy of another shard's folder
         with suppress(OSError):
             self.failed.rmdir()  # only if empty
         write_results(merge(self.plan, self.runs, failures), self.folder)
@@ -174,7 +158,7 @@ class Sweep:
     def _forget_results(self) -> None:
         for pattern in SWEEP.files:
             for stale in self.folder.glob(pattern):
-                remove(stale)
+                files.remove(stale)
 
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
         unchecked = [run for run in runs if run.name not in self._finished]
@@ -189,11 +173,9 @@ class Sweep:
 
     def _remove_remnant(self, folder: Path) -> None:
         """Remove a run folder without its marker, as an interrupted copy may leave it."""
-        from optsched.folders import RUN
-
         names = os.listdir(folder) if folder.is_dir() else []
         if RUN.marker not in names and all(map(RUN.has, names)):
-            remove(folder)
+            files.remove(folder)
 
     def _note_of(self, name: str) -> Path:
         return self.failed / f"{name}.json"
@@ -202,7 +184,7 @@ class Sweep:
         self.failed.mkdir(exist_ok=True)
         run = self._by_name[outcome.name]
         note = {"run": run.name, "config": dict(run.values), "error": outcome.error}
-        write_json(self._note_of(run.name), note)
+        files.write_json(self._note_of(run.name), note)
 
 
 def sweep(
@@ -285,7 +267,7 @@ def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
         {} if run.name in failures else _figures(runs / run.name / "summary.json")
         for run in plan.runs
     ]
-    metrics = list(dict.fromkeys(name for summary in summaries for name in summary))
+    metrics = list(dict.fromkeys(chain.from_iterable(summaries)))
     columns: dict[str, pa.Array] = {"run": pa.array([run.name for run in plan.runs])}
     rows = [run.columns for run in plan.runs]
     for name in plan.columns:
@@ -304,7 +286,10 @@ def write_results(table: pa.Table, folder: Path) -> None:
     import pyarrow.parquet as pq
 
     plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
-    with written(folder / "results.csv") as csv, written(folder / "results.parquet") as parquet:
+    with (
+        files.written(folder / "results.csv") as csv,
+        files.written(folder / "results.parquet") as parquet,
+    ):
         pacsv.write_csv(table, csv, plain)
         pq.write_table(table, parquet)
 

@@ -27,8 +27,7 @@ from optsched.traces.trace import UNKNOWN, Header, Trace
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
 
-SHOWN = 10
-"""Largest number of mistakes shown of one file."""
+SHOWN = 10  # largest number of mistakes shown of one file
 
 _JOB_FIELDS = {"id", "subtime", "res", "profile", "walltime"}
 _PROFILE_FIELDS = {"type", "delay"}
@@ -68,26 +67,14 @@ def _encode(trace: Trace, path: Path, version: Literal[4, 5] = 4) -> bytes:
     if lacking.any():
         source = trace.published or trace.path
         words = ["optsched", "trace", "clean", str(source), "-o", str(path)]
-        raise InputError(
-            f"{int(lacking.sum()):,} jobs without submit time, run time or processors, which a "
-            f"Batsim workload must have; expected a cleaned trace"
-            + (f": {shlex.join(words)}" if source else ""),
-            file=source,
-        )
+        wrong = f"{int(lacking.sum()):,} jobs without submit time, run time or processors, which a"
+        wrong += " Batsim workload must have; expected a cleaned trace"
+        raise InputError(wrong + (f": {shlex.join(words)}" if source else ""), file=source)
     names = trace.job_id.tolist() if trace.label is None else trace.label.tolist()
-    columns = (trace.submit, trace.runtime, trace.requested_time, trace.processors)
-    jobs = [
-        {
-            "id": str(name),
-            "subtime": submit,
-            "walltime": walltime,
-            "res": processors,
-            "profile": str(runtime),
-        }
-        for name, submit, runtime, walltime, processors in zip(
-            names, *(column.tolist() for column in columns)
-        )
-    ]
+    columns = (trace.submit, trace.requested_time, trace.processors, trace.runtime)
+    values = zip(map(str, names), *(column.tolist() for column in columns))
+    fields = ("id", "subtime", "walltime", "res", "profile")
+    jobs = [dict(zip(fields, (*own, str(runtime)))) for *own, runtime in values]
     profiles = {
         str(runtime): {"type": DELAY[version], "delay": runtime}
         for runtime in np.unique(trace.runtime).tolist()

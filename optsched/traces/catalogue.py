@@ -97,11 +97,9 @@ def folders() -> list[Path]:
 
 def search(entry: Entry, folder: str | Path | None = None) -> Path | None:
     """Return the file of `entry` in `folder` or in one of `folders`, gzipped or not, unverified."""
-    for place in _searched(folder):
-        for path in (place / entry.file, without_gz(place / entry.file)):
-            if path.is_file():
-                return path
-    return None
+    files = [place / entry.file for place in _searched(folder)]
+    paths = (path for file in files for path in (file, without_gz(file)))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def locate(entry: Entry, folder: str | Path | None = None) -> Path:
@@ -112,9 +110,8 @@ def locate(entry: Entry, folder: str | Path | None = None) -> Path:
         return path
     searched = _searched(folder)
     where = f"not in {', '.join(map(str, searched))}" if searched else f"{VARIABLE} names no folder"
-    raise InputError(
-        f"no file {entry.file} ({where}); `optsched trace download {entry.name}` fetches it"
-    )
+    fetch = f"`optsched trace download {entry.name}` fetches it"
+    raise InputError(f"no file {entry.file} ({where}); {fetch}")
 
 
 def find_log(file: str, folders: Sequence[Path]) -> Path:
@@ -139,11 +136,8 @@ def verify(entry: Entry, path: str | Path) -> None:
             text.update(piece)
     sha256 = text.hexdigest()
     if sha256 != entry.sha256:
-        raise InputError(
-            f"not {entry.name} as published: the SHA-256 of its text is {sha256}, expected "
-            f"{entry.sha256}",
-            file=path,
-        )
+        found = f"the SHA-256 of its text is {sha256}, expected {entry.sha256}"
+        raise InputError(f"not {entry.name} as published: {found}", file=path)
 
 
 def download(trace: str | Entry, folder: str | Path) -> Path:
@@ -166,10 +160,8 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
             fetched = response.read()
     except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise InputError(
-            f"could not be fetched: {reason}; the trace is described at {entry.page}",
-            file=entry.url,
-        ) from None
+        found = f"could not be fetched: {reason}; the trace is described at {entry.page}"
+        raise InputError(found, file=entry.url) from None
     with tempfile.TemporaryDirectory() as temporary_folder:
         copy = Path(temporary_folder) / entry.file
         copy.write_bytes(fetched)

@@ -16,8 +16,7 @@ from optsched.errors import InputError
 from optsched.numbers import parse_integer
 from optsched.traces.trace import CleaningReport, Trace
 
-WHOLE = (0, 1, 5)
-"""Status of a line of a whole job in the Standard Workload Format."""
+WHOLE = (0, 1, 5)  # status of a line of a whole job in the Standard Workload Format
 
 
 def clean(trace: Trace) -> Trace:
@@ -40,6 +39,7 @@ def clean(trace: Trace) -> Trace:
     parts = _parts(trace, kept)
     kept &= ~parts
     reordered = 0
+    selected = trace
     if not kept.all() or not _in_order(trace):
         rows = np.flatnonzero(kept)
         order = np.lexsort((trace.job_id[rows], trace.submit[rows]))
@@ -47,8 +47,6 @@ def clean(trace: Trace) -> Trace:
         rows = rows[order]
         selected = trace.select(rows)
         processors, from_request = processors[rows], from_request[rows]
-    else:
-        selected = trace
     requested, runtime = selected.requested_time, selected.runtime
     missing = requested <= 0
     raised = ~missing & (requested < runtime) & (not trace.limits_hold)
@@ -105,8 +103,7 @@ class Days(NamedTuple):
     last: str | None
 
 
-Span = tuple[int, int | None] | Days
-"""The first and the last job, counted from 1, or the days."""
+Span = tuple[int, int | None] | Days  # the first and the last job, counted from 1, or the days
 
 
 def span_of(given: Any, field: str = "jobs") -> Span | None:
@@ -131,10 +128,9 @@ def span_of(given: Any, field: str = "jobs") -> Span | None:
         first, last = given
         return operator.index(first), None if last is None else operator.index(last)
     except (TypeError, ValueError):
+        expected = "expected the first and the last job, (1, 5000) for instance"
         if isinstance(given, str):
             expected = "expected FROM:TO, 1:5000 or 2003-01-01:2003-06-30 for instance"
-        else:
-            expected = "expected the first and the last job, (1, 5000) for instance"
         raise InputError(f"{given!r}; {expected}", field=field) from None
 
 
@@ -191,6 +187,5 @@ def _zone(trace: Trace) -> tzinfo:
         return ZoneInfo(stated)
     except (ValueError, OSError, KeyError):
         expected = "expected a time zone that this machine knows, Europe/Paris for instance"
-        raise InputError(
-            f"{stated!r}; {expected}", file=trace.path, field="TimeZoneString"
-        ) from None
+        wrong = f"{stated!r}; {expected}"
+        raise InputError(wrong, file=trace.path, field="TimeZoneString") from None

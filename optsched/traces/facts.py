@@ -15,18 +15,9 @@ from optsched.traces.rackham import MB_PER_GB
 from optsched.traces.requests import split_demands
 from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, CleaningReport, Trace
 
-QUANTILES = {
-    "min": 0.0,
-    "p10": 0.1,
-    "p25": 0.25,
-    "median": 0.5,
-    "p75": 0.75,
-    "p90": 0.9,
-    "p99": 0.99,
-    "max": 1.0,
-}
-SHOWN = ("min", "p10", "median", "p90", "p99", "max")
-"""Quantiles shown on the page for a terminal."""
+QUANTILES = {"min": 0.0, "p10": 0.1, "p25": 0.25, "median": 0.5}
+QUANTILES |= {"p75": 0.75, "p90": 0.9, "p99": 0.99, "max": 1.0}
+SHOWN = ("min", "p10", "median", "p90", "p99", "max")  # quantiles shown on the page for a terminal
 
 CATEGORIES = {
     -2: "running at the start",
@@ -163,11 +154,7 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
     page += ["", f"{'processors':<16}{'jobs':>10}{'share':>9}{'of work':>9}"]
     for row in facts["sizes"]["classes"]:
         if row["jobs"]:
-            sizes = (
-                f"{row['from']:,}"
-                if row["from"] == row["to"]
-                else f"{row['from']:,} to {row['to']:,}"
-            )
+            sizes = " to ".join(f"{size:,}" for size in sorted({row["from"], row["to"]}))
             page.append(
                 f"{sizes:<16}{row['jobs']:>10,}{row['share']:>9.1%}{row['work_share']:>9.1%}"
             )
@@ -199,39 +186,28 @@ def _overview(facts: Mapping[str, Any]) -> list[str]:
         for key, unit in (("machine_size", "processors"), ("machine_nodes", "nodes"))
         if facts[key] is not None
     ]
-    load = facts["offered_load"]
+    load, gaps = facts["offered_load"], facts["interarrival"]
+    powers = f"{sizes['power_of_two_share']:.1%}"
     stated = f"stated by {requests['stated_share']:.1%} of the jobs"
     if requests["stated"] is not None:
-        stated += (
-            f"; {requests['overrun_share']:.1%} of them ran longer, "
-            f"{requests['exact_share']:.1%} exactly as long"
-        )
-    waits = facts["logged_wait"]
-    logged = None
+        stated += f"; {requests['overrun_share']:.1%} of them ran longer, "
+        stated += f"{requests['exact_share']:.1%} exactly as long"
+    waits, logged = facts["logged_wait"], None
     if waits["known"] is not None:
-        logged = (
-            f"of {waits['known_share']:.1%} of the jobs, {waits['known']['mean']:,.0f} s on average"
-        )
+        mean = f"{waits['known']['mean']:,.0f} s on average"
+        logged = f"of {waits['known_share']:.1%} of the jobs, {mean}"
+    known = ("Computer", "Installation", "Acknowledge")
     rows = (
-        *(
-            (key.lower(), header.get(key, "").replace("\t", " "))
-            for key in ("Computer", "Installation", "Acknowledge")
-        ),
+        *((key.lower(), header.get(key, "").replace("\t", " ")) for key in known),
         ("machine", " in ".join(machine)),
         ("jobs", f"{facts['jobs']:,} in {spoken(facts['span_days'] * SECONDS_PER_DAY)}"),
         ("users", None if facts["users"] is None else f"{facts['users']:,}"),
         ("offered load", None if load is None else f"{load:.3f}"),
-        (
-            "sizes",
-            f"{sizes['serial_share']:.1%} serial, {sizes['power_of_two_share']:.1%} powers of two",
-        ),
+        ("sizes", f"{sizes['serial_share']:.1%} serial, {powers} powers of two"),
         ("larger jobs", sizes["larger_than_machine"] and f"{sizes['larger_than_machine']:,}"),
         ("requested time", stated),
         ("logged waits", logged),
-        (
-            "arrivals",
-            facts["interarrival"] and f"coefficient of variation {facts['interarrival']['cv']:.2f}",
-        ),
+        ("arrivals", gaps and f"coefficient of variation {gaps['cv']:.2f}"),
         *annotation_lines(facts),
     )
     return [f"{label:<16}{text}" for label, text in rows if text]
@@ -256,12 +232,7 @@ def file_facts(trace: Trace) -> dict[str, Any] | None:
         "files": len(jobs),
         "jobs": int(with_file.sum()),
         "without_file": int((~with_file).sum()),
-        "size": {
-            "min": int(size.min()),
-            "median": float(np.median(size)),
-            "max": int(size.max()),
-            "sum": int(size.sum()),
-        },
+        "size": _range(size) | {"sum": int(size.sum())},
         "shared_files": int((jobs > 1).sum()),
         "jobs_per_file": {
             "mean": float(jobs.mean()),
@@ -269,6 +240,14 @@ def file_facts(trace: Trace) -> dict[str, Any] | None:
             "max": int(jobs.max()),
         },
         "reuse_share": float(1 - len(jobs) / with_file.sum()),
+    }
+
+
+def _range(column: NDArray[np.int64]) -> dict[str, Any]:
+    return {
+        "min": int(column.min()),
+        "median": float(np.median(column)),
+        "max": int(column.max()),
     }
 
 
@@ -291,13 +270,8 @@ def demand_facts(trace: Trace) -> dict[str, Any]:
                 {"demand": int(amount), "share": float(share), "work_share": float(of_work)}
                 for amount, share, of_work in zip(amounts[::-1], jobs[::-1], work_share[::-1])
             ]
-        facts[name] = {
-            "min": int(column.min()),
-            "median": float(np.median(column)),
-            "max": int(column.max()),
-            "mean": float(np.average(column, weights=trace.processors)),
-            "levels": levels,
-        }
+        mean = float(np.average(column, weights=trace.processors))
+        facts[name] = _range(column) | {"mean": mean, "levels": levels}
     return facts
 
 
@@ -317,15 +291,12 @@ def annotation_lines(facts: Mapping[str, Any]) -> list[tuple[str, str | None]]:
             ("file groups", groups),
         ]
     if categories is not None:
-        texts = [
-            f"{categories[str(number)]:,} {name}"
-            for number, name in CATEGORIES.items()
-            if str(number) in categories
-        ]
+        names = {str(number): name for number, name in CATEGORIES.items()}
+        texts = [f"{categories[key]:,} {name}" for key, name in names.items() if key in categories]
         rows.append(("categories", ", ".join(texts)))
     for name, demand in facts["demands"].items():
-        rows.append(("demand", f"{name}, {demand['mean']:,.4g} a process on average"))
-        rows.append(("", _spread(demand)))
+        mean = f"{name}, {demand['mean']:,.4g} a process on average"
+        rows += [("demand", mean), ("", _spread(demand))]
     return rows
 
 

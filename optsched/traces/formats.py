@@ -124,13 +124,11 @@ def without_gz(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == ".gz" else path
 
 
-MOST = 2**34
-"""Most bytes of a file that is read as a whole: 16 GiB."""
+MOST = 2**34  # most bytes of a file that is read as a whole: 16 GiB
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-SHOWN = 30
-"""Most characters of a wrong word in a message."""
+SHOWN = 30  # most characters of a wrong word in a message
 
 
 class Piece(NamedTuple):

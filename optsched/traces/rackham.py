@@ -36,8 +36,6 @@ RUNNING, WAITING, BEFORE, EVALUATED, AFTER = -2, -1, 0, 1, 2
 MB_PER_GB = 1000
 
 Columns = dict[str, NDArray[np.int64]]
-
-
 USER = "user"
 
 
@@ -140,10 +138,9 @@ def read_rackham(path: str | Path) -> Trace:
 
 def _encode(trace: Trace, path: Path) -> bytes:
     if not {"file", "file_size"} <= trace.annotations.keys():
+        wrong = "the jobs have no input files, which this format requires"
         expected = "`optsched trace annotate files TRACE` infers them"
-        raise InputError(
-            f"the jobs have no input files, which this format requires; {expected}", file=path
-        )
+        raise InputError(f"{wrong}; {expected}", file=path)
     if not trace.limits_hold and (trace.runtime > trace.requested_time).any():
         expected = "expected a cleaned trace"
         raise InputError(f"jobs run longer than requested and would be cut; {expected}", file=path)
@@ -327,8 +324,6 @@ def _stated(trace: Trace, path: Path) -> Columns:
     return whole
 
 
-Check = tuple[str, NDArray[np.bool_], str]
-
 HISTORY = ("history_start", "history_node")
 
 
@@ -350,7 +345,7 @@ def check_annotations(trace: Trace) -> None:
             raise mistake_in(trace, job, name, column[job], expected)
 
 
-def _checks(trace: Trace) -> Iterator[Check]:
+def _checks(trace: Trace) -> Iterator[tuple[str, NDArray[np.bool_], str]]:
     """Yield the name of each column, a mask of the jobs with a wrong value, and what is allowed."""
     given = trace.annotations
     file, size = given["file"], given["file_size"]

@@ -84,9 +84,8 @@ def _read(path: Path, columns: Mapping[str, str] | None, unknown_negative: bool)
     if issubclass(kind, TableFormat):
         return kind.read(path, columns)
     tables = ", ".join(one.name for one in readers.values() if issubclass(one, TableFormat))
-    raise InputError(
-        f"{kind.name} has fixed columns; expected {tables}", file=path, field="columns"
-    )
+    problem = f"{kind.name} has fixed columns; expected {tables}"
+    raise InputError(problem, file=path, field="columns")
 
 
 def find_trace(
@@ -175,9 +174,8 @@ def mistake_in(trace: Trace, job: int, field: str, value: object, expected: str)
     """
     job_id = int(trace.job_id[job])
     line = None if trace.path is None else format_of(trace.path).line_of(trace.path, job_id)
-    return InputError(
-        f"{value} in job {job_id}; {expected}", file=trace.path, line=line, field=field
-    )
+    wrong = f"{value} in job {job_id}; {expected}"
+    return InputError(wrong, file=trace.path, line=line, field=field)
 
 
 def _has_suffix(path: Path, trace_format: type[TraceFormat]) -> bool:

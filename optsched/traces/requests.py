@@ -127,11 +127,8 @@ def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
     return asked | dict(trace.annotations) | dict(trace.texts)
 
 
-SUFFIX = ".demands.csv"
-"""Ending of the name of a demands file, after the full name of the trace."""
-
-DIGITS = 15
-"""Most digits of a job number, so that it is below 2^53."""
+SUFFIX = ".demands.csv"  # ending of the name of a demands file, after the full name of the trace
+DIGITS = 15  # most digits of a job number, so that it is below 2^53
 
 JOB_ID = "job_id"
 

@@ -80,9 +80,8 @@ def trace_of_records(
     # Slurm tells the runs of a requeued job, and jobs of one number, by the time of submission
     last = {key: row for row, key in enumerate(zip(ids, numbers["submit"].tolist()))}
     rows = sorted(last.values())
-    oddities["records of a job with a later record of the same submission, left out"] = len(
-        ids
-    ) - len(rows)
+    what = "records of a job with a later record of the same submission, left out"
+    oddities[what] = len(ids) - len(rows)
     ids = [ids[row] for row in rows]
     found: dict[str, Any] = {name: column[rows] for name, column in numbers.items()}
     _add_times(found, oddities)
@@ -119,9 +118,7 @@ def trace_of_records(
         header=Header((*header, ("UnixStartTime", str(origin)))),
         oddities=unusual(found) | oddities,
         label=label,
-        annotations={
-            name: column for name, column in annotations.items() if (column != UNKNOWN).any()
-        },
+        annotations={name: one for name, one in annotations.items() if (one != UNKNOWN).any()},
         texts=kept,
     )
 
@@ -184,8 +181,7 @@ def _add_memory(found: dict[str, Column], oddities: dict[str, int]) -> None:
     oddities[what] = int(divided.sum())
 
 
-LICENCE = "license/"
-"""Start of the names of licences among trackable resources."""
+LICENCE = "license/"  # start of the names of licences among trackable resources
 
 _EXCLUSIVE = {"NODE": 1, "TOPO": 1, "NO": 0, "USER": 0, "MCS": 0}
 
@@ -318,14 +314,12 @@ def _resources(record: RecordFields, field: str) -> dict[str, int]:
 
 
 def _memory(record: RecordFields, asked: Mapping[str, int]) -> tuple[int, int]:
-    """Return the memory in MB for each core and on each node, -1 where it is not stated.
-
-    The amount of version 38 is for each of those of which there are as many as make the total.
-    0 on each node is all memory of the nodes, which is not known here.
-    """
+    """Return the memory in MB for each core and on each node, -1 where it is not stated."""
     if record.value("required.memory") is None:
         per_core = _known(record, "required.memory_per_cpu")
+        # 0 on each node is all memory of the nodes, which is not known here
         return per_core, _known(record, "required.memory_per_node") or UNKNOWN
+    # version 38: for each of those of which there are as many as make the total
     amount, total = record.count("required.memory"), asked.get("mem")
     if amount and amount * asked.get("cpu", 0) == total:
         return amount, UNKNOWN

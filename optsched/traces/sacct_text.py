@@ -24,26 +24,15 @@ from optsched.sites.parts import repeated
 from optsched.sites.slurm_files import NO_VALUE, UNSET, text
 from optsched.sites.slurm_notation import megabytes, seconds, tres
 from optsched.text_files import LONGEST_LINE, too_long
+from optsched.traces import sacct
 from optsched.traces.formats import BYTE_ORDER_MARK, MOST, TraceFormat, check_utf8, shown
-from optsched.traces.sacct import (
-    NUMBERLESS,
-    PARTS,
-    SEVERAL_TASKS,
-    SHARES,
-    STEPS,
-    Column,
-    asks_shares,
-    gpus_of,
-    trace_of_records,
-)
 from optsched.traces.tables import parsed_csv
 from optsched.traces.trace import UNKNOWN, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-JOBS = ("JobID", "JobIDRaw")
-"""Fields that identify a job, one of which is required."""
+JOBS = ("JobID", "JobIDRaw")  # fields that identify a job, one of which is required
 
 REQUIRED = ("Submit", "Start", "End")
 
@@ -63,8 +52,7 @@ TEXTS = {
 }
 """Field of each column of texts that is taken as it is."""
 
-NOWHERE = "None assigned"
-"""Nodes of a job that has not started."""
+NOWHERE = "None assigned"  # nodes of a job that has not started
 
 _OTHERS = (
     *("Eligible", "Elapsed", "ElapsedRaw", "Suspended", "Timelimit", "TimelimitRaw", "State"),
@@ -74,11 +62,8 @@ _KNOWN = {*JOBS, *REQUIRED, *SIZES, *TEXTS.values(), *_OTHERS}
 _BY_SMALL = {name.lower(): name for name in _KNOWN}
 _JOB = re.compile(r"([0-9]{1,15})(?:_(?:([0-9]{1,15})|(\[.*\])))?(\+[0-9]+)?")
 _NAMES = re.compile(r"\w+([^\w\s]{2,9}|[^\w\s,.]|\t)\w+(?:\1\w*)*")
-_WIDTH = re.compile(r"%-?[0-9]+(?!\w)")
-"""The width of a field of ``sacct -o JobID%30``."""
-
-_SEPARATOR = "\x1f"
-"""What stands for a delimiter of several signs while lines are split."""
+_WIDTH = re.compile(r"%-?[0-9]+(?!\w)")  # the width of a field of ``sacct -o JobID%30``
+_SEPARATOR = "\x1f"  # what stands for a delimiter of several signs while lines are split
 
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _LOCAL = re.compile(r"[0-9-]+T[0-9:]+")
@@ -148,9 +133,9 @@ class _Table:
         self.oddities = {
             f"fields that are not read ({', '.join(others)})": len(others),
             "further lines of field names, left out": self._leave_out(job, rf"^(?i:{job})(%|$)"),
-            STEPS: self._leave_out(job, r"\."),
+            sacct.STEPS: self._leave_out(job, r"\."),
             # a job has a number of 32 bits
-            NUMBERLESS: sum(
+            sacct.NUMBERLESS: sum(
                 self._leave_out(one, "^(0|[0-9]{16,})?$") for one in JOBS if one in self._columns
             ),
         }
@@ -177,7 +162,7 @@ class _Table:
                 raise InputError(mistake, file=self.path, line=line, field=field) from None
         return [found[place] for place in places.tolist()]
 
-    def numbers(self, field: str, parse: Callable[[str], int]) -> Column:
+    def numbers(self, field: str, parse: Callable[[str], int]) -> sacct.Column:
         """Return the whole numbers of a field, -1 where it has no value."""
         parsed = self.column(field, lambda value: _of(parse, value), UNKNOWN)
         return np.array(parsed, dtype=np.int64)
@@ -203,7 +188,7 @@ def _trace(table: _Table, sha256: str) -> Trace:
     asked = table.column("ReqTRES", _resources, nothing)
     memory = table.column("ReqMem", _memory, _Memory())
     texts = {name: table.column(field, text, "") for name, field in TEXTS.items() if field in table}
-    gpus = [gpus_of(resources) for resources in asked]
+    gpus = [sacct.gpus_of(resources) for resources in asked]
     texts["gpu_type"] = [types for _, types in gpus]
     texts["state"] = table.column("State", lambda state: state.split(" ")[0], "")
     # older Slurm states processors of jobs that were cancelled before they started
@@ -227,7 +212,7 @@ def _trace(table: _Table, sha256: str) -> Trace:
         "array_task": np.array([job.task for job in jobs]),
     }
     limit = "TimelimitRaw" if "TimelimitRaw" in table else "Timelimit"
-    return trace_of_records(
+    return sacct.trace_of_records(
         ids,
         numbers,
         np.array(table.column(limit, lambda value: _of(seconds, value), UNKNOWN), dtype=float),
@@ -237,9 +222,9 @@ def _trace(table: _Table, sha256: str) -> Trace:
         sha256=sha256,
         oddities={
             **table.oddities,
-            SEVERAL_TASKS: sum(job.several for job in jobs),
-            PARTS: sum(job.part for job in jobs),
-            SHARES: sum(map(asks_shares, asked)),
+            sacct.SEVERAL_TASKS: sum(job.several for job in jobs),
+            sacct.PARTS: sum(job.part for job in jobs),
+            sacct.SHARES: sum(map(sacct.asks_shares, asked)),
             "jobs whose times name no zone, read as UTC": sum(
                 table.column("Submit", lambda time: _LOCAL.fullmatch(time) is not None, False)
             ),
@@ -312,7 +297,7 @@ def _of(parse: Callable[[str], Any], value: str) -> Any:
     return UNKNOWN if value in UNSET else parse(value)
 
 
-def _first(*columns: Column) -> Column:
+def _first(*columns: sacct.Column) -> sacct.Column:
     """Return the values of the first column in which they are known."""
     first, *others = columns
     for other in others:
@@ -320,7 +305,7 @@ def _first(*columns: Column) -> Column:
     return first
 
 
-def _amounts(resources: list[dict[str, int]], name: str) -> Column:
+def _amounts(resources: list[dict[str, int]], name: str) -> sacct.Column:
     return np.array([each.get(name, UNKNOWN) for each in resources])
 
 

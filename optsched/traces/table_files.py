@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.errors import InputError
 from optsched.files import read_bytes
 from optsched.registry import readers
-from optsched.traces.formats import (
-    BYTE_ORDER_MARK,
-    MOST,
-    TableFormat,
-    check_utf8,
-    say_left_out,
-    shown,
-    stem,
-)
+from optsched.traces import formats
 from optsched.traces.requests import TEXTS
 from optsched.traces.tables import DURATIONS, parsed_csv, table_of, trace_of
 from optsched.traces.trace import COLUMNS, Header, Trace
@@ -34,8 +26,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"PAR1"
 
-MOST_JOBS = 2**26
-"""Most jobs of a file: some kilobytes can stand for any number of equal ones."""
+MOST_JOBS = 2**26  # most jobs of a file: some kilobytes can stand for any number of equal ones
 
 _TRUTHS = {b"true": True, b"false": False}
 
@@ -46,7 +37,7 @@ def read_parquet(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     import pyarrow.parquet as pq
 
     path = Path(path)
-    data, sha256 = read_bytes(path, MOST)
+    data, sha256 = read_bytes(path, formats.MOST)
     with _undamaged(path):
         file = pq.ParquetFile(pa.BufferReader(data))
         schema, metadata = file.schema_arrow, file.metadata.metadata or {}
@@ -61,7 +52,7 @@ def read_parquet(path: str | Path, columns: Mapping[str, str] | None = None) -> 
         schema,
         column,
         columns or {},
-        name=stem(path),
+        name=formats.stem(path),
         path=path,
         sha256=sha256,
         header=_header(metadata, path),
@@ -85,7 +76,7 @@ def _encode_parquet(trace: Trace, path: Path) -> bytes:
 
 
 @readers.register("parquet")
-class ParquetTrace(TableFormat):
+class ParquetTrace(formats.TableFormat):
     """Traces as Parquet."""
 
     suffixes = (".parquet",)
@@ -128,20 +119,20 @@ def _header(metadata: Mapping[bytes, bytes], path: Path) -> Header:
 def _limits_hold(metadata: Mapping[bytes, bytes], path: Path) -> bool:
     stated = metadata.get(b"limits_hold", b"false")
     if stated not in _TRUTHS:
-        expected = "expected true or false"
-        raise InputError(f"{shown(stated)}; {expected}", file=path, field="metadata limits_hold")
+        wrong = f"{formats.shown(stated)}; expected true or false"
+        raise InputError(wrong, file=path, field="metadata limits_hold")
     return _TRUTHS[stated]
 
 
 def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Trace:
     """Read a raw trace from a CSV file, plain or gzipped; `columns` as in `read_trace`."""
     path = Path(path)
-    data, sha256 = read_bytes(path, MOST)
-    data = data.removeprefix(BYTE_ORDER_MARK)
-    check_utf8(data, path, "CSV")
+    data, sha256 = read_bytes(path, formats.MOST)
+    data = data.removeprefix(formats.BYTE_ORDER_MARK)
+    formats.check_utf8(data, path, "CSV")
     table = _table(data, columns or {}, path)
     return trace_of(
-        table.schema, table.column, columns or {}, name=stem(path), path=path, sha256=sha256
+        table.schema, table.column, columns or {}, name=formats.stem(path), path=path, sha256=sha256
     )
 
 
@@ -155,12 +146,12 @@ def _encode_csv(trace: Trace, path: Path) -> bytes:
     content = BytesIO()
     content.write(f"{','.join(table.column_names)}\n".encode())
     pc.write_csv(table, content, pc.WriteOptions(include_header=False))
-    say_left_out(trace, "this format", set(table.column_names) | set(COLUMNS))
+    formats.say_left_out(trace, "this format", set(table.column_names) | set(COLUMNS))
     return content.getvalue()
 
 
 @readers.register("csv")
-class CsvTrace(TableFormat):
+class CsvTrace(formats.TableFormat):
     """Traces as CSV."""
 
     suffixes = (".csv",)
@@ -170,7 +161,7 @@ class CsvTrace(TableFormat):
     @staticmethod
     def recognizes(first_bytes: bytes, path: Path) -> bool:
         """Return whether the first line names a submit time and other columns."""
-        first = first_bytes.removeprefix(BYTE_ORDER_MARK).split(b"\n", 1)[0]
+        first = first_bytes.removeprefix(formats.BYTE_ORDER_MARK).split(b"\n", 1)[0]
         names = [name.strip(b' "\r') for name in first.split(b",")]
         return len(names) > 1 and b"submit" in names
 

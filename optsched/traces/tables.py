@@ -20,7 +20,7 @@ from optsched.numbers import LARGEST, parse_number
 from optsched.traces.formats import known_columns, shown
 from optsched.traces.requests import QUANTITIES, SECONDS, TEXT_OF, TEXTS, numbered
 from optsched.traces.swf import FIELDS, Field, invalid, unusual
-from optsched.traces.trace import COLUMNS, UNKNOWN, Header, Trace
+from optsched.traces.trace import AMOUNTS, COLUMNS, UNKNOWN, Header, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,11 +145,7 @@ _FIELDS |= {
 _INSTANTS = ("submit", *MOMENTS, "begin", "eligible")
 _TEXTS = {"label", *TEXTS}
 
-DURATIONS = {name for name, one in _FIELDS.items() if one.decimals} - {
-    *_INSTANTS,
-    "memory",
-    "requested_memory",
-}
+DURATIONS = {name for name, one in _FIELDS.items() if one.decimals} - {*_INSTANTS, *AMOUNTS}
 """Columns of durations, which texts may state as ``HH:MM:SS`` or ``D-HH:MM:SS``."""
 
 _HIGHEST = np.iinfo(np.int64).max
@@ -303,9 +299,8 @@ class _Table:
         self._path = path
         repeated = [name for name in schema.names if schema.names.count(name) > 1]
         if repeated:
-            raise InputError(
-                "more than one column with this name", file=path, field=shortened(repeated[0])
-            )
+            wrong = "more than one column with this name"
+            raise InputError(wrong, file=path, field=shortened(repeated[0]))
         self._types = {name: schema.field(name).type for name in schema.names}
         self._sources = self._named(columns)
         missing = [name for name in REQUIRED if name not in self._sources]
@@ -389,15 +384,13 @@ class _Table:
         if pa.types.is_null(kind):
             return name if name in _FIELDS else None
         read = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if name not in COLUMNS:
-            read = read or pa.types.is_boolean(kind)
+        read = read or (name not in COLUMNS and pa.types.is_boolean(kind))
         if name in _INSTANTS and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
             self.dated.append(name)
             read = True
         field = _FIELDS.get(name)
-        if name in DURATIONS:
-            read = read or is_text or pa.types.is_duration(kind)
-        read = read or (name in _INSTANTS and is_text)
+        read = read or (name in DURATIONS and pa.types.is_duration(kind))
+        read = read or (name in {*DURATIONS, *_INSTANTS} and is_text)
         if name in _TEXTS:
             raise InputError(f"type {kind}; expected texts", file=self._path, field=name)
         if read and name.isidentifier():

@@ -43,10 +43,7 @@ class Header:
         lines = []
         for comment in comments:
             fact = _FACT.match(comment)
-            if fact:
-                lines.append((fact[1], (fact[2] or "").strip()))
-            else:
-                lines.append(("", comment.rstrip()))
+            lines.append((fact[1], (fact[2] or "").strip()) if fact else ("", comment.rstrip()))
         return cls(tuple(lines))
 
     def comments(self, path: Path) -> list[str]:
@@ -90,11 +87,8 @@ class Header:
         ``338 (batch partition; 512 total)`` gives 338, ``N/A`` and ``1,024`` give None. If a key
         repeats, its first value with a number counts.
         """
-        for value in self.values(key):
-            number = _NUMBER.match(value)
-            if number:
-                return int(number[0])
-        return None
+        found = filter(None, map(_NUMBER.match, self.values(key)))
+        return next((int(number[0]) for number in found), None)
 
     def check_numbers(self, line_numbers: Sequence[int]) -> None:
         """Refuse numbers that are too high to be plausible; lines have the given line numbers."""
@@ -103,9 +97,8 @@ class Header:
             number = _NUMBER.match(value)
             most = highest.get(key.lower())
             if number and most is not None and int(number[0]) > most:
-                raise InputError(
-                    f"{number[0]}; expected at most {most:,}", line=line_numbers[place], field=key
-                )
+                wrong = f"{number[0]}; expected at most {most:,}"
+                raise InputError(wrong, line=line_numbers[place], field=key)
 
     @property
     def max_procs(self) -> int | None:
@@ -195,18 +188,12 @@ class CleaningReport:
 
 
 TIMES = (
-    "submit",
-    "runtime",
-    "requested_time",
-    "stated_time",
-    "wait",
-    "average_cpu_time",
-    "think_time",
+    *("submit", "runtime", "requested_time", "stated_time", "wait"),
+    *("average_cpu_time", "think_time"),
 )
 AMOUNTS = ("memory", "requested_memory")
 
-UNKNOWN = -1
-"""Value of every column for what a trace does not state."""
+UNKNOWN = -1  # value of every column for what a trace does not state
 
 SECONDS_PER_DAY = 86_400
 
@@ -401,10 +388,8 @@ partition, preceding_job, think_time : array, optional
         """
         last = len(self) if last is None else last
         if not 1 <= first <= last <= len(self):
-            raise InputError(
-                f"jobs {first}:{last}; expected FROM:TO with 1 <= FROM <= TO <= {len(self)}",
-                file=self.published or self.path,
-            )
+            expected = f"expected FROM:TO with 1 <= FROM <= TO <= {len(self)}"
+            raise InputError(f"jobs {first}:{last}; {expected}", file=self.published or self.path)
         return self.select(slice(first - 1, last)).changed()
 
     def _repr_html_(self) -> str:
@@ -416,15 +401,12 @@ partition, preceding_job, think_time : array, optional
         if self.header.max_procs is not None:
             rows.append(("machine", f"{self.header.max_procs:,} processors"))
         rows.append(("cleaned", "no" if self.cleaning is None else "yes"))
-        cells = "".join(
-            f"<tr><th>{label}</th><td>{html.escape(text)}</td></tr>" for label, text in rows
-        )
-        return f"<table>{cells}</table>"
+        cells = [f"<th>{label}</th><td>{html.escape(text)}</td>" for label, text in rows]
+        return f"<table>{''.join(f'<tr>{cell}</tr>' for cell in cells)}</table>"
 
 
 _NAMES = [field.name for field in fields(Trace)]
-COLUMNS = tuple(_NAMES[: _NAMES.index("name")])
-"""Columns of a trace, in the order of `Trace.frame`."""
+COLUMNS = tuple(_NAMES[: _NAMES.index("name")])  # columns of a trace, in the order of `Trace.frame`
 
 
 def _checked(

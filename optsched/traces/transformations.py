@@ -24,11 +24,8 @@ from optsched.traces.cleaning import clean
 from optsched.traces.rackham import AFTER, BEFORE, EVALUATED
 from optsched.traces.trace import UNKNOWN, Header, Trace
 
-LARGEST_LOAD = 1e6
-"""Largest load factor; a larger one is taken for a mistake."""
-
-INSTANTS = ("begin", "eligible")
-"""Annotations that are instants."""
+LARGEST_LOAD = 1e6  # largest load factor; a larger one is taken for a mistake
+INSTANTS = ("begin", "eligible")  # annotations that are instants
 
 
 def stretched(trace: Trace, load: float) -> NDArray[Any]:
@@ -85,8 +82,9 @@ def held_as_long(trace: Trace, submit: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {**trace.annotations, **moved}
 
 
-MACHINE = {"maxprocs", "maxnodes"}
-"""Keys of the header that describe the original machine only."""
+Sizes = NDArray[np.int64]
+
+MACHINE = {"maxprocs", "maxnodes"}  # keys of the header that describe the original machine only
 
 
 @dataclass(frozen=True)
@@ -144,9 +142,11 @@ def scale_trace(
     columns["submit"] = stretched(trace, load)
     columns["annotations"] = held_as_long(trace, columns["submit"])
     scaled = trace.changed(**columns)
-    sizes = _sizes(scaled)
-    rounding = _rounding(trace, sizes, to, processors)
-    changes = _changes(trace, sizes, to, processors, unit)
+    sizes, before = _sizes(scaled), _sizes(trace)
+    work = np.where(before > 0, np.maximum(trace.runtime, 0), 0).astype(np.float64)
+    exact = float(work @ before) * to / processors
+    rounding = round(float(work @ sizes) / exact - 1, 9) if exact else 0.0
+    changes = _changes(trace, before, sizes, to, processors, unit)
     origin = f"{trace.name}, SHA-256 {trace.sha256}" if trace.sha256 else trace.name
     note = [
         f"Scaled by optsched, not as recorded. Original: {origin}.",
@@ -161,11 +161,9 @@ def scale_trace(
 
 def _check(trace: Trace, to: int, processors: int | None, unit: int, load: float) -> None:
     if processors is None:
-        raise InputError(
-            "the header states no MaxProcs and no MaxNodes; expected the processors of the "
-            "original machine, with --from",
-            file=trace.path,
-        )
+        expected = "expected the processors of the original machine, with --from"
+        wrong = f"the header states no MaxProcs and no MaxNodes; {expected}"
+        raise InputError(wrong, file=trace.path)
     mistakes = [
         f"{name}: {value!r}; expected a whole number from 1 to {highest}"
         for name, value, highest in (
@@ -186,40 +184,29 @@ def _check(trace: Trace, to: int, processors: int | None, unit: int, load: float
         raise InputError(*mistakes)
 
 
-def _scaled(sizes: NDArray[np.int64], to: int, processors: int, unit: int) -> NDArray[np.int64]:
+def _scaled(sizes: Sizes, to: int, processors: int, unit: int) -> Sizes:
     units = -(-sizes * to // (processors * unit))
     units = np.where(sizes <= processors, np.minimum(units, to // unit), units)
     return np.where(sizes > 0, units * unit, sizes)
 
 
 def _changes(
-    trace: Trace, sizes: NDArray[np.int64], to: int, processors: int, unit: int
+    trace: Trace, original: Sizes, sizes: Sizes, to: int, processors: int, unit: int
 ) -> tuple[tuple[int, str], ...]:
-    original = _sizes(trace)
     known, exact = original > 0, original * to
-    whole = f"a multiple of {unit:,}" if unit > 1 else "a whole number"
+    whole, most = f"a multiple of {unit:,}" if unit > 1 else "a whole number", to // unit * unit
     counts = (
         (known & (sizes * processors > exact), f"sizes rounded up to {whole}"),
-        (
-            known & (sizes * processors < exact),
-            f"sizes cut to {to // unit * unit:,}, the whole machine",
-        ),
+        (known & (sizes * processors < exact), f"sizes cut to {most:,}, the whole machine"),
         (original > processors, "jobs larger than the original machine"),
         (trace.wait != UNKNOWN, "waits left out"),
     )
     return tuple((int(which.sum()), what) for which, what in counts if which.any())
 
 
-def _sizes(trace: Trace) -> NDArray[np.int64]:
+def _sizes(trace: Trace) -> Sizes:
     """Return the sizes of the jobs, chosen as in `optsched.traces.cleaning`."""
     return np.where(trace.processors > 0, trace.processors, trace.requested_processors)
-
-
-def _rounding(trace: Trace, sizes: NDArray[np.int64], to: int, processors: int) -> float:
-    original = _sizes(trace)
-    work = np.where(original > 0, np.maximum(trace.runtime, 0), 0).astype(np.float64)
-    exact = float(work @ original) * to / processors
-    return round(float(work @ sizes) / exact - 1, 9) if exact else 0.0
 
 
 def _header(header: Header, to: int, note: list[str]) -> Header:
@@ -232,8 +219,7 @@ def _header(header: Header, to: int, note: list[str]) -> Header:
     return Header(tuple(lines))
 
 
-WINDOW = 800
-"""Most seconds between two successive jobs of a file, as in the paper."""
+WINDOW = 800  # most seconds between two successive jobs of a file, as in the paper
 
 PER_PROCESSOR = 6400
 """MB of a file for each processor of its jobs: 128 GB for the 20 cores of a node."""
@@ -268,15 +254,13 @@ def infer_files(
         if type(value) is not int or not lowest <= value <= LARGEST:
             raise InputError(f"{value!r}; expected a whole number from {lowest}", field=name)
     if (trace.user == UNKNOWN).all():
-        raise InputError(
-            "no job states its user, from which files are inferred", file=trace.path, field="user"
-        )
+        wrong = "no job states its user, from which files are inferred"
+        raise InputError(wrong, file=trace.path, field="user")
     if int(trace.processors.max()) * per_processor > LARGEST:
         raise InputError("the largest job has a file of more than 2^53 MB", field="per processor")
     if sharing not in get_args(Sharing):
-        raise InputError(
-            f"{sharing!r}; expected one of {', '.join(get_args(Sharing))}", field="sharing"
-        )
+        expected = f"expected one of {', '.join(get_args(Sharing))}"
+        raise InputError(f"{sharing!r}; {expected}", field="sharing")
     order = np.arange(len(trace))
     if sharing == "interleaved":
         order = np.lexsort((trace.processors, trace.user))  # then in the order of submission
@@ -308,17 +292,13 @@ def evaluate(trace: Trace, first: float, last: float) -> Trace:
         known = trace.annotations["category"]
         category = np.where(known < BEFORE, known, category)
     if not (category == EVALUATED).any():
-        expected = f"{trace.submit.min()} to {trace.submit.max()} s" if len(trace) else "no job"
-        raise InputError(
-            f"no job is submitted from {first} s to {last} s; submit times are {expected}",
-            file=trace.path,
-            field="evaluate",
-        )
+        there = f"{trace.submit.min()} to {trace.submit.max()} s" if len(trace) else "no job"
+        wrong = f"no job is submitted from {first} s to {last} s; submit times are {there}"
+        raise InputError(wrong, file=trace.path, field="evaluate")
     return trace.annotated(category=category)
 
 
-MOST_JOBS = 10**8
-"""Most pieces; a larger number is taken for a mistake."""
+MOST_JOBS = 10**8  # most pieces; a larger number is taken for a mistake
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -113,8 +112,7 @@ def draw(run: Run, folder: Path) -> list[Path]:
     """
     shown = [picture for picture in run_pictures() if not picture.why_not(run)]
     drawn = {picture.name: picture.figure(run) for picture in shown}
-    saved = (style.save(figure, folder, name) for name, figure in drawn.items())
-    return list(chain.from_iterable(saved))
+    return [file for name, one in drawn.items() for file in style.save(one, folder, name)]
 
 
 def captioned(pictures: Mapping[str, str], facts: RunFacts) -> list[Figure]:

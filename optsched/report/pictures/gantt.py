@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -24,7 +25,7 @@ from optsched.machines.texts import Texts
 from optsched.numbers import counted, spoken
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.load import ROUND, time_axis, unit_for
+from optsched.report.load import ROUND, Steps, time_axis, unit_for
 from optsched.report.pictures import RunFacts, RunPicture
 from optsched.report.style import FILLS, dark
 
@@ -32,26 +33,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from optsched.report.load import Steps
     from optsched.simulator.run import Run
 
 Count = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
 """Counts the rectangles in time windows, from their begins and ends."""
 
-MOST_RECTANGLES = 1500
-"""Most rectangles that can be distinguished in one picture."""
-
-ROWS = 250
-"""Most rectangles of the usual height above each other that can be distinguished."""
+MOST_RECTANGLES = 1500  # most rectangles that can be distinguished in one picture
+ROWS = 250  # most rectangles of the usual height above each other that can be distinguished
 
 PARTS = 5000
 """Parts of a run; windows shorter than a part are searched for in the busiest longer one only."""
 
-NEARBY = 100
-"""Parts of the picture; rectangles at most one part apart count as neighbors."""
-
-MOST_LABELS = 60
-"""Largest number of jobs that are labeled with their numbers."""
+NEARBY = 100  # parts of the picture; rectangles at most one part apart count as neighbors
+MOST_LABELS = 60  # largest number of jobs that are labeled with their numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,20 +107,13 @@ def rectangles(schedule: Schedule, part: Window) -> Rectangles:
     start, until = schedule.start, schedule.until
     shown = np.flatnonzero((start < part.end) & (until > part.begin))
     shown = shown[np.argsort(start[shown], kind="stable")]
-    job, low, high = [], [], []
-    for row in shown.tolist():
-        for begin, end in intervals(schedule.texts[row], part.processors):
-            job.append(row)
-            low.append(begin)
-            high.append(end)
-    rows = np.array(job, dtype=np.int64)
-    return Rectangles(
-        rows,
-        start[rows],
-        until[rows],
-        np.array(low, dtype=np.int64),
-        np.array(high, dtype=np.int64),
+    found = (
+        (row, *interval)
+        for row in shown.tolist()
+        for interval in intervals(schedule.texts[row], part.processors)
     )
+    job, low, high = np.fromiter(chain.from_iterable(found), np.int64).reshape(-1, 3).T
+    return Rectangles(job, start[job], until[job], low, high)
 
 
 def intervals(text: str, below: int) -> Iterator[tuple[int, int]]:
@@ -207,7 +194,10 @@ def processors_shown(
     of jobs, shape (jobs,), weighted by their work.
     """
     height = np.minimum(height, size / rows)
-    return min(size, math.ceil(rows * _weighted_median(height, work)))
+    order = np.argsort(height, kind="stable")  # fast for few different values
+    upto = np.cumsum(work[order])
+    median = float(height[order][np.searchsorted(upto, upto[-1] / 2)])
+    return min(size, math.ceil(rows * median))
 
 
 def busiest(
@@ -232,12 +222,6 @@ def busiest(
         begin = float(begins[busy.argmax()])
         end = begin + length
     return begin, end, False
-
-
-def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    order = np.argsort(values, kind="stable")  # fast for few different values
-    upto = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(upto, upto[-1] / 2)])
 
 
 def first_processors(intervals: Texts) -> NDArray[np.int64]:
@@ -306,7 +290,6 @@ class Gantt(RunPicture):
     rank = 10
 
     def why_not(self, run: Run) -> str:
-        """Return why jobs are no rectangles of time x processors, where they are none."""
         if run.machine.holds_boxes:
             return "a box of a torus is scattered on a line of processors; see layers"
         if run.machine.time_shared:
@@ -359,19 +342,18 @@ class Gantt(RunPicture):
 
 def _shown(run: Run, part: Window, boxes: Rectangles, days: load.Days | None) -> str:
     """Return a sentence on the part that the picture shows."""
-    started = np.isfinite(run.start)
-    never = len(started) - np.count_nonzero(started)
+    started = np.count_nonzero(np.isfinite(run.start))
+    never = len(run.start) - started
     jobs = len(np.unique(boxes.job))
     words = f"{'all ' if jobs > 1 else ''}{counted(jobs, 'job')} that started"
     if (part.begin, part.end, part.processors) != (*load.span(run), run.machine.size):
         shown = np.minimum(load.held_until(run), part.end) - np.maximum(run.start, part.begin)
         held = run.trace.processors[shown > 0] @ shown[shown > 0]
         in_use = held / (part.end - part.begin) / run.machine.size
-        which = f"a busy time of {spoken(part.end - part.begin)}"
-        if days is not None:
-            which = load.spoken_days(days)
+        busy = f"a busy time of {spoken(part.end - part.begin)}"
+        which = busy if days is None else load.spoken_days(days)
         words = f"{which}, {in_use:.0%} of processors in use"
-        words += f": {jobs:,} of {np.count_nonzero(started):,} jobs"
+        words += f": {jobs:,} of {started:,} jobs"
         if part.processors < run.machine.size:
             words += f" on the first {part.processors:,} of {run.machine.size:,} processors"
     if jobs > len(FILLS):
@@ -428,21 +410,15 @@ def _label(
         i = own[(width * height)[own].argmax()]
         text = str(job_id[job])
         if width[i] >= 0.012 * len(text) and height[i] >= 0.04:
-            axes.text(
-                ((left[i] + right[i]) / 2 - zero) / unit,
-                (boxes.low[i] + boxes.high[i]) / 2,
-                text,
-                ha="center",
-                va="center",
-                fontsize=8,
-            )
+            x = ((left[i] + right[i]) / 2 - zero) / unit
+            y = (boxes.low[i] + boxes.high[i]) / 2
+            axes.text(x, y, text, ha="center", va="center", fontsize=8)
 
 
 MOST = 10_000
 """Most jobs that start in the period of a chart, and most intervals of processors of these."""
 
-AT_ONCE = 600
-"""Most of them that the chart shows before it is zoomed."""
+AT_ONCE = 600  # most of them that the chart shows before it is zoomed
 
 COLUMNS = {"allocated_resources": "str"}
 """Columns of the table of jobs that a chart needs beside those of the page."""

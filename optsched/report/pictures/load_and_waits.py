@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optsched.numbers import counted, spoken
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.load import Steps, extended, log_ticks, thinned, time_axis, unit_for
+from optsched.report.load import extended, log_ticks, thinned, time_axis, unit_for
 from optsched.report.pictures import RunFacts, RunPicture
 from optsched.schedule import State
 
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from optsched.report.load import Binned
     from optsched.simulator.run import Run
 
-MOST_BINS = 200
-"""Most bins of a line that stays readable: weeks of a trace of two years."""
+MOST_BINS = 200  # most bins of a line that stays readable: weeks of a trace of two years
 
 
 @pictures.register("utilization")
@@ -48,7 +46,7 @@ class Utilization(RunPicture):
         size = run.machine.size
         loads = (load.processors_in_use, load.waiting_jobs, load.waiting_work)
         shown = (of(run).between(begin, end) for of in loads)  # one at a time in memory
-        binned, highest = zip(*map(_shortened, shown))
+        binned, highest = zip(*((one.binned(MOST_BINS), float(one.values.max())) for one in shown))
         work_unit, work_name = unit_for(highest[-1] / size)
         shared = run.machine.time_shared
         held = "processors of jobs\nthat share them" if shared else "processors in use"
@@ -91,8 +89,7 @@ class Utilization(RunPicture):
         submit, start, finish, processors = (jobs[name][queued] for name in names)
         span = load.span_of(float(jobs["submission_time"].min()), submit, start, finish)
         in_use = load.held(start, finish, processors, *span)
-        until = load.or_end(start, span[1])
-        waiting = Steps.from_stays(submit, until, np.ones(len(submit)), *span)
+        waiting = load.waiting(submit, start, 1, *span)
         mean = summary["utilization"]
         whose = "of running jobs, which share them" if shared else "in use"
         words = "" if mean is None else f"; a utilization of {mean:.1%}"
@@ -102,12 +99,9 @@ class Utilization(RunPicture):
         )
 
 
-def _shortened(steps: Steps) -> tuple[Binned, float]:
-    """Return a function by bins, and its highest value."""
-    return steps.binned(MOST_BINS), float(steps.values.max())
-
-
-def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, color: str) -> None:
+def _draw(
+    axes: Axes, bins: load.Binned, begin: float, unit: float, scale: float, color: str
+) -> None:
     edges = (bins.edges - begin) / unit
     mean, low, high = bins.mean / scale, bins.low / scale, bins.high / scale
     area: dict[str, Any] = {"facecolor": color, "linewidth": 0}
@@ -119,7 +113,7 @@ def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, col
     style.draw_steps(axes, mean, edges, baseline=None, linewidth=1.0, **line)
 
 
-def _of_days(days: load.Days, in_use: Binned, size: int) -> str:
+def _of_days(days: load.Days, in_use: load.Binned, size: int) -> str:
     """Return a caption of the lines of a period."""
     share = np.average(in_use.mean, weights=np.diff(in_use.edges)) / size
     words = [f"{load.spoken_days(days)}, {share:.1%} of {size:,} processors in use"]
@@ -259,9 +253,7 @@ def curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]
 
 
 def _sizes(jobs: SizeClass) -> str:
-    if jobs.high == 1:
-        return "1 processor"
-    return f"{_range(jobs)} processors"
+    return "1 processor" if jobs.high == 1 else f"{_range(jobs)} processors"
 
 
 def _range(jobs: SizeClass) -> str:

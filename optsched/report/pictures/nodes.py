@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from optsched.simulator.run import Run
 
-GROUPS = 5
-"""Number of groups of slot sizes; each spans as many powers of two."""
+GROUPS = 5  # number of groups of slot sizes; each spans as many powers of two
 
 
 @pictures.register("slots")
@@ -45,7 +44,6 @@ class Slots(RunPicture):
     rank = 40
 
     def why_not(self, run: Run) -> str:
-        """Return why there are no slots over time."""
         found = run.metrics.get("fragmentation")
         if not isinstance(found, Fragmentation):
             return "only a line of nodes has slots"
@@ -116,9 +114,7 @@ class Slots(RunPicture):
 
 
 def _sizes(least: int, most: int) -> str:
-    if least == most:
-        return counted(least, "node")
-    return f"{least:,} to {most:,} nodes"
+    return counted(least, "node") if least == most else f"{least:,} to {most:,} nodes"
 
 
 @pictures.register("layers")
@@ -128,7 +124,6 @@ class Layers(RunPicture):
     rank = 50
 
     def why_not(self, run: Run) -> str:
-        """Return why there are no boxes to draw."""
         if not isinstance(run.machine, Torus) or not run.machine.holds_boxes:
             return "its jobs hold no boxes of a torus"
         return "" if np.isfinite(run.start).any() else "no job started"
@@ -147,10 +142,15 @@ class Layers(RunPicture):
         end = np.where(np.isfinite(run.start), load.held_until(run), np.nan)
         stays = stays_of(torus, run.schedule, end)
         migrated = [one.time for one in run.schedule.migrations if first <= one.time <= last]
-        if not migrated:
-            return _sheet(run, torus, stays, stays.fullest(first, last))
-        times, counts = np.unique(migrated, return_counts=True)
-        return _migration(run, torus, stays, float(times[counts.argmax()]))
+        if migrated:
+            times, counts = np.unique(migrated, return_counts=True)
+            return _migration(run, torus, stays, float(times[counts.argmax()]))
+        now = stays.fullest(first, last)
+        boxes = stays.after(now)
+        parts = holes_of(torus.holes) + parts_of(torus.grid, boxes, run.trace.job_id)
+        heading = f"{_time(run, now)}: {counted(len(boxes), 'job')}; {_share(torus, boxes)}"
+        legend = [HOLES] if torus.holes else []
+        return figure_of(load.subject(run), torus.grid, [Panel(heading, parts)], legend)
 
     def caption(self, facts: RunFacts) -> str:
         return (
@@ -191,14 +191,6 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
     )
 
 
-def _sheet(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
-    boxes = stays.after(now)
-    parts = holes_of(torus.holes) + parts_of(torus.grid, boxes, run.trace.job_id)
-    heading = f"{_time(run, now)}: {counted(len(boxes), 'job')}; {_share(torus, boxes)}"
-    legend = [HOLES] if torus.holes else []
-    return figure_of(load.subject(run), torus.grid, [Panel(heading, parts)], legend)
-
-
 def _time(run: Run, now: float) -> str:
     return f"{spoken(now - load.span(run)[0])} after the first submission"
 
@@ -210,14 +202,9 @@ def _share(torus: Torus, boxes: Mapping[int, Box]) -> str:
 
 Shares = NDArray[np.float64]
 
-LEVELS = 20
-"""Bars of the histogram."""
-
-FILLS = (*style.FILLS[:6], style.FAINT)
-"""Fill of each of `PARTS`; unwanted node time is gray."""
-
-LEAST = 0.03
-"""Least share of a bar that is written into the bar."""
+LEVELS = 20  # bars of the histogram
+FILLS = (*style.FILLS[:6], style.FAINT)  # fill of each of `PARTS`; unwanted node time is gray
+LEAST = 0.03  # least share of a bar that is written into the bar
 
 
 @pictures.register("histogram")
@@ -227,7 +214,6 @@ class Histogram(RunPicture):
     rank = 60
 
     def why_not(self, run: Run) -> str:
-        """Return why there is no node time to break down."""
         found = run.metrics.get("node-time")
         if not isinstance(found, NodeTime):
             return "its jobs hold no boxes of a torus"
@@ -306,9 +292,8 @@ def _draw_parts(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     left = np.zeros(len(bars))
     for name, fill in zip(PARTS, FILLS):
         shares = np.array([shares[name] for shares in bars.values()])
-        axes.barh(
-            list(bars), shares, left=left, color=fill, edgecolor="white", height=0.7, label=name
-        )
+        look: dict[str, Any] = {"color": fill, "edgecolor": "white", "height": 0.7, "label": name}
+        axes.barh(list(bars), shares, left=left, **look)
         for row, (begin, part) in enumerate(zip(left, shares)):
             if part >= LEAST:
                 axes.text(begin + part / 2, row, f"{part:.0%}", ha="center", va="center")
@@ -320,8 +305,7 @@ def _draw_parts(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     axes.xaxis.set_major_formatter("{x:.0%}")
 
 
-MOST_OF_ROWS = 300
-"""Most rectangles that can be distinguished in the panels together."""
+MOST_OF_ROWS = 300  # most rectangles that can be distinguished in the panels together
 
 
 class Stay(NamedTuple):
@@ -356,7 +340,6 @@ class MatrixRows(RunPicture):
     rank = 15
 
     def why_not(self, run: Run) -> str:
-        """Return why a run has no picture: no Ousterhout matrix, journal or started job."""
         if not isinstance(run.machine, Matrix):
             return "the machine is no Ousterhout matrix"
         if run.journal is None:
