@@ -228,6 +228,7 @@ def answered(
     return {
         "family": case.family,
         "case": case.parameters,
+        "jobs": len(problem.weights),
         "without": without,
         "status": result.status.value,
         "objective": result.objective,
@@ -248,7 +249,7 @@ def measured(case: Case, name: str, work: float) -> list[dict[str, Any]]:
 
 def table(rows: list[dict[str, Any]], strategies: Strategies) -> list[str]:
     """Return the measurements as lines for people."""
-    key = ("family", "case")
+    key = ("family", "case", "jobs")
     every = {tuple(row[name] for name in key): row for row in rows if not row["without"]}
     proofs = sum(row["status"] == Status.OPTIMAL.value for row in every.values())
     heads = ("cases", "answers", "", "bounds", "", "proofs", "", "weight")
