@@ -58,7 +58,7 @@ from optsched.slurm.plan import (
     strict,
 )
 from optsched.slurm.snapshot import Row
-from optsched.slurm.what_if import read_changes
+from optsched.slurm.what_if import Change, read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
@@ -390,10 +390,11 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
     return lines
 
 
-def _print_difference(now: Solved, changed: Solved, changes: Sequence[str]) -> None:
+def _print_difference(now: Solved, changed: Solved, changes: Sequence[Change]) -> None:
     """Print which jobs start now only if something is different, and which then do not."""
     plan, then = now.plan, changed.plan
-    print_lines([("what if" if not place else "", line) for place, line in enumerate(changes)])
+    texts = [each.dated(plan.situation.supply.time) for each in changes]
+    print_lines([("what if" if not place else "", text) for place, text in enumerate(texts)])
     starts, starts_then = (
         {each.label: each for each in one.jobs if each.nodes} for one in (plan, then)
     )
