@@ -215,11 +215,13 @@ def _print_shifts(
     before, after = ({**each.never, **each.future.left} for each in (now, then))
     shown = [*jobs, *new] if jobs else ()
     known = now.notes(jobs)
+    # those left out are not told task by task
+    numbers = {label.partition("_")[0] for label in shown}
     lines = [note for note in then.notes(shown) if note not in known]
     lines += [
         f"job {label}: {why}"
         for label, why in after.items()
-        if before.get(label) != why and (not shown or label in shown)
+        if before.get(label) != why and (not shown or label.partition("_")[0] in numbers)
     ]
     if lines:
         print()
