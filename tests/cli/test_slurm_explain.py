@@ -202,8 +202,12 @@ def test_what_if_tells_the_difference(optsched, tmp_path):
     assert "1 of 1 job starts no more" in held
     assert ": it is held" in held
     assert re.search(r"job +user +by the limits +then +shift", held)
-    new = optsched(FORECAST, last, "--what-if 'submit -C nothing -t 1'").out
-    assert "it has no room even if no job runs: no node" in new
+    new = "--what-if 'submit -C nothing -t 1' --what-if 'submit -t 1'"
+    assert "it has no room even if no job runs: no node" in optsched(FORECAST, last, new).out
+    two = json.loads(optsched(FORECAST, last, new, "--json").out)["what_if"]["jobs"]
+    assert {one["user"] for one in two if one["job"] != last} == {"(new)"}
+    sooner = rf"\njob {last} sooner +as the first by priority: \d{{4}}-\d\d-\d\d "
+    assert re.search(sooner, optsched(FORECAST, last).out)
     nowhere = optsched(FORECAST, f"--what-if 'drain {','.join(nodes)}'").out
     assert "no node is in service, so no job can start: " in nowhere
 
