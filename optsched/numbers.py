@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -194,6 +194,25 @@ def short(seconds: float) -> str:
 
 def _three_digits(amount: float) -> str:
     return f"{amount:,.0f}" if amount >= 99.95 else f"{amount:.3g}"
+
+
+def parse_moment(text: str, now: float) -> int:
+    """Return the seconds since 1970 of a time of this machine; of a clock time the next one.
+
+    Forms: ``18:00``, ``2026-11-25T18:00``, also with an offset, and seconds since 1970.
+    """
+    try:
+        if text.isascii() and text.isdigit():
+            return round(datetime.fromtimestamp(int(text)).timestamp())
+        if re.fullmatch(r"[0-9]{1,2}:[0-9]{2}", text):
+            there = datetime.fromtimestamp(now)
+            hour, minute = map(int, text.split(":"))
+            then = there.replace(hour=hour, minute=minute, second=0, microsecond=0)
+            return round((then + timedelta(days=int(then < there))).timestamp())
+        return round(datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        expected = "expected a time such as 18:00 or 2026-11-25T18:00, or seconds since 1970"
+        raise InputError(f"{text!r}; {expected}") from None
 
 
 def moment(seconds: float, *, is_short: bool = False) -> str:

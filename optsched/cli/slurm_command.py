@@ -51,7 +51,7 @@ from optsched.slurm.plan import (
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row
 from optsched.slurm.supply import read_supply
-from optsched.slurm.what_if import read_changes
+from optsched.slurm.what_if import Change, read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
@@ -423,10 +423,10 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
     return lines
 
 
-def _print_difference(now: Solved, changed: Solved, changes: Sequence[str]) -> None:
+def _print_difference(now: Solved, changed: Solved, changes: Sequence[Change]) -> None:
     """Print which jobs start now only if something is different, and which then do not."""
     plan, then = now.plan, changed.plan
-    print_lines(labelled("what if", changes))
+    print_lines(labelled("what if", (each.dated(plan.situation.supply.time) for each in changes)))
     starts, starts_then = (
         {each.label: each for each in one.jobs if each.nodes} for one in (plan, then)
     )

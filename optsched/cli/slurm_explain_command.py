@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -26,7 +25,7 @@ from optsched.errors import InputError
 from optsched.models.hold import Hold
 from optsched.models.hold.program import Shortage, shortage
 from optsched.models.snapshot import Snapshot
-from optsched.numbers import LONGEST, counted, moment, short
+from optsched.numbers import LONGEST, counted, moment, parse_moment, short
 from optsched.sites.site import typed
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import captured
@@ -41,7 +40,7 @@ from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
 from optsched.slurm.supply import CORES, MEMORY
-from optsched.slurm.what_if import Present, changed, read_changes
+from optsched.slurm.what_if import Change, Present, changed, read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status
 
@@ -99,9 +98,9 @@ def explain(
     job
         The number of the job: 17, or 17_3 for a task of an array.
     by
-        When the job is to start at the latest: a time such as 2026-11-25T18:00, in this machine's
-        time zone, or with an offset, as in 2026-11-25T18:00+01:00, or seconds since 1970; by
-        default now.
+        When the job is to start at the latest: a time such as 18:00 or 2026-11-25T18:00, in this
+        machine's time zone, or with an offset, as in 2026-11-25T18:00+01:00, or seconds since
+        1970; by default now.
     within
         In how many seconds the job is to start at the latest, in place of --by.
     actions
@@ -137,7 +136,7 @@ def explain(
     else:
         if kept_by:
             print_lines([("rule of the site", kept_by)])
-        print_lines(labelled("what if", changes))
+        print_lines(labelled("what if", (each.dated(found.supply.time) for each in changes)))
         if before is not None:
             found_before = before.rule or before.left or f"earliest start {_earliest(before)}"
             print_lines([("without it", found_before)])
@@ -153,29 +152,21 @@ def _explanation(
     within: float | None,
     actions: tuple[str, ...],
     force: bool,
-    changes: Sequence[str] = (),
+    changes: Sequence[Change] = (),
 ) -> Explanation:
     queue, supply = read_captured(folder)
     present = changed(Present(without_pins(queue), supply), changes)
     queue, supply = present.queue, present.supply
     at = supply.time + round(within or 0)
     if by is not None:
-        at = _seconds(by)
+        try:
+            at = parse_moment(by, supply.time)
+        except InputError as error:
+            raise InputError(*error.mistakes, field="--by") from None
     with options.as_options(("by", "actions")):
         return explained(
             queue, supply, label, by=at, actions=actions, force=force, factors=read_factors(folder)
         )
-
-
-def _seconds(text: str) -> int:
-    """Return a time in seconds since 1970."""
-    try:
-        if text.isascii() and text.isdigit():
-            return round(datetime.fromtimestamp(int(text)).timestamp())
-        return round(datetime.fromisoformat(text).timestamp())
-    except (ValueError, OverflowError, OSError):
-        expected = "expected a time such as 2026-11-25T18:00, or seconds since 1970"
-        raise InputError(f"{text!r}; {expected}", field="--by") from None
 
 
 def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:

@@ -37,7 +37,7 @@ from optsched.slurm.forecast import forecast as forecasts
 from optsched.slurm.future import Future
 from optsched.slurm.pins import without_pins
 from optsched.slurm.running import read_captured
-from optsched.slurm.what_if import Present, changed, read_changes
+from optsched.slurm.what_if import Change, Present, changed, read_changes
 
 DRAWS = 100  # default number of draws of run times
 
@@ -47,12 +47,14 @@ SHOWN = 30  # most jobs of a table; all of them are in the JSON object
 MOST_SOONER = 5  # most of the named jobs for which it is tried what would bring them forward
 NEVER = "-"  # what a table shows for a job that never starts, or for an unknown time
 
+BY_LIMITS, BY_DRAWS = "by the limits", "median"
+
 COLUMNS = (
-    *("job", "user", "partition", "priority", "jobs before it", "by Slurm", "by the limits"),
-    *("median", "80 % from", "to"),
+    *("job", "user", "partition", "priority", "jobs before it", "by Slurm", BY_LIMITS),
+    *(BY_DRAWS, "80 % from", "to"),
 )
 
-SPARE = ("priority", "partition", "jobs before it", "by Slurm", "by the limits")
+SPARE = ("priority", "partition", "jobs before it", "by Slurm", BY_LIMITS)
 """Columns that a narrow terminal leaves out, the first one first."""
 
 
@@ -90,12 +92,13 @@ def forecast(
     now = _forecast(present, times, draws, seed)
     then = _forecast(there, times, draws, seed) if changes else None
     named = _labels(jobs, now, then)
+    new = [job.label for job in there.queue.pending if job.name == SUBMITTED]
     if json:
-        print_json(_described(now, then, named))
+        print_json(_described(now, then, named, new))
     elif then is None:
         _print(now, named)
     else:
-        _print_shifts(now, then, changes, named)
+        _print_shifts(now, then, changes, named, new)
     return DONE
 
 
@@ -146,7 +149,7 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
         if chosen_reasons or name != "never":
             lines.append((name, counted(len(chosen_reasons), "job")))
         lines += [("", f"job {label}: {why}") for label, why in [*chosen_reasons.items()][:SHOWN]]
-    lines += labelled("notes", found.notes)
+    lines += labelled("notes", found.notes(jobs))
     for one in chosen[:MOST_SOONER] if jobs else ():
         ways = [f"{way}: {_at(at)}" for way, at in sooner(found.future, one.label)]
         none = "neither a higher priority nor a shorter limit brings it forward"
@@ -172,34 +175,49 @@ def _at(seconds: float) -> str:
 
 
 def _print_shifts(
-    now: Forecast, then: Forecast, changes: Sequence[str], jobs: Sequence[str]
+    now: Forecast,
+    then: Forecast,
+    changes: Sequence[Change],
+    jobs: Sequence[str],
+    new: Sequence[str],
 ) -> None:
     """Print which jobs start earlier or later if something is different."""
     moved = [one for one in shifts(now, then) if not jobs or one.label in jobs]
-    print_lines(labelled("what if", changes))
+    print_lines(labelled("what if", (each.dated(now.future.supply.time) for each in changes)))
     print()
-    if new := [one for one in then.starts if one.job.name == SUBMITTED]:
-        print_table(COLUMNS, [_row(one, then.future.supply.time) for one in new], SPARE)
+    if starts := [one for one in then.starts if one.label in new]:
+        print_table(COLUMNS, [_row(one, then.future.supply.time) for one in starts], SPARE)
         print()
-    print_line(_sentence(moved, len(jobs or {*_known_labels(now), *_known_labels(then)})))
+    others = {*_known_labels(now), *_known_labels(then)}.difference(new)
+    print_line(_sentence(moved, len(jobs or others)))
     for name in ("user", "partitions"):
         groups = by(moved, name)
         if len(groups) > 1:
             rows = [[group, *_sums(its)] for group, its in sorted(groups.items())]
             print()
-            print_table([name.rstrip("s"), "earlier", "by", "later", "by"], rows)
+            heads = ("earlier", "by", "later", "by", "only then", "no more")
+            print_table([name.rstrip("s"), *heads], rows)
     if moved:
         print()
         rows = [
             [one.label, one.job.user, _at(one.before), _at(one.after), _shift(one)]
             for one in moved[:SHOWN]
         ]
-        print_table(["job", "user", "start", "then", "shift"], rows)
+        start = BY_DRAWS if len(now.drawn) else BY_LIMITS
+        print_table(["job", "user", start, "then", "shift"], rows)
     if len(moved) > SHOWN:
         print_line(f"{counted(len(moved) - SHOWN, 'more job')}, see --json")
     before, after = ({**each.never, **each.future.left} for each in (now, then))
-    lines = [note for note in then.notes if note not in now.notes]
-    lines += [f"job {label}: {why}" for label, why in after.items() if before.get(label) != why]
+    shown = [*jobs, *new] if jobs else ()
+    known = now.notes(jobs)
+    # those left out are not told task by task
+    numbers = {label.partition("_")[0] for label in shown}
+    lines = [note for note in then.notes(shown) if note not in known]
+    lines += [
+        f"job {label}: {why}"
+        for label, why in after.items()
+        if before.get(label) != why and (not shown or label.partition("_")[0] in numbers)
+    ]
     if lines:
         print()
         print_lines(labelled("then", lines[:SHOWN]))
@@ -208,30 +226,28 @@ def _print_shifts(
 def _sentence(moved: Sequence[Shift], jobs: int) -> str:
     if not moved:
         return f"none of {counted(jobs, 'job')} starts at another time"
-    earlier, gain, later, loss = _sums(moved)
-    new = sum(one.seconds == -math.inf for one in moved)
-    never = sum(one.seconds == math.inf for one in moved)
-    parts = [
-        f"{many} {word}{of}"
-        for many, word, of in (
-            (earlier - new, "earlier", f", by {gain} on average"),
-            (later - never, "later", f", by {loss} on average"),
-            (new, "only then", ""),
-            (never, "no more", ""),
+    earlier, gain, later, loss, new, never = _sums(moved)
+    first, *others = (
+        (many, f"{'starts' if many == 1 else 'start'} {how}")
+        for many, how in (
+            (earlier, f"earlier, by {gain} on average"),
+            (later, f"later, by {loss} on average"),
+            (new, "only then"),
+            (never, "no more"),
         )
         if many
-    ]
-    return f"of {counted(jobs, 'job')} start: {'; '.join(parts)}"
+    )
+    parts = [f"{first[0]:,} of {counted(jobs, 'job')} {first[1]}"]
+    return "; ".join([*parts, *(f"{many:,} {what}" for many, what in others)])
 
 
 def _sums(moved: Sequence[Shift]) -> list[Any]:
-    """Return how many jobs start earlier and later, and by how much on average."""
+    """Return how many jobs start earlier and later, by how much, only then, and no more."""
     found: list[Any] = []
     for sign in (-1, 1):
-        seconds = [abs(one.seconds) for one in moved if one.seconds * sign > 0]
-        known = [each for each in seconds if math.isfinite(each)]
-        found += [len(seconds), short(sum(known) / len(known)) if known else NEVER]
-    return found
+        seconds = [abs(one.seconds) for one in moved if 0 < one.seconds * sign < math.inf]
+        found += [len(seconds), short(sum(seconds) / len(seconds)) if seconds else NEVER]
+    return [*found, *(sum(one.seconds == at for one in moved) for at in (-math.inf, math.inf))]
 
 
 def _shift(one: Shift) -> str:
@@ -240,17 +256,14 @@ def _shift(one: Shift) -> str:
     return f"{short(abs(one.seconds))} {'later' if one.seconds > 0 else 'earlier'}"
 
 
-def _of_jobs(found: dict[str, Any], jobs: Sequence[str]) -> dict[str, Any]:
-    """Return a forecast with some of its jobs, all if none are named."""
-    return found | {"jobs": [each for each in found["jobs"] if not jobs or each["job"] in jobs]}
-
-
-def _described(now: Forecast, then: Forecast | None, jobs: Sequence[str]) -> dict[str, Any]:
-    found = _of_jobs(now.to_json(), jobs)
+def _described(
+    now: Forecast, then: Forecast | None, jobs: Sequence[str], new: Sequence[str]
+) -> dict[str, Any]:
+    found = now.to_json(jobs)
     if then is not None:
         notes = now.future.supply.notes
         assumed = [note for note in then.future.supply.notes if note not in notes]
-        found["what_if"] = _of_jobs(then.to_json(), jobs) | {"assumed": assumed}
+        found["what_if"] = then.to_json([*jobs, *new] if jobs else ()) | {"assumed": assumed}
         found["shifts"] = [
             {"job": one.label, "seconds": one.seconds if math.isfinite(one.seconds) else None}
             for one in shifts(now, then)

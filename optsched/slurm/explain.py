@@ -278,7 +278,8 @@ def explain(
     """Return why a pending job does not start; for the parameters see `Explanation`."""
     for action in actions:
         if action not in ACTIONS:
-            raise UnknownNameError("action", action, ACTIONS)
+            unknown = UnknownNameError("action", action, ACTIONS)
+            raise InputError(str(unknown), field="actions")
     if len({*actions}) < len(actions):
         raise InputError(f"{','.join(actions)}; expected every action once", field="actions")
     job = pending_job(queue, label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -160,6 +160,7 @@ class Forecast:
     by_limits: Floats  # start of each pending job in seconds from now, shape (pending jobs,)
     drawn: Floats  # the same in each draw, shape (draws, pending jobs)
     basis: tuple[str, ...]  # of each pending job
+    asked: int = 0  # how many draws are asked for
 
     @cached_property
     def starts(self) -> tuple[Start, ...]:
@@ -183,14 +184,13 @@ class Forecast:
         starts = {row.label for row, at in zip(future.waiting_rows, self.by_limits) if at >= 0}
         return {label: why for label, why in future.never.items() if label not in starts}
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the forecast leaves out or does not know."""
+    def notes(self, jobs: Collection[str] = ()) -> tuple[str, ...]:
+        """Return what the forecast leaves out or does not know, of some jobs or of all."""
         future = self.future
         found = list(filter(None, (future.out_of_service,)))
         alike: dict[str, list[str]] = {}
         for label, texts in future.doubts.items():
-            for text in texts:
+            for text in texts if not jobs or label in jobs else ():
                 alike.setdefault(text, []).append(label)
         found += [f"{named(labels)}: {text}" for text, labels in alike.items()]
         if not future.policy and future.chosen == "easy":
@@ -198,12 +198,12 @@ class Forecast:
             found.append(f"{waits}: of each queue only the first blocked one has a reservation")
         if future.unheeded and future.chosen != "none":
             found.append(f"SchedulerParameters that are not heeded: {', '.join(future.unheeded)}")
-        if not len(self.drawn):
+        if self.asked and not len(self.drawn):
             found.append("no sacct output of ended jobs, so all jobs run to their limits")
         return tuple(found)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the forecast as a JSON-able object; times in seconds since 1970."""
+    def to_json(self, jobs: Collection[str] = ()) -> dict[str, Any]:
+        """Return the forecast of some jobs or of all as JSON; times in seconds since 1970."""
         return {
             "time": self.future.supply.time,
             "draws": len(self.drawn),
@@ -224,9 +224,10 @@ class Forecast:
                     "why_never": self.never.get(one.label),
                 }
                 for one in self.starts
+                if not jobs or one.label in jobs
             ],
             "left": dict(self.future.left),
-            "notes": list(self.notes),
+            "notes": list(self.notes(jobs)),
         }
 
 
@@ -260,10 +261,10 @@ def _played(future: Future, times: RunTimes | None, draws: int, seed: int) -> Fo
     by_limits = future.by_limits
     if times is None or not draws or not len(times.shares):
         none = np.empty((0, len(by_limits)))
-        return Forecast(future, by_limits, none, ("",) * len(by_limits))
+        return Forecast(future, by_limits, none, ("",) * len(by_limits), draws)
     seconds, basis = _drawn(future, times, draws, seed)
     starts = np.array([future.starts(column) for column in seconds.T])
-    return Forecast(future, by_limits, starts, basis)
+    return Forecast(future, by_limits, starts, basis, draws)
 
 
 def _drawn(

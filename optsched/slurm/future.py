@@ -513,22 +513,23 @@ class Future:
     def _doubts(self, job: QueuedJob, requests: Sequence[Request]) -> Iterator[str]:
         """Yield in what a job is not played as Slurm would start it."""
         if self._in_reservation(job) < min(job.limit or math.inf, HORIZON):
-            yield f"its time limit is beyond reservation {job.reservation}: Slurm ends it with that"
+            yield f"reservation {job.reservation} ends before the time limit, and jobs with it"
         flex = any(name in self._reservations for name in job.reservation.split(","))
         if flex and self._reservation(job) is None:
-            yield f"the nodes of reservation {job.reservation} are taken as closed to it"
+            yield f"the nodes of reservation {job.reservation} are taken as closed"
         if any(each.span != "anywhere" or each.limits for each in requests):
-            yield "the switches or blocks that it asks for are not heeded"
+            yield "Slurm keeps to switches or blocks, which the forecast does not heed"
         there = np.any([each.nodes for each in requests], axis=0)
         users = {each.user for node, them in self._owners.items() if there[node] for each in them}
         if any(each.joins is not None for each in requests) or job.user in users:
-            yield "it may join jobs of its user on their nodes, but is taken not to"
+            yield "the nodes of running jobs of the same user are taken as closed"
         if any({*each.licences} - {*self.supply.site.licences} for each in requests):
-            yield "what a reservation keeps of its licences is not heeded"
+            yield "licences that a reservation keeps are not heeded"
         if preempted := self._preempted(job):
             waits = not any(job.job_id in view.jobs for view in self.views)
-            text = "but waits for their end" if waits else "and does not wait for their end"
-            yield f"it may preempt {counted(preempted, 'running job')}, {text}"
+            them = "it" if preempted == 1 else "them"
+            text = f"waits for {them} to end" if waits else f"takes {them} as gone"
+            yield f"Slurm may preempt {counted(preempted, 'running job')}, and the forecast {text}"
 
     def _preempted(self, job: QueuedJob) -> int:
         """Return how many running jobs one of its partitions, QOS and priority may preempt."""

@@ -94,6 +94,7 @@ class Limits:
     # What is to be added to what is in use, by keys of limits: of jobs that are to start,
     # and, negative, of jobs that have ended by the time in question
     started: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()  # of all QOS, also where no limits are enforced
 
     @property
     def known(self) -> bool:
@@ -286,6 +287,7 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
     parents: dict[str, str] = {}
     shares: dict[tuple[str, str, str], Share] = {}
     users: dict[str, str] = {}
+    names = set[str]()
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if line.startswith((" ", "\t")) and line.strip():
             expected = "expected a record a line, as scontrol -o show assoc_mgr writes it"
@@ -298,6 +300,7 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
                 users[uid] = user
             elif line.startswith("QOS="):
                 name = _name(values["QOS"])
+                names.add(name)
                 qos[name] = tuple(_limits(f"QOS {name}", values))
                 of_accounts, _, of_users = of_accounts.partition(" User Limits=")
                 for what, text in (("account", of_accounts), ("user", of_users)):
@@ -324,7 +327,7 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
                     parents[account] = _name(values.get("ParentAccount", ""))
         except InputError as error:
             raise InputError(*error.mistakes, file=path, line=number, field=error.field) from None
-    return Limits(qos, associations, numbers, parents, shares, safe)
+    return Limits(qos, associations, numbers, parents, shares, safe, names=frozenset(names))
 
 
 def _name(text: str) -> str:

@@ -316,7 +316,7 @@ def fair_shares(supply: Supply) -> FairShares | None:
         return None
     if not {"NO_FAIR_TREE", "INCR_ONLY"}.isdisjoint(flags):
         return None
-    if settings.get("priorityusageresetperiod", "NONE").upper() != "NONE" or not _is_whole(limits):
+    if settings.get("priorityusageresetperiod", "NONE").upper() != "NONE" or not is_whole(limits):
         return None
     tree, stated = FairTree(limits), limits.shares.values()
     usage = np.array([each.usage for each in stated])
@@ -330,7 +330,7 @@ def fair_shares(supply: Supply) -> FairShares | None:
     return FairShares(tree, weight, half_life, period, usage, factors)
 
 
-def _is_whole(limits: Limits) -> bool:
+def is_whole(limits: Limits) -> bool:
     """Return whether the tree of associations is known, with a user and the share of each."""
     above = (limits.accounts_above(account) for account, _, _ in limits.associations)
     highest = {name for accounts in above for name in accounts[-1:]}

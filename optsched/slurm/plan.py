@@ -29,7 +29,7 @@ from optsched.slurm.reserved import Reserved, beside, reserve, reserved, starts_
 from optsched.slurm.running import read_captured, unseen_preemption
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply
-from optsched.slurm.what_if import Present, changed
+from optsched.slurm.what_if import Change, Present, changed
 from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
 from optsched.solvers.result import Result, Status
 
@@ -41,7 +41,7 @@ class Ask(NamedTuple):
     strict: bool = False  # whether jobs are placed in strict order, whatever they weigh
     reserve: int = 0  # so many blocked jobs are not delayed, the first ones in order
     rules: Mapping[str, Rule] = {}
-    changes: Sequence[str] = ()  # what is different, see `optsched.slurm.what_if`
+    changes: Sequence[Change] = ()  # what is different, see `optsched.slurm.what_if`
 
 
 FITS = "it fits alone, but other jobs of the plan take its room"

@@ -23,14 +23,14 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from optsched.errors import InputError, UnknownNameError
-from optsched.numbers import short
+from optsched.errors import InputError, UnknownNameError, no_such_file
+from optsched.numbers import moment, parse_moment, short, whole_number
 from optsched.sites.parts import Blocks, Tree
 from optsched.sites.slurm_files import read_text
 from optsched.sites.slurm_notation import gres, hosts, megabytes
@@ -39,7 +39,7 @@ from optsched.slurm.access import NO_RULES
 from optsched.slurm.explain import pending_job
 from optsched.slurm.forecast import SUBMITTED, named
 from optsched.slurm.hold_problem import in_service
-from optsched.slurm.order import new_priority
+from optsched.slurm.order import is_whole, new_priority
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import OF_PARTITION, released
 from optsched.slurm.running import held_by
@@ -59,6 +59,31 @@ MOST_ADDED = 100_000
 """Most nodes that can be added."""
 
 
+MOST_ASKED = 10**6
+"""Most nodes, tasks and cores of a task that a job can ask for."""
+
+MOST_PRIORITY = 2**32 - 3
+"""Highest priority; Slurm gives the numbers above it other meanings."""
+
+
+class Change(NamedTuple):
+    """A line of words, and where it is from; by default from ``--what-if``."""
+
+    text: str
+    file: Path | None = None
+    line: int | None = None
+
+    def dated(self, now: int) -> str:
+        """Return the line with the date of a clock time."""
+        found = _AT.fullmatch(self.text)
+        return f"{found[1]}{moment(parse_moment(found[2], now))}" if found else self.text
+
+    def error(self, mistake: str) -> InputError:
+        """Return a mistake in the line."""
+        field = "--what-if" if self.file is None else None
+        return InputError(f"{self.text!r}{mistake}", file=self.file, line=self.line, field=field)
+
+
 @dataclass(frozen=True)
 class Present:
     """The queue and what is free, and how the forecast plays them on."""
@@ -73,56 +98,65 @@ class Present:
         return replace(self, queue=replace(self.queue, jobs=jobs))
 
 
-def changed(present: Present, lines: Iterable[str]) -> Present:
-    """Return the present with the changes of some lines, one after the other.
+def changed(present: Present, changes: Iterable[Change]) -> Present:
+    """Return the present with some changes, one after the other.
 
     Raises
     ------
     InputError
         If a line cannot be read, or names a job, a node or anything else that is not there.
     """
-    for line in lines:
-        for pattern, change in _CHANGES:
-            if found := pattern.fullmatch(line.strip()):
+    for each in changes:
+        for _, pattern, change in _CHANGES:
+            if found := pattern.fullmatch(each.text):
                 try:
                     present = change(present, *found.groups())
                 except InputError as error:
-                    raise InputError(f"{line!r}: {error}", field="what if") from None
+                    raise each.error(f": {error}") from None
                 break
         else:
-            raise InputError(f"{line!r}; expected {_EXPECTED}", field="what if")
+            first = each.text.partition(" ")[0]
+            of_word = [form for form, _, _ in _CHANGES if first in form.split()]
+            raise each.error(f"; expected {', '.join(of_word) or _EXPECTED}")
     return present
 
 
-def read_changes(stated: Sequence[str], *, is_forecast: bool = False) -> list[str]:
-    """Return the lines of changes: each text is one, or with ``@`` in front a file of them.
+def read_changes(stated: Sequence[str], *, is_forecast: bool = False) -> list[Change]:
+    """Return the changes: each text is one, or with ``@`` in front a file of them.
 
     Raises
     ------
     InputError
-        If a file has no line, or if a change of the policy is for anything but a forecast.
+        If there is no such file, if it has no line, or if a change of the policy is for anything
+        but a forecast.
     """
-    found: list[str] = []
+    found: list[Change] = []
     for text in stated:
         if not text.startswith("@"):
-            found.append(text)
+            found.append(Change(text.strip()))
             continue
-        path = Path(text[1:])
-        lines = (line.strip() for _, line in lines_of(read_text(path), path))
-        own = [line for line in lines if line and not line.startswith("#")]
+        path, expected = Path(text[1:]), "expected a file of what-ifs, one on each line"
+        if path.is_dir():
+            raise InputError(f"is a folder; {expected}", file=path)
+        if not path.exists():
+            raise no_such_file(path, (), f"no such file; {expected}")
+        lines = [(line.strip(), number) for number, line in lines_of(read_text(path), path)]
+        own = [Change(line, path, at) for line, at in lines if line and not line.startswith("#")]
         if not own:
             raise InputError(f"has no line; expected {_EXPECTED}", file=path)
         found += own
-    for line in found:
-        if line.startswith("policy ") and not is_forecast:
-            raise InputError(f"{line!r} is for optsched slurm forecast", field="what if")
+    for each in found:
+        if each.text.startswith("policy ") and not is_forecast:
+            raise each.error(" is for optsched slurm forecast")
     return found
 
 
 def _drain(present: Present, nodes: str, at: str | None) -> Present:
     supply = present.supply
     drained = supply.site.mask(hosts(nodes))
-    time = supply.time if at is None else _moment(at, supply.time)
+    time = supply.time if at is None else parse_moment(at, supply.time)
+    if time < supply.time:
+        raise InputError(f"{at} is over; expected a time from {moment(supply.time)}")
     if time > supply.time:
         closing = np.where(drained, np.minimum(supply.closing, time), supply.closing)
         return replace(present, supply=replace(supply, closing=closing))
@@ -141,9 +175,7 @@ def _resume(present: Present, nodes: str) -> Present:
 
 
 def _add(present: Present, number: str, like: str) -> Present:
-    supply, count = present.supply, int(number)
-    if not 1 <= count <= MOST_ADDED:
-        raise InputError(f"{count:,} nodes; expected from 1 to {MOST_ADDED:,}")
+    supply, count = present.supply, _number(number, 1, MOST_ADDED)
     site = supply.site
     [place] = site.places([like]).tolist()
     names = (f"{like}-new{one}" for one in range(1, count + MOST_ADDED))
@@ -209,11 +241,12 @@ def _add(present: Present, number: str, like: str) -> Present:
 
 def _priority(present: Present, label: str, number: str) -> Present:
     job = pending_job(present.queue, label)
-    if not int(number):  # as Slurm reads it
+    priority = _number(number, 0, MOST_PRIORITY)
+    if not priority:  # as Slurm reads it
         return _hold(present, "hold", None, label)
     if job.held:
         raise InputError(f"{label} is held, so Slurm refuses it; expected it to be released first")
-    return _one(present, job, priority=int(number), priority_by_operator=True)
+    return _one(present, job, priority=priority, priority_by_operator=True)
 
 
 def _limit(present: Present, label: str, time: str) -> Present:
@@ -277,43 +310,62 @@ def _given(labels: Sequence[str], priority: int, why: str) -> str:
     return f"{named(labels)}: taken to have priority {priority:,}, {why}"
 
 
+def _number(text: str, least: int, most: int = MOST_ASKED) -> int:
+    number = whole_number(text)
+    if number is None or not least <= number <= most:
+        raise InputError(f"{text}; expected a whole number from {least} to {most:,}")
+    return number
+
+
 class _Options(argparse.ArgumentParser):
-    """The options of a job that ``sbatch`` has, too."""
+    """The options of a job that ``sbatch`` has, too, and its user."""
 
     def __init__(self) -> None:
         super().__init__(prog="submit", add_help=False, allow_abbrev=False)
-        add = self.add_argument
-        add("-N", "--nodes", type=int, default=0)
-        add("-n", "--ntasks", type=int, default=0)
-        add("-c", "--cpus-per-task", type=int, default=1)
-        add("--ntasks-per-node", type=int, default=0)
-        add("-t", "--time", type=seconds_of, default=None)
+
+        def add(*names: str, parse: Callable[[str], Any] = str, default: Any = "") -> None:
+            def read(text: str) -> Any:
+                try:
+                    return parse(text)
+                except InputError as error:
+                    raise argparse.ArgumentTypeError(str(error)) from None
+
+            self.add_argument(*names, type=read, default=default)
+
+        count = partial(_number, least=1)
+        add("-N", "--nodes", parse=count, default=0)
+        add("-n", "--ntasks", parse=count, default=0)
+        add("-c", "--cpus-per-task", parse=count, default=1)
+        add("--ntasks-per-node", parse=count, default=0)
+        add("-t", "--time", parse=seconds_of, default=None)
         add("-p", "--partition", default="")
         add("-A", "--account", default="")
         add("-q", "--qos", default="")
         add("-C", "--constraint", default="")
-        add("--mem", type=megabytes, default=None)
-        add("--mem-per-cpu", type=megabytes, default=None)
-        add("--gres", type=gres, default=None)
+        add("--mem", parse=megabytes, default=None)
+        add("--mem-per-cpu", parse=megabytes, default=None)
+        add("--gres", parse=gres, default=None)
         add("-L", "--licenses", default="")
-        add("--exclusive", action="store_true")
+        self.add_argument("--exclusive", action="store_true")
         add("--reservation", default="")
         add("--user", default="")
-        add("--priority", type=int, default=None)
+        add("--priority", parse=partial(_number, least=0, most=MOST_PRIORITY), default=None)
 
     def error(self, message: str) -> NoReturn:
         """Raise what is wrong."""
-        raise InputError(message)
+        raise InputError(message.removeprefix("argument "))
 
 
-def _submit(present: Present, options: str) -> Present:
+def _submit(present: Present, options: str | None) -> Present:
+    parser = _Options()
     try:
-        asked = _Options().parse_args(shlex.split(options))
+        asked, rest = parser.parse_known_args(shlex.split(options or ""))
     except ValueError as error:
         raise InputError(str(error)) from None
-    for name in ("nodes", "ntasks", "cpus_per_task", "ntasks_per_node"):
-        if getattr(asked, name) < 0:
-            raise InputError(f"{name}: {getattr(asked, name)}; expected a number from 0")
+    if rest or not options:
+        known = ", ".join(action.option_strings[0] for action in parser._actions)
+        raise InputError(f"{' '.join(rest) or 'no options'}; expected some of {known}")
+    _refuse_unknown(asked, present.supply)
     queue, site = present.queue, present.supply.site
     partition = asked.partition or next((each.name for each in site.partitions if each.default), "")
     first, *_ = [site.partition(name) for name in partition.split(",")]
@@ -331,7 +383,7 @@ def _submit(present: Present, options: str) -> Present:
     job = QueuedJob(
         job_id=number,
         name=SUBMITTED,
-        user=asked.user,
+        user=asked.user or "(new)",
         account=asked.account,
         qos=asked.qos,
         partitions=tuple(partition.split(",")),
@@ -353,6 +405,7 @@ def _submit(present: Present, options: str) -> Present:
         reservation=asked.reservation,
         tres={"cpu": tasks * asked.cpus_per_task, "node": nodes},
         priority=asked.priority or 0,
+        held=asked.priority == 0,  # as in Slurm
     )
     if asked.priority is None:
         priority, why = new_priority(job, queue, present.supply)
@@ -362,43 +415,49 @@ def _submit(present: Present, options: str) -> Present:
     return _assuming(present, *assumed)
 
 
+def _refuse_unknown(asked: argparse.Namespace, supply: Supply) -> None:
+    """Refuse an account, a user or a QOS that Slurm refuses, where all of them are known."""
+    limits, account = supply.limits, asked.account
+    enforced = supply.settings.get("accountingstorageenforce", "").lower()
+    known = list[tuple[str, str, set[str]]]()
+    if "associations" in enforced and is_whole(limits):
+        pairs = {(account, user) for account, user, _ in limits.associations}
+        known.append(("account", account, {each for each, _ in pairs}))
+        of_account = f"user of account {account}" if account else "user"
+        users = {user for each, user in pairs if user and account in ("", each)}
+        known.append((of_account, asked.user, users))
+    if "qos" in enforced and limits.names:
+        known.append(("QOS", asked.qos, {*limits.names}))
+    for noun, name, names in known:
+        if name and name not in names:
+            raise UnknownNameError(noun, name, names)
+
+
 def _policy(present: Present, name: str) -> Present:
     if name not in POLICIES:
         raise UnknownNameError("policy", name, POLICIES)
     return replace(present, policy=name)
 
 
-def _moment(text: str, now: int) -> int:
-    """Return a time in seconds since 1970; of a clock time the next one."""
-    if re.fullmatch(r"[0-2]?[0-9]:[0-5][0-9]", text):
-        there = datetime.fromtimestamp(now)
-        hour, minute = map(int, text.split(":"))
-        if hour < 24:
-            then = there.replace(hour=hour, minute=minute, second=0, microsecond=0)
-            then += timedelta(days=int(then < there))
-            return round(then.timestamp())
-    try:
-        return round(datetime.fromisoformat(text).timestamp())
-    except (ValueError, OverflowError, OSError):
-        expected = "expected a time such as 18:00 or 2026-11-25T18:00"
-        raise InputError(f"{text!r}; {expected}") from None
+_AT = re.compile(r"(drain \S+ at )([0-9:]+)")
 
-
-_CHANGES: tuple[tuple[re.Pattern[str], Callable[..., Present]], ...] = tuple(
-    (re.compile(pattern), change)
-    for pattern, change in (
-        (r"drain (\S+)(?: at (\S+))?", _drain),
-        (r"resume (\S+)", _resume),
-        (r"add ([0-9]{1,9}) like (\S+)", _add),
-        (r"priority (\S+) = ([0-9]{1,10})", _priority),
-        (r"limit (\S+) = (\S+)", _limit),
-        (rf"(hold|release) (?:({'|'.join(OWNERS)}) )?(\S+)", _hold),
-        (r"submit (.+)", _submit),
-        (r"policy (\S+)", _policy),
+_CHANGES: tuple[tuple[str, re.Pattern[str], Callable[..., Present]], ...] = tuple(
+    (form, re.compile(pattern), change)
+    for form, pattern, change in (
+        ("drain NODES [at TIME]", r"drain (\S+)(?: at (\S+))?", _drain),
+        ("resume NODES", r"resume (\S+)", _resume),
+        ("add N like NODE", r"add (\S+) like (\S+)", _add),
+        ("priority JOB = N", r"priority ([^\s=]+) ?= ?(\S+)", _priority),
+        ("limit JOB = TIME", r"limit ([^\s=]+) ?= ?(\S+)", _limit),
+        (
+            "hold or release JOB or user NAME",
+            rf"(hold|release) (?:({'|'.join(OWNERS)}) )?(\S+)",
+            _hold,
+        ),
+        ("submit OPTIONS", r"submit(?: (.+))?", _submit),
+        ("policy NAME", r"policy (\S+)", _policy),
     )
 )
+"""The form of each line, its pattern and what it does."""
 
-_EXPECTED = (
-    "drain NODES [at TIME], resume NODES, add N like NODE, priority JOB = N, limit JOB = TIME, "
-    "hold or release JOB or user NAME, submit OPTIONS, or policy NAME"
-)
+_EXPECTED = " or ".join((", ".join(form for form, _, _ in _CHANGES[:-1]), _CHANGES[-1][0]))

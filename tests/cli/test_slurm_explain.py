@@ -12,6 +12,8 @@ import pytest
 from optsched.cli import run
 from optsched.sites.site_file import read_site_file
 
+FORECAST = "slurm forecast --from sample-slurm --draws 0"
+
 
 @pytest.fixture
 def explain(optsched, shared):
@@ -54,6 +56,21 @@ def test_a_time_by_which_slurm_starts_it_needs_nothing(explain):
     date = datetime.fromtimestamp(answer["by"], timezone(timedelta(hours=-7))).isoformat()
     for by in (answer["by"], date):
         assert explain(61, f"--by {by} --json") == answer
+    clock = datetime.fromtimestamp(answer["by"]).replace(second=0) + timedelta(minutes=2)
+    assert explain(61, f"--by {clock:%H:%M} --json")["by"] == clock.timestamp()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--actions requeue,foo", "--actions: unknown action 'foo'; known: drain, hold, migrate, "),
+        ("--by noon", "--by: 'noon'; expected a time such as 18:00 or 2026-11-25T18:00"),
+        ("--what-if 'add 0 like c01'", "--what-if: 'add 0 like c01': 0; expected a whole number"),
+    ],
+)
+def test_a_mistake_names_its_option(optsched, words, message):
+    done = optsched(f"slurm explain 431 --from sample-slurm {words}", code=1)
+    assert done.err.startswith(f"optsched: {message}")
 
 
 def test_more_time_costs_no_more(explain):
@@ -146,7 +163,6 @@ def test_the_solver_is_checked_where_none_is_needed(optsched, shared):
     assert (done.out, "unknown solver 'foo'" in done.err) == ("", True)
 
 
-FORECAST = "slurm forecast --from sample-slurm --draws 0"
 PLAN = "slurm plan --from sample-slurm --time-limit 1"
 
 
@@ -181,10 +197,39 @@ def test_what_if_tells_the_difference(optsched, tmp_path):
     assert "without it" in explained
     assert "scontrol" not in explained  # of what is not so
     held = optsched(FORECAST, last, f"--what-if 'hold {last}'").out
-    assert "of 1 job start: 1 no more" in held
+    assert "1 of 1 job starts no more" in held
     assert ": it is held" in held
+    assert re.search(r"job +user +by the limits +then +shift", held)
+    new = "--what-if 'submit -C nothing -t 1' --what-if 'submit -t 1'"
+    assert "it has no room even if no job runs: no node" in optsched(FORECAST, last, new).out
+    two = json.loads(optsched(FORECAST, last, new, "--json").out)["what_if"]["jobs"]
+    assert {one["user"] for one in two if one["job"] != last} == {"(new)"}
+    sooner = rf"\njob {last} sooner +as the first by priority: \d{{4}}-\d\d-\d\d "
+    assert re.search(sooner, optsched(FORECAST, last).out)
     nowhere = optsched(FORECAST, f"--what-if 'drain {','.join(nodes)}'").out
     assert "no node is in service, so no job can start: " in nowhere
+
+
+def test_tables_of_a_what_if_add_up_to_its_sentence(optsched):
+    """Of jobs that start earlier, later, only then and no more; the time has its date."""
+    drain = "--what-if 'drain c[01-10] at 00:00' --what-if 'drain c[11-30]'"
+    shown = optsched(FORECAST, drain, "--what-if 'hold account ai' --what-if 'release qos low'").out
+    assert re.search(r"^what if  drain c\[01-10\] at \d{4}-\d\d-\d\dT00:00:00[+-]", shown)
+    [sentence] = [line for line in shown.splitlines() if " jobs start" in line]
+    said = {
+        how: int(many)
+        for many, how in re.findall(
+            r"(\d+)(?: of \d+ jobs)? starts? (earlier|later|only then|no more)", sentence
+        )
+    }
+    assert {"later", "no more"} <= {*said}
+    ways = ("earlier", "later", "only then", "no more")
+    for heading in ("user", "partition"):
+        rows = shown.partition(f"\n{heading} ")[2].partition("\n\n")[0].splitlines()[1:]
+        # of a row, the group and four numbers beside two durations
+        counts = [re.split(r"  +", row.strip()) for row in rows]
+        sums = [sum(int(row[at]) for row in counts) for at in (1, 3, 5, 6)]
+        assert dict(zip(ways, sums)) == {way: said.get(way, 0) for way in ways}
 
 
 def test_the_state_is_a_page_of_one_file(optsched, tmp_path):

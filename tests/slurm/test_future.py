@@ -200,7 +200,7 @@ def test_jobs_without_a_node_in_service_are_left_out_with_the_reason():
         "1": "not before nodes that are drained are resumed",
         "2": "not before nodes that are down come back",
     }
-    assert forecast(future, None, draws=5).notes[0] == (
+    assert forecast(future, None, draws=5).notes()[0] == (
         "no node is in service, so no job can start: 4 nodes down, 3 nodes drained"
     )
     assert Future(queue_of(own), supply()).out_of_service == ""
@@ -467,13 +467,12 @@ def test_what_is_not_played_of_preemption_and_the_backfill_scheduler_is_said():
     supply = with_settings(supply, preempttype="preempt/qos", preemptmode="REQUEUE")
     supply = with_parameters(supply, "bf_window=60,bf_interval=5,bf_one_resv_per_job")
     found = forecast(Future(queue, supply), None, draws=0)
-    assert found.future.doubts == {
-        "1": ("it may preempt 1 running job, and does not wait for their end",)
-    }
+    gone = "Slurm may preempt 1 running job, and the forecast takes it as gone"
+    assert found.future.doubts == {"1": (gone,)}
     unheeded = "SchedulerParameters that are not heeded: "
-    assert found.notes[1] == f"{unheeded}bf_one_resv_per_job"
+    assert found.notes()[1] == f"{unheeded}bf_one_resv_per_job"
     easy = forecast(Future(queue, supply, "easy"), None, draws=0)
-    assert easy.notes[1] == f"{unheeded}bf_window=60, bf_one_resv_per_job"
+    assert easy.notes()[1] == f"{unheeded}bf_window=60, bf_one_resv_per_job"
     for text in ("x", "", "-1", "9" * 5000):
         [shown] = Future(queue, with_parameters(supply, f"bf_max_job_user={text}")).unheeded
         assert shown == f"bf_max_job_user={text}".removesuffix("=")
@@ -505,8 +504,8 @@ def test_a_job_does_not_wait_for_those_that_it_may_preempt(mode):
         assert starts["4"] == started(Future(queue, supply))["4"]
     assert Future(queue, replace(supply, qos_preempts=None)).views == ()
     assert Future(queue, with_settings(supply, preemptexempttime="00:05:00")).views == ()
-    times = "but waits" if suspends else "and does not wait"
-    assert found.future.doubts["1"] == (f"it may preempt 1 running job, {times} for their end",)
+    times = "waits for it to end" if suspends else "takes it as gone"
+    assert found.future.doubts["1"][0].endswith(f" 1 running job, and the forecast {times}")
     assert "4" not in found.future.doubts
 
 
@@ -530,15 +529,17 @@ def test_a_job_starts_in_its_reservation_and_is_ended_with_it():
         assert (found["1"], found["3"]) == (20, 100), policy
         assert math.isnan(found["2"]), policy
         assert future.never == {"2": "its reservation course ends before it has room"}, policy
-    beyond = "its time limit is beyond reservation course: Slurm ends it with that"
+    beyond = "reservation course ends before the time limit, and jobs with it"
     assert future.doubts == {"1": (beyond,), "2": (beyond,)}
-    assert f"jobs 1, 2: {beyond}" in forecast(future, None, draws=0).notes
+    noted = forecast(future, None, draws=0)
+    assert noted.notes() == (f"jobs 1, 2: {beyond}",)  # and nothing of sacct
+    assert noted.to_json(["2"])["notes"] == [f"job 2: {beyond}"]
     late = replace(supply, settings={"resvoverrun": "2 min"})
     assert started(Future(queue, late))["3"] == 220
     flex = replace(supply, reservations=(replace(own, flags=("FLEX",)),))
     free = Future(queue, flex)
     assert (started(free)["1"], started(free)["2"]) == (0, 0)
-    assert free.doubts["1"] == ("the nodes of reservation course are taken as closed to it",)
+    assert free.doubts["1"] == ("the nodes of reservation course are taken as closed",)
 
 
 def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends():
@@ -554,9 +555,8 @@ def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends():
     # each runs for 0.99 of its limit in all draws, 1,050 s and 1,080 s, of which 1,000 are over
     drawn = forecast(future, alike(np.full(10, 0.99)), draws=3)
     assert {one.label: one.median for one in drawn.starts}["1"] == NOW + 70
-    assert future.doubts == {
-        "2": ("it may join jobs of its user on their nodes, but is taken not to",)
-    }
+    assert [*future.doubts] == ["2"]
+    assert "running jobs of the same user are taken as closed" in future.doubts["2"][0]
     # in a draw, job 99 ends after 20 s and job 98 after 40
     taken = [40.0 if row.job is runs[0] else 20.0 for row in future.rows]
     taken = [40.0 if row.until else each for row, each in zip(future.rows, taken)]
@@ -673,11 +673,10 @@ def test_a_forecast_has_medians_and_intervals_of_its_draws():
     assert one.low == pytest.approx(NOW + 10, abs=6)
     assert one.median == pytest.approx(NOW + 50, abs=8)
     assert one.high == pytest.approx(NOW + 90, abs=6)
-    again = forecast(future, times, draws=200, seed=3)
-    assert again.to_json() == found.to_json()
+    assert forecast(future, times, draws=200, seed=3).to_json() == found.to_json()
     alone = forecast(future, None, draws=200)
     assert alone.starts[0].expected == NOW + 100
-    assert any("no sacct output" in note for note in alone.notes)
+    assert any("no sacct output" in note for note in alone.notes())
     [moved] = shifts(found, alone)
     assert moved.seconds == NOW + 100 - one.median
 
@@ -687,7 +686,7 @@ def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations():
         queue = queue_of(*(job(job_id=n, user="ada", limit=60.0) for n in range(1, count + 1)))
         future = Future(queue, supply())
         assert future.chosen == chosen
-        notes = "; ".join(forecast(future, None, draws=0).notes)
+        notes = "; ".join(forecast(future, None, draws=0).notes())
         assert ("first blocked one has a reservation" in notes) == (chosen == "easy")
     assert Future(queue, supply(), "conservative").chosen == "conservative"
     for parameters, chosen in (

@@ -321,7 +321,7 @@ def test_jobs_that_may_preempt_start_as_forecast_and_plans_leave_them_to_slurm(s
     assert (planned["jobs"], planned["unseen"]) == ([], {which: 3})
     found = forecast(slurm)
     said = {one["job"]: one["doubts"] for one in found["jobs"]}
-    assert said[may] == ["it may preempt 3 running jobs, and does not wait for their end"]
+    assert said[may] == ["Slurm may preempt 3 running jobs, and the forecast takes them as gone"]
     at = starts(found)
     assert at[may] <= found["time"] + 1
     assert at[then] == at[may] + 60

@@ -175,7 +175,7 @@ def test_jobs_that_may_preempt_by_qos_start_as_forecast(slurm) -> None:
     assert {job: asked(slurm, "explain", job)["unseen"] for job in named} == named
     said = forecast(slurm)
     doubts = {one["job"]: one["doubts"] for one in said["jobs"]}
-    may = "it may preempt 1 running job, and does not wait for their end"
+    may = "Slurm may preempt 1 running job, and the forecast takes it as gone"
     assert {job: starts(said)[job] <= said["time"] + 1 for job in named} == {
         high: True, plain: False, higher: True, lower: False,
     }  # fmt: skip

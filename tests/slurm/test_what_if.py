@@ -1,6 +1,8 @@
 """Changes in words: what each makes of the queue and the nodes, and what is refused."""
 
 from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +12,10 @@ from optsched.sites.slurm_files import Notes
 from optsched.sites.slurm_partitions import Access, shown_partitions
 from optsched.slurm.explain import explain
 from optsched.slurm.future import Future
-from optsched.slurm.limits import Limit, Limits
+from optsched.slurm.limits import Limit, Limits, Share
 from optsched.slurm.snapshot import placement_problem
-from optsched.slurm.what_if import Present, changed, read_changes
+from optsched.slurm.what_if import Change, Present, read_changes
+from optsched.slurm.what_if import changed as with_changes
 
 from .conftest import NOW, job, left_by, queue_of, running, supply
 
@@ -28,6 +31,10 @@ PRESENT = Present(
 """A job on c1 and two that wait, of ada and of bob."""
 
 
+def changed(present: Present, lines: list[str]) -> Present:
+    return with_changes(present, map(Change, lines))
+
+
 def pending(found: Present) -> dict[int, object]:
     return {job.job_id: job for job in found.queue.pending}
 
@@ -40,6 +47,12 @@ def test_nodes_are_drained_now_or_from_a_time_on_and_resumed():
     assert later.site.states == PRESENT.supply.site.states
     assert later.closing[[1, 2]].tolist() == [1800, 1800]
     assert np.isinf(later.closing[[0, 3]]).all()
+    clock = datetime.fromtimestamp(NOW).replace(second=0)  # over by less than a minute
+    for at, time in ((f"{clock:%H:%M}", round(clock.timestamp()) + 86_400), ("1800", 1800)):
+        assert changed(PRESENT, [f"drain c2 at {at}"]).supply.closing[1] == time
+        dated = Change(f"drain c2 at {at}").dated(NOW)
+        assert dated.startswith("drain c2 at 1970-01-0")
+        assert changed(PRESENT, [dated]).supply.closing[1] == time
     again = changed(PRESENT, ["drain c2", "resume c2"]).supply
     assert again.site.states == PRESENT.supply.site.states
     assert (again.free == PRESENT.supply.free).all()
@@ -115,8 +128,46 @@ def test_a_job_is_submitted_with_options_of_sbatch():
     assert (job.limit, job.memory_per_node, job.priority) == (3600, 1024, 5)
     assert dict(job.per_node) == {"gpu": 1, "gpu:a100": 1}
     assert job.partitions == ("all",)
-    found = changed(PRESENT, ["submit -p all -n 3", "priority 10 = 7"])
+    assert job.user == "(new)"
+    found = changed(PRESENT, ["submit -p all -n 3", "priority 10=7"])
     assert pending(found)[10].priority == 7
+    assert pending(changed(PRESENT, ["submit -p all --priority 0"]))[10].held
+
+
+def test_accounts_users_and_qos_are_refused_that_slurm_refuses():
+    """Of those that are all known, and that Slurm is to enforce."""
+    keys = ("root", "", ""), ("ai", "", ""), ("ai", "ada", ""), ("bio", "", ""), ("bio", "bob", "")
+    known = Limits(
+        associations=dict.fromkeys(keys, ()),
+        parents={"root": "", "ai": "root", "bio": "root"},
+        shares=dict.fromkeys(keys, Share(1, 0.5, 0.0)),
+        names=frozenset({"low", "high"}),
+    )
+    settings = {"accountingstorageenforce": "associations,qos"}
+    there = replace(PRESENT, supply=replace(PRESENT.supply, limits=known, settings=settings))
+    for options, message in (
+        ("-A nope", "unknown account 'nope'; known: ai, bio, root"),
+        ("-q nope", "unknown QOS 'nope'; known: high, low"),
+        ("--user eve", "unknown user 'eve'; known: ada, bob"),
+        ("-A ai --user bob", "unknown user 'bob' of account ai; known: ada"),
+    ):
+        line = f"submit -p all -t 1 --priority 1 {options}"
+        with pytest.raises(InputError, match=message):
+            changed(there, [line])
+        hidden = replace(known, parents={}, names=frozenset())
+        for limits, enforced in ((hidden, settings), (known, {})):
+            supply = replace(there.supply, limits=limits, settings=enforced)
+            assert 10 in pending(changed(replace(there, supply=supply), [line]))
+    assert 10 in pending(changed(there, ["submit -p all -A ai -q low --user ada"]))
+
+
+def test_the_page_lists_the_options_of_a_submitted_job():
+    with pytest.raises(InputError, match=r"'submit': no options; expected some of ") as found:
+        changed(PRESENT, ["submit"])
+    options = str(found.value).partition("some of ")[2].split(", ")
+    page = Path(__file__).parents[2] / "docs" / "commands" / "slurm-forecast.md"
+    listed = ", ".join(f"`{each}`" for each in options[:-1]) + f" and `{options[-1]}`"
+    assert f"options of `submit` are {listed}" in " ".join(page.read_text().split())
 
 
 def test_a_job_without_a_limit_has_that_of_its_partition_as_in_slurm():
@@ -182,12 +233,21 @@ def test_a_released_job_has_the_priority_that_slurm_would_give():
     [
         ("drain x9", "'x9'; expected one of|unknown node 'x9'|no node 'x9'"),
         ("drain c1 at noon", "'noon'; expected a time such as 18:00"),
-        ("add 0 like c1", "0 nodes; expected from 1 to 100,000"),
+        ("drain c1 at 24:00", "'24:00'; expected a time such as 18:00"),
+        ("drain c1 at 1969-12-31", "1969-12-31 is over; expected a time from 1970-01-01"),
+        ("drain", "'drain'; expected drain NODES .at TIME.$"),
+        ("release", "'release'; expected hold or release JOB or user NAME$"),
+        ("add 0 like c1", "0; expected a whole number from 1 to 100,000"),
+        ("add -3 like c1", "-3; expected a whole number from 1 to 100,000"),
+        ("priority 1 = -1", "-1; expected a whole number from 0 to 4,294,967,293"),
+        ("priority 1 = 4294967294", "4294967294; expected a whole number from 0 to 4,294,967,293"),
         ("priority 77 = 1", "'77' is not in the queue"),
         ("priority 9 = 1", "'9' is RUNNING; expected a pending job"),
         ("priority 2 = 7", "2 is held, so Slurm refuses it; expected it to be released"),
         ("hold user eve", "no pending job of user eve"),
-        ("submit -N two", "invalid int value: 'two'"),
+        ("submit -N 2-1", "-N/--nodes: 2-1; expected a whole number from 1 to 1,000,000"),
+        ("submit -N 2 -t soon", "-t/--time: 'soon'; expected a time such as"),
+        ("submit -N 2 --array=1-3 -w c9", "--array=1-3 -w c9; expected some of -N, -n, -c, "),
         ("submit -p none", "'none'"),
         ("submit 'x", "No closing quotation"),
         ("policy best", "'best'"),
@@ -197,19 +257,28 @@ def test_a_released_job_has_the_priority_that_slurm_would_give():
 def test_what_cannot_be_is_one_line_with_the_words(line, message):
     with pytest.raises(InputError, match=message) as found:
         changed(PRESENT, [line])
-    assert repr(line) in str(found.value)
+    assert str(found.value).startswith(f"--what-if: {line!r}")
     assert "\n" not in str(found.value)
 
 
 def test_lines_come_from_a_file_too_and_policies_are_for_forecasts_alone(tmp_path):
     file = tmp_path / "changes.txt"
     file.write_text("# a comment\ndrain c1\n\n  priority 1 = 3  \n")
-    assert read_changes([f"@{file}", "drain c2"]) == ["drain c1", "priority 1 = 3", "drain c2"]
-    with pytest.raises(InputError):
-        read_changes([f"@{tmp_path / 'none.txt'}"])
+    assert read_changes([f"@{file}", "drain c2"]) == [
+        *(Change("drain c1", file, 2), Change("priority 1 = 3", file, 4), Change("drain c2")),
+    ]  # fmt: skip
+    file.write_text("# a comment\n\npolicy easy\ndrain x9\n")
+    with pytest.raises(InputError, match=f"^{file}, line 3: 'policy easy' is for optsched slurm"):
+        read_changes([f"@{file}"])
+    with pytest.raises(InputError, match=f"^{file}, line 4: 'drain x9': unknown node 'x9'"):
+        with_changes(PRESENT, read_changes([f"@{file}"], is_forecast=True))
+    for name, what in (("none", "no such file"), ("", "is a folder")):
+        with pytest.raises(InputError, match=f"{what}; expected a file of what-ifs, one on each"):
+            read_changes([f"@{tmp_path / name}"])
     file.write_text("# nothing\n\n")
     with pytest.raises(InputError, match=r"changes.txt: has no line; expected drain NODES"):
         read_changes([f"@{file}"])
-    assert changed(PRESENT, read_changes(["policy easy"], is_forecast=True)).policy == "easy"
+    easy = read_changes(["policy easy"], is_forecast=True)
+    assert with_changes(PRESENT, easy).policy == "easy"
     with pytest.raises(InputError, match="'policy easy' is for optsched slurm forecast"):
         read_changes(["policy easy"])
