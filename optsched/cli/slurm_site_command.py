@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def site(*, source: Captured = None, output: Output) -> int:
         supply = read_supply(folder)
     for note in supply.notes:
         say_note(f"optsched: {note}")
-    kept = tuple(each for each in supply.reservations if each.nodes and each.ahead is None)
+    kept = tuple(each for each in supply.reservations if each.nodes and each.start > -math.inf)
     found = replace(supply.site, reservations=kept)
     write_site_file(found, output)
     print_lines([("site", found.inventory), ("written", output)])

@@ -338,16 +338,17 @@ def test_without_a_time_a_supply_is_refused_and_a_file_that_says_the_same_is_not
     (tmp_path / "topology.conf").write_text("SwitchName=s1 Nodes=c1\n")
     supply = read_supply(tmp_path, time=7)
     assert supply.time == 7
-    assert supply.notes[0] == "1 licence (lab): taken as free, without licenses.txt"
+    assert supply.notes[0] == "1 licence (lab): taken as free, without licenses.json or .txt"
     assert not any("not known" in note for note in supply.notes)
 
 
 def test_captured_reservations_are_the_same_in_all_files(shared):
-    """But for the text, which has no times that could be compared."""
     its = {"flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"), "admits": {"users": ("root",)}}
-    files = ("reservations.json", *(f"parsers/reservations.v{v}.json.gz" for v in (42, 45)))
-    for name, *span in (*((file, 1795371019, 1795378219) for file in files), ("reservations.txt",)):
-        expected = Reservation("maint", ("c01", "c02", "c03", "c04"), *span, cores=64, **its)
+    expected = Reservation(
+        "maint", ("c01", "c02", "c03", "c04"), 1795371019, 1795378219, cores=64, **its
+    )
+    parsers = (f"parsers/reservations.v{version}.json.gz" for version in (42, 45))
+    for name in ("reservations.json", "reservations.txt", *parsers):
         assert read_reservations(shared(f"slurm/fixtures/26.05.5/{name}")) == (expected,)
     assert read_reservations(shared("slurm/fixtures/24.11.5/reservations.txt")) == ()
 
