@@ -9,6 +9,7 @@ from pathlib import Path
 from optsched.cli import DONE
 from optsched.cli.options import Captured, Output
 from optsched.cli.terminal import print_lines, say_note
+from optsched.content import bundled_sites
 from optsched.errors import InputError
 from optsched.files import check_output, write_text
 from optsched.sites.site_file import write_site_file
@@ -56,7 +57,8 @@ def report(*, source: Captured = None, output: Output) -> int:
     with captured(source, history=True) as folder:
         queue, supply = read_captured(folder)
         history = read_history(folder)
-    found = page(State(queue, supply), history)
+    names = {path: name for name, path in bundled_sites().items()}
+    found = page(State(queue, supply), history, names.get(source, source))
     write_text(output, render(found))
     print_lines([("state", found.lead), ("written", output)])
     return DONE

@@ -28,7 +28,7 @@ from optsched.sites.slurm_files import (
     check_keys,
     configuration_lines,
     is_json,
-    printed_lines,
+    only_lines,
     read_dump,
     read_text,
 )
@@ -123,7 +123,9 @@ def _nodes_file(folder: Path) -> Path:
     path = path or captured_file(folder, "nodes.txt")
     if path is None:
         expected = "expected what scontrol show nodes --json writes"
-        raise InputError(f"no nodes.json and no nodes.txt; {expected}", file=folder)
+        is_empty = (folder / "nodes.json").exists()
+        what = "nodes.json is empty" if is_empty else "no nodes.json and no nodes.txt"
+        raise InputError(f"{what}; {expected}", file=folder)
     return path
 
 
@@ -132,9 +134,14 @@ def _note_missing(folder: Path, notes: Notes) -> None:
     if captured_file(folder, *TOPOLOGIES) is None:
         notes.add("no topology.txt: switches and blocks are not known, nor what jobs ask of them")
     if captured_file(folder, "config.txt") is None:
-        notes.add("no config.txt: the cluster is taken to give each job memory, and single cores")
+        taken = "Slurm is taken to give jobs cores and memory, and not whole nodes"
+        notes.add(f"no config.txt: {taken}")
         if captured_file(folder, *LICENCES) is None:
             notes.add("no licenses.json or .txt: licences are not known")
+
+
+_HEADING = re.compile(r"Configuration data as of .*|.* Configuration:|Slurmctld\(.*\) at .* is .*")
+"""Lines of ``scontrol show config`` that are no settings."""
 
 
 def _settings(folder: Path) -> dict[str, str]:
@@ -142,11 +149,18 @@ def _settings(folder: Path) -> dict[str, str]:
     path = captured_file(folder, "config.txt")
     found: dict[str, str] = {}
     if path is not None:
+        expected = "expected Key = Value, as scontrol show config writes it"
+        is_empty = True
         for number, line in lines_of(read_text(path), path):
-            name, _, value = line.partition("=")
+            name, has_value, value = line.partition("=")
+            if not has_value and line.strip() and not _HEADING.fullmatch(line.strip()):
+                raise InputError(f"{line.strip()[:40]!r}; {expected}", file=path, line=number)
+            is_empty &= not has_value
             if value.strip() not in UNSET:
                 found[name.strip().lower()] = value.strip()
             check_keys(found, path, number)
+        if is_empty:
+            raise InputError(f"no settings; {expected}", file=path)
     return found
 
 
@@ -164,10 +178,12 @@ def _licences(
         notes.count(list(total), "taken as free, without licenses.json or .txt", "licence")
         return total, total, {}
     keys = ("licensename", "total", "free", "reserved")
-    sources: Iterable[Line | RecordFields] = printed_lines(path)
+    sources: Iterable[Line | RecordFields]
     if is_json(path):
         sources = read_dump(path, "licenses").fields
         keys = ("LicenseName", "Total", "Free", "Reserved")
+    else:
+        sources = only_lines(path, "LicenseName", "scontrol -o show licenses")
     total, left, reserved = {}, {}, {}
     for source in sources:
         name = source.text(keys[0])
@@ -190,9 +206,9 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
     """Return the reservations in a file.
 
     `path`: what ``scontrol show reservations`` wrote with ``--json``, or with ``--oneliner`` where
-    a version has no JSON; plain or gzip. The text has local times. These are known where ``jobs.txt``
-    and ``squeue.json`` beside it have the same jobs; otherwise the nodes count as reserved at all
-    times.
+    a version has no JSON; plain or gzip. The text has local times. They are known where
+    ``jobs.txt`` and ``squeue.json`` beside it have the same jobs; otherwise the nodes count as
+    reserved at all times.
     """
     path = Path(path)
     data, _ = read_bytes(path)

@@ -68,6 +68,7 @@ def nodes(*records):
 
 PARTITION = "PartitionName={} Default=YES Nodes=c1 State=UP\n"
 RESERVATION = "ReservationName=r StartTime=a Nodes=c1 NodeCnt=1\n"
+SWITCH = "SwitchName={} Level={} LinkSpeed=1\n"
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,15 @@ RESERVATION = "ReservationName=r StartTime=a Nodes=c1 NodeCnt=1\n"
         ("partitions.txt", "\nno such cluster\n", "line 2: 'no such cluster'; expected Partition"),
         ("reservations.txt", RESERVATION * 2, "r: is there twice"),
         ("now", "x", ": 'x'; expected seconds since 1970"),
+        ("nodes.json", '{"nodes": [\n{"name": "c', "line 2: not JSON"),
+        ("licenses.json", '{"licenses": [', "line 2: not JSON"),
+        ("licenses.txt", "No licenses\nLicence", "line 2: 'Licence'; expected LicenseName="),
+        ("topology.txt", "garbage", "line 1: 'garbage'; expected SwitchName="),
+        ("topology.txt", SWITCH.format("a", 0) + SWITCH.format("b", 1), "line 2, sw.*: is cut"),
+        ("topology.txt", f"{SWITCH.format('a', 0)}SwitchName=b ", "line 2, sw.*: is cut"),
+        ("topology.txt", "BlockName=b BlockIndex=0", "line 1, blockname: is cut off; exp"),
+        ("config.txt", "a = 1\n\nClusterN", "line 3: 'ClusterN'; expected Key = Value, as"),
+        ("config.txt", "Configuration data as of today", "no settings; expected Key = Value"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_with_its_file_and_place(tmp_path, file, text, message):

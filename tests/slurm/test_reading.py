@@ -137,7 +137,8 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (44, SEGMENT | {"flags": TOGETHER}, {"segments_together": True, "other": ()}),
         # the number of nodes of --nodes=1-2, and the estimate of --ntasks
         (42, {"node_count": a(2), "tres_req_str": "cpu=1,mem=62.50G,node=1"}, {"least_nodes": 1}),
-        (42, {"node_count": a(2)}, {"least_nodes": 2}),
+        (42, {"node_count": a(2)}, {"least_nodes": 2, "shown_nodes": 2}),
+        (38, {"node_count": 25, "tres_req_str": "node=1"}, {"least_nodes": 1, "shown_nodes": 25}),
         (38, {"cpus": 12, "tasks": 3, "cpus_per_task": None}, {"cores_per_task": 4}),
         (42, {"memory_per_node": a(0)}, {"memory_per_node": 0, "memory_per_core": None}),
         # --mem=0, and a job without memory where the site gives none by default
@@ -265,7 +266,10 @@ def test_comments_with_line_breaks_state_nothing_of_jobs(write_dump):
 
 
 def test_a_folder_without_a_queue_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"no squeue\.json"):
+    with pytest.raises(InputError, match=r": no squeue\.json; expected"):
+        read_queue(tmp_path)
+    (tmp_path / "squeue.json").touch()
+    with pytest.raises(InputError, match=r": squeue\.json is empty; expected"):
         read_queue(tmp_path)
 
 
