@@ -57,8 +57,8 @@ def report(*, source: Captured = None, output: Output) -> int:
     with captured(source, history=True) as folder:
         queue, supply = read_captured(folder)
         history = read_history(folder)
-    names = {path: name for name, path in bundled_sites().items()}
-    found = page(State(queue, supply), history, names.get(source, source))
+    given = next((name for name, path in bundled_sites().items() if path == source), source)
+    found = page(State(queue, supply), history, given)
     write_text(output, render(found))
     print_lines([("state", found.lead), ("written", output)])
     return DONE

@@ -228,14 +228,14 @@ def _from_record(record: RecordFields) -> Reservation:
     admits = {key: names for key in ADMITS if (names := _admitted(",".join(record.words(key))))}
     has_parts = bool(record.value("core_specializations")) or "gres/" in record.text("tres")
     rest = flags, admits, record.count("core_count"), has_parts
-    span = begin, record.instant("end_time") or math.inf
+    end = record.instant("end_time") or math.inf
     try:
-        return _timed(Reservation(name, nodes, *span, kept, None, *rest), record.dump.time)
+        return _timed(Reservation(name, nodes, begin, end, kept, None, *rest), record.dump.time)
     except InputError as error:
         if error.field == "name":
             raise record.wrong("name", "a name") from None
-        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in span)
-        message = f"{record.dump.name(record.place)}: {end}; expected a time after {start}"
+        first, last = (datetime.fromtimestamp(at, UTC).isoformat() for at in (begin, end))
+        message = f"{record.dump.name(record.place)}: {last}; expected a time after {first}"
         raise InputError(message, file=record.dump.path, field="end_time") from None
 
 
@@ -266,11 +266,11 @@ def _from_text(text: str, path: Path) -> Iterator[Reservation]:
         rest = _admitted(said.get("Flags", "")), admits, cores, has_parts
         there, kept = pairs.parsed("Nodes", hosts), pairs.parsed("Licenses", licences)
         zones = _zones(path.parent) if zones is None else zones
-        start, end = (_instants(said.get(key, ""), zones) for key in ("StartTime", "EndTime"))
-        span = min(start, default=-math.inf), max(end, default=math.inf)
-        if not span[0] < span[1]:
+        start = min(_instants(said.get("StartTime", ""), zones), default=-math.inf)
+        end = max(_instants(said.get("EndTime", ""), zones), default=math.inf)
+        if start >= end:
             raise pairs.wrong("EndTime", f"a time after {said['StartTime']}")
-        one = Reservation(name[1], there, *span, kept, None, *rest)
+        one = Reservation(name[1], there, start, end, kept, None, *rest)
         yield _timed(one, captured_time(path.parent))
 
 

@@ -254,8 +254,8 @@ def past(history: Trace, queue: Queue, now: int) -> Past:
     begun, none = history.header.unix_start_time or 0, np.full(len(history), "", dtype=object)
     asked = history.annotations.get("allocated_nodes", history.annotations.get("nodes"))
     held = np.ones(len(history)) if asked is None else np.maximum(asked, 1)
-    ended = (history.submit + begun, history.wait, history.runtime, held)
-    ended += tuple(history.texts.get(name, none) for name in COLUMNS)
+    ended: list[NDArray[Any]] = [history.submit + begun, history.wait, history.runtime, held]
+    ended += (history.texts.get(name, none) for name in COLUMNS)
     # sacct may have been asked later than squeue, whose jobs then are in both
     own = ended[0] + np.maximum(ended[1], 0) + ended[2] <= now
     rows: list[tuple[Any, ...]] = []
@@ -263,14 +263,14 @@ def past(history: Trace, queue: Queue, now: int) -> Past:
         start = now if job.state == "PENDING" else job.start
         if job.state not in ENDED and job.submit is not None and start is not None:
             ran = -1 if job.state == "PENDING" else now - start
-            texts = ",".join(job.partitions), job.account, job.qos
-            rows.append((job.submit, start - job.submit, ran, len(job.nodes), *texts))
+            named = ",".join(job.partitions), job.account, job.qos
+            rows.append((job.submit, start - job.submit, ran, len(job.nodes), *named))
     added = zip(*rows) if rows else ((),) * len(ended)
-    columns = [
+    submit, wait, runtime, nodes, *texts = (
         np.concatenate((column[own], np.array(more, column.dtype)))
         for column, more in zip(ended, added)
-    ]
-    return Past(*columns[:4], dict(zip(COLUMNS, columns[4:])))
+    )
+    return Past(submit, wait, runtime, nodes, dict(zip(COLUMNS, texts)))
 
 
 def weekly_waits(jobs: Past, column: str) -> list[Waits]:
