@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ from optsched.cli.terminal import (
     say,
     say_note,
 )
+from optsched.content import bundled_sites
 from optsched.errors import InputError
 from optsched.files import check_output, write_text, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
@@ -222,7 +224,7 @@ def site(*, source: options.Captured = None, output: options.Output) -> int:
     for note in supply.notes:
         say_note(f"optsched: {note}")
     # those with nodes and dates, which a site file can state
-    kept = tuple(each for each in supply.reservations if each.nodes and each.ahead is None)
+    kept = tuple(each for each in supply.reservations if each.nodes and each.start > -math.inf)
     found = replace(supply.site, reservations=kept)
     write_site_file(found, output)
     print_lines([("site", found.inventory), ("written", output)])
@@ -245,7 +247,8 @@ def report(*, source: options.Captured = None, output: options.Output) -> int:
     with captured(source, history=True) as folder:
         queue, supply = read_captured(folder)
         history = read_history(folder)
-    found = page(State(queue, supply), history)
+    given = next((name for name, path in bundled_sites().items() if path == source), source)
+    found = page(State(queue, supply), history, given)
     write_text(output, render(found))
     print_lines([("state", found.lead), ("written", output)])
     return DONE

@@ -6,8 +6,10 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo, available_timezones
 
 from optsched.content import bundled_sites
 from optsched.errors import InputError, no_such_file
@@ -26,7 +28,7 @@ from optsched.sites.slurm_files import (
     check_keys,
     configuration_lines,
     is_json,
-    printed_lines,
+    only_lines,
     read_dump,
     read_text,
 )
@@ -121,7 +123,9 @@ def _nodes_file(folder: Path) -> Path:
     path = path or captured_file(folder, "nodes.txt")
     if path is None:
         expected = "expected what scontrol show nodes --json writes"
-        raise InputError(f"no nodes.json and no nodes.txt; {expected}", file=folder)
+        is_empty = (folder / "nodes.json").exists()
+        what = "nodes.json is empty" if is_empty else "no nodes.json and no nodes.txt"
+        raise InputError(f"{what}; {expected}", file=folder)
     return path
 
 
@@ -130,9 +134,14 @@ def _note_missing(folder: Path, notes: Notes) -> None:
     if captured_file(folder, *TOPOLOGIES) is None:
         notes.add("no topology.txt: switches and blocks are not known, nor what jobs ask of them")
     if captured_file(folder, "config.txt") is None:
-        notes.add("no config.txt: taken as giving jobs single cores, and memory")
+        taken = "Slurm is taken to give jobs cores and memory, and not whole nodes"
+        notes.add(f"no config.txt: {taken}")
         if captured_file(folder, *LICENCES) is None:
-            notes.add("no licenses.json: licences are not known")
+            notes.add("no licenses.json or .txt: licences are not known")
+
+
+_HEADING = re.compile(r"Configuration data as of .*|.* Configuration:|Slurmctld\(.*\) at .* is .*")
+"""Lines of ``scontrol show config`` that are no settings."""
 
 
 def _settings(folder: Path) -> dict[str, str]:
@@ -140,11 +149,18 @@ def _settings(folder: Path) -> dict[str, str]:
     path = captured_file(folder, "config.txt")
     found: dict[str, str] = {}
     if path is not None:
+        expected = "expected Key = Value, as scontrol show config writes it"
+        is_empty = True
         for number, line in lines_of(read_text(path), path):
-            name, _, value = line.partition("=")
+            name, has_value, value = line.partition("=")
+            if not has_value and line.strip() and not _HEADING.fullmatch(line.strip()):
+                raise InputError(f"{line.strip()[:40]!r}; {expected}", file=path, line=number)
+            is_empty &= not has_value
             if value.strip() not in UNSET:
                 found[name.strip().lower()] = value.strip()
             check_keys(found, path, number)
+        if is_empty:
+            raise InputError(f"no settings; {expected}", file=path)
     return found
 
 
@@ -159,13 +175,15 @@ def _licences(
         except InputError as error:
             message = error.mistakes[0]
             raise InputError(message, file=folder / "config.txt", field="Licenses") from None
-        notes.count(list(total), "taken as free, without licenses.txt", "licence")
+        notes.count(list(total), "taken as free, without licenses.json or .txt", "licence")
         return total, total, {}
     keys = ("licensename", "total", "free", "reserved")
-    sources: Iterable[Line | RecordFields] = printed_lines(path)
+    sources: Iterable[Line | RecordFields]
     if is_json(path):
         sources = read_dump(path, "licenses").fields
         keys = ("LicenseName", "Total", "Free", "Reserved")
+    else:
+        sources = only_lines(path, "LicenseName", "scontrol -o show licenses")
     total, left, reserved = {}, {}, {}
     for source in sources:
         name = source.text(keys[0])
@@ -188,15 +206,16 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
     """Return the reservations in a file.
 
     `path`: what ``scontrol show reservations`` wrote with ``--json``, or with ``--oneliner`` where
-    a version has no JSON; plain or gzip. The text has local times, so these are not known, and the
-    nodes count as reserved at all times.
+    a version has no JSON; plain or gzip. The text has local times. They are known where
+    ``jobs.txt`` and ``squeue.json`` beside it have the same jobs; otherwise the nodes count as
+    reserved at all times.
     """
     path = Path(path)
     data, _ = read_bytes(path)
     if data.lstrip().startswith(b"{"):
         found = tuple(map(_from_record, read_dump(path, "reservations").fields))
     else:
-        found = _from_text(data.decode("utf-8", errors="replace"), path)
+        found = tuple(_from_text(data.decode("utf-8", errors="replace"), path))
     if (twice := repeated(each.name for each in found)) is not None:
         raise InputError(f"{twice}: is there twice; expected different names", file=path)
     return found
@@ -205,25 +224,30 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
 def _from_record(record: RecordFields) -> Reservation:
     name, nodes = record.text("name"), record.parsed("node_list", hosts)
     begin, kept = record.instant("start_time") or -math.inf, record.parsed("licenses", licences)
-    now, flags = record.dump.time, record.words("flags")
+    flags = record.words("flags")
     admits = {key: names for key in ADMITS if (names := _admitted(",".join(record.words(key))))}
     has_parts = bool(record.value("core_specializations")) or "gres/" in record.text("tres")
     rest = flags, admits, record.count("core_count"), has_parts
-    if name and FLOATS in flags and now is not None and now <= begin:
-        return Reservation(name, nodes, -math.inf, math.inf, kept, begin - now, *rest)
-    fields = name, nodes, begin, record.instant("end_time") or math.inf, kept
+    end = record.instant("end_time") or math.inf
     try:
-        return Reservation(*fields, None, *rest)
+        return _timed(Reservation(name, nodes, begin, end, kept, None, *rest), record.dump.time)
     except InputError as error:
         if error.field == "name":
             raise record.wrong("name", "a name") from None
-        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:4])
-        message = f"{record.dump.name(record.place)}: {end}; expected a time after {start}"
+        first, last = (datetime.fromtimestamp(at, UTC).isoformat() for at in (begin, end))
+        message = f"{record.dump.name(record.place)}: {last}; expected a time after {first}"
         raise InputError(message, file=record.dump.path, field="end_time") from None
 
 
-def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
-    found = []
+def _timed(one: Reservation, now: int | None) -> Reservation:
+    """Return a reservation, and if its start floats, for how long it is ahead."""
+    if FLOATS in one.flags and now is not None and now <= one.start < math.inf:
+        return replace(one, start=-math.inf, end=math.inf, ahead=one.start - now)
+    return one
+
+
+def _from_text(text: str, path: Path) -> Iterator[Reservation]:
+    zones: list[ZoneInfo] | None = None
     for place, line in lines_of(text, path):
         if not line.strip() or line.startswith("No reservations"):
             continue
@@ -241,8 +265,60 @@ def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
         has_parts = "CoreIDs" in said or "gres/" in said.get("TRES", "")
         rest = _admitted(said.get("Flags", "")), admits, cores, has_parts
         there, kept = pairs.parsed("Nodes", hosts), pairs.parsed("Licenses", licences)
-        found.append(Reservation(name[1], there, -math.inf, math.inf, kept, None, *rest))
-    return tuple(found)
+        zones = _zones(path.parent) if zones is None else zones
+        start = min(_instants(said.get("StartTime", ""), zones), default=-math.inf)
+        end = max(_instants(said.get("EndTime", ""), zones), default=math.inf)
+        if start >= end:
+            raise pairs.wrong("EndTime", f"a time after {said['StartTime']}")
+        one = Reservation(name[1], there, start, end, kept, None, *rest)
+        yield _timed(one, captured_time(path.parent))
+
+
+_SUBMITTED = re.compile(r"^JobId=([0-9]{1,10})\b.* SubmitTime=(\S+) EligibleTime=", re.MULTILINE)
+
+WEEK = 7 * 86_400  # seconds
+
+
+def _zones(folder: Path) -> list[ZoneInfo]:
+    """Return the time zones in which a text in the folder may have been written.
+
+    In them the text of the jobs has the same times of submission as the JSON. Zones differ in when
+    the clocks change, so a later time may be one of several.
+    """
+    queue, jobs = (captured_file(folder, name) for name in ("squeue.json", "jobs.txt"))
+    if queue is None or jobs is None:
+        return []
+    told = dict(_SUBMITTED.findall(read_bytes(jobs)[0].decode("utf-8", errors="replace")))
+    seen: dict[tuple[int, timedelta], datetime] = {}
+    for record in read_dump(queue, "jobs").fields:
+        local = _local(told.get(str(record.count("job_id")), ""))
+        if local is not None and (at := record.instant("submit_time")):
+            utc = datetime.fromtimestamp(at, UTC)
+            # one time of each week and offset suffices
+            seen[at // WEEK, local.replace(tzinfo=UTC) - utc] = utc
+    zones = (ZoneInfo(name) for name in sorted(available_timezones())) if seen else ()
+    return [
+        zone
+        for zone in zones
+        if all(at.astimezone(zone).utcoffset() == offset for (_, offset), at in seen.items())
+    ]
+
+
+def _local(text: str) -> datetime | None:
+    """Return a local time as Slurm prints it; None if it is none."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S")
+    except ValueError:
+        return None
+
+
+def _instants(text: str, zones: Iterable[ZoneInfo]) -> set[float]:
+    """Return what a local time may be in some zones, in seconds since 1970."""
+    local = _local(text)
+    if local is None:
+        return set()
+    # where clocks are set back, a time is there twice
+    return {local.replace(tzinfo=zone, fold=fold).timestamp() for zone in zones for fold in (0, 1)}
 
 
 def _admitted(text: str) -> tuple[str, ...]:

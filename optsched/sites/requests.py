@@ -544,7 +544,7 @@ class Queues:
         )
 
 
-RESERVED = "its nodes are reserved without end before it could end"
+RESERVED = "its nodes are reserved without a known end before it could end"
 
 
 class LastStart(NamedTuple):

@@ -36,6 +36,8 @@ _JOB = r"\d+(_\S+|\.\w+|\+\d+)?"
 
 A_LIST = "a list in JSON; expected the object that Slurm writes with --json"
 
+NO_JOBS = "what sinfo or scontrol writes with --json; expected the jobs of sacct --json"
+
 _FORMS: tuple[tuple[str, str], ...] = (
     (r"\s*<(!doctype|html|\?xml)", "a page of HTML or XML; expected what the command itself wrote"),
     (r"\s*\[\s*[\]{]", A_LIST),
@@ -60,10 +62,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
         r"(?=[^\n]*\bNODES\b)(?=[^\n]*\b(AVAIL|STATE)\b)[^a-z,;\t\n]+\n",
         "the text of sinfo; expected what scontrol show nodes --json writes",
     ),
-    (
-        r'\s*\{\s*"(sinfo|nodes|partitions|reservations|licenses)"',
-        "what sinfo or scontrol writes with --json; expected the jobs of sacct --json",
-    ),
+    (r'\s*\{\s*"(sinfo|nodes|partitions|reservations|licenses)"', NO_JOBS),
     (r"JobId=\d+", "what scontrol show jobs writes; expected sacct or squeue with --json"),
     (r"NodeName=\S+ +(Arch|CoresPer)", "nodes, as scontrol shows them; expected other records"),
 )
@@ -182,9 +181,10 @@ def read_dump(path: str | Path, *keys: str, written_by: str | None = None) -> Du
     try:
         value = parse_json(data)
     except InputError as error:
-        if said := near_miss(data):
-            raise InputError(said, file=path) from None
-        raise error.within(path) from None
+        said = near_miss(data)
+        if said in (None, NO_JOBS):
+            raise error.within(path) from None
+        raise InputError(said, file=path) from None
     if isinstance(value, list):
         raise InputError(A_LIST, file=path)
     meta = value.get("meta") if isinstance(value, Mapping) else None
@@ -543,6 +543,17 @@ def printed_lines(path: Path) -> Iterator[Line]:
             yield Line(next(iter(values)), values, path, number)
     if not lines and (said := near_miss(content.encode())):
         raise InputError(said, file=path)
+
+
+def only_lines(path: Path, key: str, command: str) -> list[Line]:
+    """Return the lines with pairs of a file that has nothing else, but for ``No ...``."""
+    lines = list(printed_lines(path))
+    known = {line.number for line in lines}
+    for place, text in lines_of(read_text(path), path):
+        if text.strip() and place not in known and not text.startswith("No "):
+            expected = f"expected {key}=..., as {command} writes it"
+            raise InputError(f"{text.strip()[:40]!r}; {expected}", file=path, line=place)
+    return lines
 
 
 def read_text(path: Path) -> str:

@@ -22,12 +22,10 @@ from optsched.sites.slurm_files import (
     Notes,
     is_json,
     number,
-    printed_lines,
+    only_lines,
     read_dump,
-    read_text,
 )
 from optsched.sites.slurm_notation import INFINITE, hosts_of, megabytes, seconds, time_text
-from optsched.text_files import lines_of
 
 USUAL: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("allowgroups", "allowaccounts", "allowqos", "allocnodes"), ("ALL",)),
@@ -192,7 +190,9 @@ def shown_partitions(
 
     The second result is the rules that a site does not have, by name of the partition.
     """
-    lines = list(_of_dump(path, notes)) if is_json(path) else _of_text(path)
+    command = "scontrol -o show partitions"
+    is_dump = is_json(path)
+    lines = [*_of_dump(path, notes)] if is_dump else only_lines(path, "PartitionName", command)
     partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
     names = [each.name for each in partitions]
     if (twice := repeated(names)) is not None:
@@ -275,17 +275,6 @@ def _memory_per_core(line: Line, settings: Mapping[str, str]) -> int:
     if _limited(line, "defmempernode") or not whole.isdecimal() or len(whole) > 15:
         return 0
     return int(whole)
-
-
-def _of_text(path: Path) -> list[Line]:
-    """Return the lines of a text, which has nothing else."""
-    lines = list(printed_lines(path))
-    known = {line.number for line in lines}
-    for place, text in lines_of(read_text(path), path):
-        if text.strip() and place not in known and not text.startswith("No partitions"):
-            expected = "expected PartitionName=..., as scontrol -o show partitions writes it"
-            raise InputError(f"{text.strip()[:40]!r}; {expected}", file=path, line=place)
-    return lines
 
 
 def _of_dump(path: Path, notes: Notes) -> Iterator[Line]:

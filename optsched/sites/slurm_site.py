@@ -414,7 +414,10 @@ def _kept(
             what = f"left out of simulations, as it is always {each.ahead:,.0f} s ahead"
             notes.count([each.name], what, "reservation")
         elif nodes and math.isinf(each.start):
-            what = "times not known; kept at all times in plans, and left out of simulations"
+            what = (
+                "local times, known only with the same jobs in squeue.json and jobs.txt; kept at "
+                "all times in plans, and left out of simulations"
+            )
             notes.count([each.name], what, "reservation")
         elif nodes:
             found.append(replace(each, nodes=nodes))

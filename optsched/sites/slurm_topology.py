@@ -22,7 +22,7 @@ from optsched.sites.slurm_files import (
     Notes,
     captured_file,
     configuration_lines,
-    printed_lines,
+    only_lines,
     read_text,
 )
 from optsched.sites.slurm_notation import hosts_of
@@ -88,10 +88,13 @@ def _of_lines(path: Path, index: Mapping[str, int], strange: list[str]) -> dict[
     switches, blocks = [], []
     sizes: set[int] = set()
     is_conf = "conf" in path.name
-    lines = list(configuration_lines(path) if is_conf else printed_lines(path))
+    command = "scontrol show topology"
+    lines = [*configuration_lines(path)] if is_conf else only_lines(path, "SwitchName", command)
     for line in lines:
         try:
             nodes = hosts_of(line.values.get("nodes", ""))
+            if not (is_conf or nodes or _is_whole(line.values)):
+                raise InputError("is cut off; expected its nodes or switches")
             if line.first == "switchname":
                 lower = hosts_of(line.values.get("switches", ""))
                 # scontrol shows all nodes below a switch
@@ -112,6 +115,12 @@ def _of_lines(path: Path, index: Mapping[str, int], strange: list[str]) -> dict[
         return {"tree": tree_of(switches, index, strange)} if lines or is_conf else {}
     except InputError as error:
         raise error.within(path) from None
+
+
+def _is_whole(values: Mapping[str, str]) -> bool:
+    """Return whether a line without nodes is whole: a leaf switch or a block may have none yet."""
+    is_leaf = values.get("level") == "0" and "linkspeed" in values
+    return is_leaf or not {"switches", "blocksize", "blocksizes"}.isdisjoint(values)
 
 
 def _sizes(text: str) -> set[int]:

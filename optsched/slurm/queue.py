@@ -135,6 +135,7 @@ class QueuedJob:
     # Limits on the number of nodes; a `most_nodes` of 0 stands for no limit
     least_nodes: int = 1
     most_nodes: int = 0
+    shown_nodes: int = 1  # the number that squeue shows, an estimate where the job leaves it open
     tasks: int = 1
     cores_per_task: int = 1
     tasks_per_node: int = 0  # most tasks on a node, 0 for no limit
@@ -276,7 +277,9 @@ def read_queue(path: str | Path) -> Queue:
     folder = path if path.is_dir() else None
     file = captured_file(folder, "squeue.json") if folder else path
     if file is None:
-        raise InputError("no squeue.json; expected what squeue --json writes", file=path)
+        is_empty = (path / "squeue.json").exists()
+        what = "squeue.json is empty" if is_empty else "no squeue.json"
+        raise InputError(f"{what}; expected what squeue --json writes", file=path)
     dump = read_dump(file, "jobs", written_by="squeue")
     texts_file = captured_file(folder, "jobs.txt") if folder else None
     complete = dump.version <= LAST_WITH_SHARED and all(
@@ -352,6 +355,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         least_time=60 * record.count("time_minimum"),
         deadline=record.instant("deadline"),
         least_nodes=least_nodes,
+        shown_nodes=count,
         most_nodes=record.count("max_nodes"),
         tasks=tasks,
         # version 38 never states the cores of a task

@@ -281,7 +281,7 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
         ("who holds {}, which another user owns: no job that the queue shows", owned),
         ("when no job of another MCS label is on {}", labelled),
         ("when GPUs of {} are free, of which several jobs have shares", left > 0),
-        ("when {} are reserved, without reservations.json", reserved),
+        ("when {} are reserved", reserved),
         ("which reservation has {}: none that is shown", hidden),
     )
     return tuple(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.access import open_partitions
 from optsched.slurm.defragmentation import Defragmentation, defragment
 from optsched.slurm.order import age, tasks
-from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.queue import ENDED, LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives
 from optsched.slurm.running import supply_at
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply
@@ -217,7 +218,7 @@ class State:
         return dict(found.most_common())
 
     def waiting_by(self, name: str) -> list[tuple[str, int, int, float]]:
-        """Return by ``user``, ``account`` or ``partitions``: jobs, nodes asked for, longest age."""
+        """Return by ``user``, ``account`` or ``partitions``: jobs, nodes, longest age."""
         found: dict[str, list[QueuedJob]] = {}
         for job in self.queue.pending:
             value = getattr(job, name)
@@ -226,7 +227,7 @@ class State:
             (
                 value,
                 tasks(jobs),
-                sum(tasks([job]) * job.least_nodes for job in jobs),
+                sum(tasks([job]) * job.shown_nodes for job in jobs),
                 float(max(age(job, self.supply.time) for job in jobs)),
             )
             for value, jobs in found.items()
@@ -234,16 +235,51 @@ class State:
         return sorted(rows, key=lambda row: -row[1])
 
 
-def weekly_waits(history: Trace, column: str) -> list[Waits]:
-    """Return the waits of each week by a column of texts of a trace, the last weeks first."""
-    begun = history.header.unix_start_time or 0
-    starts = history.submit + np.maximum(history.wait, 0) + begun
-    known = (history.wait >= 0) & (history.runtime >= 0)
-    names = history.texts.get(column, np.full(len(history), "", dtype=object))
+class Past(NamedTuple):
+    """Jobs that have ended, and those of the queue until now."""
+
+    submit: NDArray[Any]  # seconds since 1970, shape (jobs,), as the next
+    wait: NDArray[Any]  # seconds until the start, or until now; -1 where unknown
+    runtime: NDArray[Any]  # seconds from then on, -1 for a job that has not started
+    nodes: NDArray[Any]
+    texts: Mapping[str, NDArray[Any]]  # by `COLUMNS`
+
+
+COLUMNS = {"partition_name": "partition", "account": "account", "qos": "QOS"}
+"""Columns of texts by which waits are listed, with their names on the page."""
+
+
+def past(history: Trace, queue: Queue, now: int) -> Past:
+    """Return the jobs of a trace that had ended by now, with those of the queue."""
+    begun, none = history.header.unix_start_time or 0, np.full(len(history), "", dtype=object)
+    asked = history.annotations.get("allocated_nodes", history.annotations.get("nodes"))
+    held = np.ones(len(history)) if asked is None else np.maximum(asked, 1)
+    ended: list[NDArray[Any]] = [history.submit + begun, history.wait, history.runtime, held]
+    ended += (history.texts.get(name, none) for name in COLUMNS)
+    # sacct may have been asked later than squeue, whose jobs then are in both
+    own = ended[0] + np.maximum(ended[1], 0) + ended[2] <= now
+    rows: list[tuple[Any, ...]] = []
+    for job in queue.jobs:
+        start = now if job.state == "PENDING" else job.start
+        if job.state not in ENDED and job.submit is not None and start is not None:
+            ran = -1 if job.state == "PENDING" else now - start
+            named = ",".join(job.partitions), job.account, job.qos
+            rows.append((job.submit, start - job.submit, ran, len(job.nodes), *named))
+    added = zip(*rows) if rows else ((),) * len(ended)
+    submit, wait, runtime, nodes, *texts = (
+        np.concatenate((column[own], np.array(more, column.dtype)))
+        for column, more in zip(ended, added)
+    )
+    return Past(submit, wait, runtime, nodes, dict(zip(COLUMNS, texts)))
+
+
+def weekly_waits(jobs: Past, column: str) -> list[Waits]:
+    """Return the waits of each week by a column of texts, the last weeks first."""
+    known = (jobs.wait >= 0) & (jobs.runtime >= 0)
+    weeks = _monday(jobs.submit + jobs.wait)
     found: dict[tuple[float, str], list[float]] = {}
-    weeks = _monday(starts)
     for week, name, wait in zip(
-        weeks[known].tolist(), names[known].tolist(), history.wait[known].tolist()
+        weeks[known].tolist(), jobs.texts[column][known].tolist(), jobs.wait[known].tolist()
     ):
         found.setdefault((week, name), []).append(wait)
     rows = [
@@ -253,23 +289,18 @@ def weekly_waits(history: Trace, column: str) -> list[Waits]:
     return sorted(rows, key=lambda row: (-row.week, row.name))
 
 
-def idle_while_waiting(history: Trace, nodes: int) -> list[tuple[float, float, float]]:
+def idle_while_waiting(jobs: Past, nodes: int) -> list[tuple[float, float, float]]:
     """Return for each week its hours in which jobs waited, and idle node-hours then.
 
     Nodes that jobs share count for each of them, so that idle nodes may be more than stated.
     """
-    begun = history.header.unix_start_time or 0
-    wait = np.maximum(history.wait, 0)
-    submit = history.submit + begun
-    start = submit + wait
-    end = start + np.maximum(history.runtime, 0)
-    asked = history.annotations.get("allocated_nodes", history.annotations.get("nodes"))
-    held = np.ones(len(history)) if asked is None else np.maximum(asked, 1)
-    events = np.concatenate((submit, start, end))
+    start = jobs.submit + np.maximum(jobs.wait, 0)
+    end = start + np.maximum(jobs.runtime, 0)
+    events = np.concatenate((jobs.submit, start, end))
     order = np.argsort(events, kind="stable")
-    ones, none = np.ones(len(history)), np.zeros(len(history))
+    ones, none = np.ones(len(start)), np.zeros(len(start))
     waiting = np.cumsum(np.concatenate((ones, -ones, none))[order])
-    busy = np.cumsum(np.concatenate((none, held, -held))[order])
+    busy = np.cumsum(np.concatenate((none, jobs.nodes, -jobs.nodes))[order])
     times = events[order]
     hours = np.diff(times) / 3600
     waits = waiting[:-1] > 0
@@ -306,8 +337,12 @@ WEEKS = 12
 """Most weeks of a table."""
 
 
-def page(state: State, history: Trace | None) -> Page:
-    """Return the page of a state, and with jobs that have ended also of the weeks before."""
+def page(state: State, history: Trace | None, source: Path | str | None = None) -> Page:
+    """Return the page of a state, and with jobs that have ended also of the weeks before.
+
+    `source`: the folder with captured output, as the user gave it; None for the Slurm of now.
+    """
+    captured = "" if source is None else f" --from {quote(str(source))}"
     sections = [
         Section("What is free", list(_free(state))),
         Section("What could start now", list(_largest(state))),
@@ -321,7 +356,7 @@ def page(state: State, history: Trace | None) -> Page:
         title=f"{state.supply.site.name} on {moment(state.supply.time, is_short=True)}",
         lead=_lead(state),
         sections=[section for section in sections if section.parts],
-        repeat="optsched slurm report -o report.html",
+        repeat=f"optsched slurm report{captured} -o report.html",
         versions=versions(),
         summary=[*state.supply.notes, *state.queue.notes],
     )
@@ -331,7 +366,8 @@ def _lead(state: State) -> str:
     """Return the finding: idle nodes, waiting jobs, the largest job that could start."""
     site, waiting = state.everywhere, sum(state.reasons.values())
     words = [
-        f"{site.idle:,} of {counted(site.in_service, 'node')} in service are idle, and "
+        f"{site.idle:,} of {counted(site.in_service, 'node')} in service "
+        f"{'is' if site.idle == 1 else 'are'} idle, and "
         f"{counted(waiting, 'job')} {'waits' if waiting == 1 else 'wait'}."
     ]
     if state.largest:
@@ -530,7 +566,7 @@ def _waits(state: State) -> Iterator[Part]:
             for value, jobs, nodes, age in state.waiting_by(name)
         ]
         yield Table(
-            f"Waiting jobs by {label}: how many, nodes that they ask for, longest age.",
+            f"Waiting jobs by {label}: how many, nodes as squeue counts them, longest age.",
             [label, "jobs", "nodes", "longest age"],
             rows,
         )
@@ -538,8 +574,8 @@ def _waits(state: State) -> Iterator[Part]:
 
 def _weeks(state: State, history: Trace) -> Iterator[Part]:
     """Yield the waits of the last weeks, and idle nodes while jobs waited."""
-    nodes = len(state.supply.site.nodes)
-    idle = idle_while_waiting(history, nodes)[:WEEKS]
+    jobs = past(history, state.queue, state.supply.time)
+    idle = idle_while_waiting(jobs, len(state.supply.site.nodes))[:WEEKS]
     yield Table(
         "By week: hours in which some job waited, and node-hours that were idle then.",
         ["week from (UTC)", "hours with waiting jobs", "idle node-hours", "idle nodes then"],
@@ -548,8 +584,8 @@ def _weeks(state: State, history: Trace) -> Iterator[Part]:
             for week, hours, unused in idle
         ],
     )
-    for column, label in (("partition_name", "partition"), ("account", "account"), ("qos", "QOS")):
-        waits = weekly_waits(history, column)
+    for column, label in COLUMNS.items():
+        waits = weekly_waits(jobs, column)
         first = waits[0].week - WEEKS * WEEK if waits else 0.0
         rows: list[list[Value]] = [
             [
@@ -563,8 +599,8 @@ def _weeks(state: State, history: Trace) -> Iterator[Part]:
             if each.week > first
         ]
         yield Table(
-            f"Waits of the jobs that started in a week, by {label}: median, and the longest tenth "
-            "above.",
+            f"Waits of the jobs that started in a week, those that still run too, by {label}: "
+            "median, and the longest tenth above.",
             ["week from (UTC)", label, "jobs", "median wait", "longest tenth from"],
             rows,
         )

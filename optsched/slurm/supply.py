@@ -259,7 +259,7 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         raise InputError("no time; expected the file now, which date +%s writes", file=folder)
     notes = shown.notes
     if captured_file(folder, *RESERVATIONS) is None:
-        notes += ("no reservations.json: taken as none",)
+        notes += ("no reservations.json or .txt: taken as none",)
     limits, unread = _limits(folder, shown.settings)
     preempts, usage = _qos(folder)
     own = {each.name for each in fields(Supply)}
@@ -321,7 +321,7 @@ def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[st
     if captured_file(folder, *PARTITIONS) is None:
         unread.append("who may use partitions, without partitions.txt")
     if captured_file(folder, *RESERVATIONS) is None:
-        unread.append("reservations, without reservations.json")
+        unread.append("reservations, without reservations.json or .txt")
     if not settings:
         unread.append("whether jobs are preempted, without config.txt")
     enforced = settings.get("accountingstorageenforce", "none" if settings else "limits").lower()

@@ -144,9 +144,14 @@ def test_what_three_commands_do_not_say_is_said(optsched, shared, tmp_path):
     for name in ("squeue.json.gz", "nodes.json.gz", "partitions.txt"):
         shutil.copy(shared("slurm/fixtures/26.05.5") / name, tmp_path)
     done = optsched("slurm plan --time-limit 1 --from", tmp_path)
-    for file in ("topology.txt", "config.txt", "licenses.json", "reservations.json"):
+    either = ("licenses.json or .txt", "reservations.json or .txt")
+    for file in ("topology.txt", "config.txt", *either):
         assert f"optsched: no {file}: " in done.err
     assert "not one of the site" not in done.out
+    shutil.copy(shared("slurm/fixtures/26.05.5/reservations.txt"), tmp_path)
+    site = tmp_path / "site.toml"
+    assert "left out of simulations" in optsched("slurm site --from", tmp_path, "-o", site).err
+    assert "[[reservations]]" not in site.read_text()
 
 
 @pytest.mark.parametrize(

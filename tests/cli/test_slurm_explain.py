@@ -238,6 +238,7 @@ def test_the_state_is_a_page_of_one_file(optsched, tmp_path):
     text = page.read_text()
     for heading in ("What is free", "What could start now", "Who waits"):
         assert f">{heading}<" in text
+    assert "optsched slurm report --from sample-slurm -o report.html" in text
     assert not re.search(r"(?:src|href)=\"https?:", text)
 
 

@@ -171,7 +171,7 @@ def test_jobs_start_when_they_are_let_go_if_there_is_room(rows, policy, data):
 FOUR_NODES = np.tile([8, 1000], (4, 1))
 SITE = Site("plain", ("n1", "n2", "n3", "n4"), ("cores", "memory"), FOUR_NODES)
 OWN = "it cannot end within its reservation"
-OTHER = "its nodes are reserved without end before it could end"
+OTHER = "its nodes are reserved without a known end before it could end"
 POLICIES = [(name, {}) for name in ("fcfs", "priority", "easy", "conservative", "as-logged")]
 POLICIES += [("priority", {"backfill": "easy"}), ("placement", {"interval": 0.0})]
 

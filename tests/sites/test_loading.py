@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from datetime import datetime
 from random import Random
 
 import numpy as np
@@ -70,6 +71,7 @@ def nodes(*records):
 
 PARTITION = "PartitionName={} Default=YES Nodes=c1 State=UP\n"
 RESERVATION = "ReservationName=r StartTime=a Nodes=c1 NodeCnt=1\n"
+SWITCH = "SwitchName={} Level={} LinkSpeed=1\n"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +99,15 @@ RESERVATION = "ReservationName=r StartTime=a Nodes=c1 NodeCnt=1\n"
         ("partitions.txt", "\nno such cluster\n", "line 2: 'no such cluster'; expected Partition"),
         ("reservations.txt", RESERVATION * 2, "r: is there twice"),
         ("now", "x", ": 'x'; expected seconds since 1970"),
+        ("nodes.json", '{"nodes": [\n{"name": "c', "line 2: not JSON"),
+        ("licenses.json", '{"licenses": [', "line 2: not JSON"),
+        ("licenses.txt", "No licenses\nLicence", "line 2: 'Licence'; expected LicenseName="),
+        ("topology.txt", "garbage", "line 1: 'garbage'; expected SwitchName="),
+        ("topology.txt", SWITCH.format("a", 0) + SWITCH.format("b", 1), "line 2, sw.*: is cut"),
+        ("topology.txt", f"{SWITCH.format('a', 0)}SwitchName=b ", "line 2, sw.*: is cut"),
+        ("topology.txt", "BlockName=b BlockIndex=0", "line 1, blockname: is cut off; exp"),
+        ("config.txt", "a = 1\n\nClusterN", "line 3: 'ClusterN'; expected Key = Value, as"),
+        ("config.txt", "Configuration data as of today", "no settings; expected Key = Value"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_with_its_file_and_place(tmp_path, file, text, message):
@@ -133,19 +144,41 @@ def test_reservations_of_slurm_that_overlap_are_noted(tmp_path):
     assert read_site_file(tmp_path / "site.toml").reservations == site.reservations
 
 
+def test_local_times_of_reservations_are_known_from_those_of_jobs(tmp_path):
+    (tmp_path / "nodes.json").write_text(json.dumps(NODES))
+    summer, winter = "2026-07-22T18:00:00", "2026-11-22T18:00:00"
+    said = f"ReservationName=maint StartTime={summer} EndTime={winter} Nodes=c1 NodeCnt=1\n"
+    (tmp_path / "reservations.txt").write_text(said)
+    begin, end = (datetime.fromisoformat(f"{each}Z").timestamp() for each in (summer, winter))
+    berlin, lagos = (begin - 7200, end - 3600), (begin - 3600, end - 3600)
+    for jobs, spans in (
+        ([], []),
+        ([(winter, 3600), (winter, 3540)], []),
+        ([(winter, 3600)], [berlin]),  # or Lagos: the earliest start of both
+        ([(summer, 7200), (winter, 3600)], [berlin]),
+        ([(summer, 3600), (winter, 3600)], [lagos]),
+    ):
+        queue, text = [], ""
+        for job, (local, ahead) in enumerate(jobs, 1):
+            at = int(datetime.fromisoformat(f"{local}Z").timestamp()) - ahead
+            queue.append({"job_id": job, "submit_time": at})
+            text += f"JobId={job} JobName=a b SubmitTime={local} EligibleTime={local}\n"
+        (tmp_path / "squeue.json").write_text(json.dumps(NODES | {"jobs": queue}))
+        (tmp_path / "jobs.txt").write_text(text)
+        notes = []
+        found = load_site(tmp_path, notes).reservations
+        assert [(each.start, each.end) for each in found] == spans
+        assert any("1 reservation (maint): local times" in note for note in notes) == (not spans)
+    (tmp_path / "reservations.txt").write_text(said.replace(winter, summer))
+    with pytest.raises(InputError, match=r"line 1, EndTime: '2026-07-\S+; expected a time after"):
+        load_site(tmp_path)
+
+
 def test_reservations_of_known_times_are_those_of_the_site(tmp_path):
     write_reservations(tmp_path, maint=("c[1-2]", 5, 9))
     notes = []
     assert load_site(tmp_path, notes).reservations == (Reservation("maint", ("c1",), 5, 9),)
     assert "1 node (c2): reservation maint: not among the nodes" in notes
-    # the text has local times
-    (tmp_path / "reservations.json").unlink()
-    text = "ReservationName=maint StartTime=2026-11-22T18:10:19 Nodes=c1 NodeCnt=1\n"
-    (tmp_path / "reservations.txt").write_text(text)
-    assert load_site(tmp_path, notes).reservations == ()
-    kept = "times not known; kept at all times in plans, and left out of simulations"
-    assert f"1 reservation (maint): {kept}" in notes
-    (tmp_path / "reservations.txt").unlink()
     write_reservations(tmp_path, maint=("c[1-2]", 5, 2))
     message = r"end_time: record 1 \(maint\): 1970-\S+:02\+00:00; expected a time after 1970-\S+:05"
     with pytest.raises(InputError, match=message):

@@ -371,7 +371,7 @@ def test_files_that_are_missing_are_said(tmp_path):
     (tmp_path / "nodes.txt").write_text(ONE_NODE)
     unread = [
         "who may use partitions, without partitions.txt",
-        "reservations, without reservations.json",
+        "reservations, without reservations.json or .txt",
         "whether jobs are preempted, without config.txt",
         "limits of QOS and associations, without assoc_mgr.txt",
     ]

@@ -135,7 +135,8 @@ SPREAD, TOGETHER = SEGMENT | {"flags": ["SPREAD_SEGMENTS"]}, ["CONSOLIDATE_SEGME
         (44, SEGMENT | {"flags": TOGETHER}, {"segments_together": True, "other": ()}),
         # the number of nodes of --nodes=1-2, and the estimate of --ntasks
         (42, {"node_count": a(2), "tres_req_str": "cpu=1,mem=62.50G,node=1"}, {"least_nodes": 1}),
-        (42, {"node_count": a(2)}, {"least_nodes": 2}),
+        (42, {"node_count": a(2)}, {"least_nodes": 2, "shown_nodes": 2}),
+        (38, {"node_count": 25, "tres_req_str": "node=1"}, {"least_nodes": 1, "shown_nodes": 25}),
         (38, {"cpus": 12, "tasks": 3, "cpus_per_task": None}, {"cores_per_task": 4}),
         (42, {"memory_per_node": a(0)}, {"memory_per_node": 0, "memory_per_core": None}),
         # --mem=0, and a job without memory where the site gives none by default
@@ -263,7 +264,10 @@ def test_comments_with_line_breaks_state_nothing_of_jobs(write_dump):
 
 
 def test_a_folder_without_a_queue_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"no squeue\.json"):
+    with pytest.raises(InputError, match=r": no squeue\.json; expected"):
+        read_queue(tmp_path)
+    (tmp_path / "squeue.json").touch()
+    with pytest.raises(InputError, match=r": squeue\.json is empty; expected"):
         read_queue(tmp_path)
 
 
@@ -336,16 +340,17 @@ def test_without_a_time_a_supply_is_refused_and_a_file_that_says_the_same_is_not
     (tmp_path / "topology.conf").write_text("SwitchName=s1 Nodes=c1\n")
     supply = read_supply(tmp_path, time=7)
     assert supply.time == 7
-    assert supply.notes[0] == "1 licence (lab): taken as free, without licenses.txt"
+    assert supply.notes[0] == "1 licence (lab): taken as free, without licenses.json or .txt"
     assert not any("not known" in note for note in supply.notes)
 
 
 def test_captured_reservations_are_the_same_in_all_files(shared):
-    """But for the text, which has no times that could be compared."""
     its = {"flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"), "admits": {"users": ("root",)}}
-    files = ("reservations.json", *(f"parsers/reservations.v{v}.json.gz" for v in (42, 45)))
-    for name, *span in (*((file, 1795371019, 1795378219) for file in files), ("reservations.txt",)):
-        expected = Reservation("maint", ("c01", "c02", "c03", "c04"), *span, cores=64, **its)
+    expected = Reservation(
+        "maint", ("c01", "c02", "c03", "c04"), 1795371019, 1795378219, cores=64, **its
+    )
+    parsers = (f"parsers/reservations.v{version}.json.gz" for version in (42, 45))
+    for name in ("reservations.json", "reservations.txt", *parsers):
         assert read_reservations(shared(f"slurm/fixtures/26.05.5/{name}")) == (expected,)
     assert read_reservations(shared("slurm/fixtures/24.11.5/reservations.txt")) == ()
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +18,11 @@ from optsched.sites.site import Partition, Site
 from optsched.slurm import defragmentation
 from optsched.slurm.defragmentation import CLOSED, FILLS
 from optsched.slurm.queue import Allocation
-from optsched.slurm.state import State, idle_while_waiting, page, weekly_waits
+from optsched.slurm.state import State, idle_while_waiting, page, past, weekly_waits
 from optsched.slurm.supply import Supply
 from optsched.traces.trace import Header, Trace
 
-from .conftest import NOW, SMALL, job, left_by, queue_of, running, supply
+from .conftest import NODES, NOW, SMALL, job, left_by, queue_of, running, supply
 
 
 def test_groups_add_up_to_the_site(captured):
@@ -53,25 +54,38 @@ def test_what_is_idle_and_stranded_is_counted():
 
 
 def test_waits_and_idle_nodes_of_each_week():
-    """Three jobs of a week and one of the next, on 4 nodes; times in hours from a Monday."""
+    """Three jobs of a week and one of the next, on 4 nodes; times in hours from a Monday.
+
+    In the third week one runs on 2 nodes for 3 hours, one has waited for 2, and one ends later.
+    """
     begun = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
-    jobs = np.array([[0, 0, 2, 4], [0, 2, 1, 2], [1, 1, 3, 1], [168, 5, 1, 1]])
-    submit, wait, ran, nodes = jobs.T * [[3600], [3600], [3600], [1]]
+    jobs = [[0, 0, 2, 4], [0, 2, 1, 2], [1, 1, 3, 1], [168, 5, 1, 1], [336, 1, 9, 2]]
+    submit, wait, ran, nodes = np.array(jobs).T * [[3600], [3600], [3600], [1]]
     history = Trace(
-        *(np.arange(1, 5), submit, ran, ran, nodes),
+        *(np.arange(1, 6), submit, ran, ran, nodes),
         wait=wait,
         annotations={"allocated_nodes": nodes},
-        texts={"account": np.array(["a", "a", "b", "a"], dtype=object)},
+        texts={"account": np.array([*"aabaa"], dtype=object)},
         header=Header((("UnixStartTime", str(begun)),)),
     )
-    rows = weekly_waits(history, "account")
+    now = begun + 340 * 3600
+    times = {"submit": now - 4 * 3600, "start": now - 3 * 3600, "account": "a"}
+    runs = running(5, "c1", "c2", **times)
+    waits = job(job_id=6, submit=now - 2 * 3600)
+    found = past(history, queue_of(runs, waits, replace(runs, job_id=7, state="COMPLETED")), now)
+    rows = weekly_waits(found, "account")
     assert [(row.week - begun, row.name, row.jobs, row.median) for row in rows] == [
+        (336 * 3600, "a", 1, 3600),
         (168 * 3600, "a", 1, 5 * 3600),
         (0, "a", 2, 3600),
         (0, "b", 1, 3600),
     ]
     # the first two hours somebody waits, and 4 of 4 nodes are busy; later 5 hours without a job
-    assert idle_while_waiting(history, 4) == [(begun + 168 * 3600, 5.0, 20.0), (begun, 2.0, 0.0)]
+    assert idle_while_waiting(found, 4) == [
+        (begun + 336 * 3600, 3.0, 8.0),
+        (begun + 168 * 3600, 5.0, 20.0),
+        (begun, 2.0, 0.0),
+    ]
 
 
 def test_the_page_of_a_state_escapes_what_users_write():
@@ -80,6 +94,14 @@ def test_the_page_of_a_state_escapes_what_users_write():
     assert "<b>ada" not in text
     assert "&lt;b&gt;ada" in text
     assert "7 of 7 nodes in service are idle, and 1 job waits" in text
+    assert "optsched slurm report -o report.html" in text
+    busy = [running(number, node) for number, node in enumerate(NODES[:6], 2)]
+    state = State(queue_of(*busy, job(shown_nodes=25)), left_by(*busy))
+    assert "1 of 7 nodes in service is idle, and 1 job waits" in page(state, None).lead
+    assert state.waiting_by("partitions") == [("all", 1, 25, 0.0)]
+    assert (
+        page(state, None, Path("a b")).repeat == "optsched slurm report --from 'a b' -o report.html"
+    )
 
 
 def test_the_page_lists_reservations_with_times_in_a_named_zone():
