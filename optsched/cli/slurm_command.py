@@ -45,7 +45,7 @@ from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.order import age
-from optsched.slurm.own_plan import PlannedStart
+from optsched.slurm.own_plan import PlannedStart, when
 from optsched.slurm.pins import Update, pinned_placements
 from optsched.slurm.plan import (
     Ask,
@@ -112,8 +112,8 @@ Weigh: TypeAlias = Annotated[
 Order: TypeAlias = Annotated[
     Literal["weight", "strict"],
     Parameter(
-        help="weight: the jobs of greatest weight start; strict: no job is passed over for others "
-        "of lower priority, as by Slurm's main scheduler."
+        help="weight: the jobs of greatest weight start; strict: no job that fits is passed "
+        "over for others of lower priority."
     ),
 ]
 
@@ -345,7 +345,7 @@ def _row(each: PlannedJob, now: int) -> list[str]:
 def _start(planned: PlannedStart | None, now: int) -> str:
     if planned is None or planned.start is None:
         return NO_PLACE
-    return "now" if planned.start <= now else f"in {short(planned.start - now)}"
+    return when(planned.start, now)
 
 
 def _summary(solved: Solved) -> list[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -39,6 +40,7 @@ from optsched.slurm.explain import explain as explained
 from optsched.slurm.factors import read_factors
 from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
 from optsched.slurm.order import tasks
+from optsched.slurm.own_plan import when
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
 from optsched.slurm.queue import QueuedJob
@@ -149,10 +151,12 @@ def explain(
         if kept_by:
             print_lines([("rule of the site", kept_by)])
         print_lines([("" if place else "what if", text) for place, text in enumerate(changes)])
+        forecast = ["optsched", "slurm", "forecast", *(["--from", str(source)] if source else [])]
         if before is not None:
-            found_before = before.rule or before.left or f"earliest start {_earliest(before)}"
-            print_lines([("without it", found_before)])
-        _print(found, answer, is_real=not changes)
+            earliest = f"earliest start {_earliest(before, forecast)}"
+            print_lines([("without it", before.rule or before.left or earliest)])
+        forecast += [word for text in changes for word in ("--what-if", text)]
+        _print(found, answer, forecast, is_real=not changes)
     is_open = answer.result is not None and answer.relief is None and not answer.proven
     return NO_SOLUTION if is_open else DONE
 
@@ -247,7 +251,7 @@ def _cost(relief: Relief) -> tuple[int, int, int]:
     return relief.lost, relief.count, relief.weight
 
 
-def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
+def _print(found: Explanation, answer: Answer, forecast: Sequence[str], *, is_real: bool) -> None:
     """Print an explanation for people; with commands, unless something is only supposed."""
     job, now = found.job, found.supply.time
     lines: list[tuple[str, Any]] = [
@@ -267,11 +271,11 @@ def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
     lines += _labelled("now", _short(found, found.shortage))
     if found.shortage.is_proof and found.shortage_of_idle.is_proof:
         lines += _labelled("if no job ran", _short(found, found.shortage_of_idle))
-    lines.append(("earliest start", _earliest(found)))
+    lines.append(("earliest start", _earliest(found, forecast)))
     if found.ahead:
         lines.append(("before it", _ahead(found)))
     lines += _labelled("its priority", _priority(found))
-    print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
+    print_lines([*lines, *_labelled("least to do", _to_do(found, answer, forecast))])
     relief = answer.relief
     if relief is None:
         return
@@ -372,7 +376,7 @@ def _planned(job: QueuedJob, now: int) -> str:
     if job.start is None:
         return "no start planned"
     nodes = f" on {host_list(job.planned_nodes)}" if job.planned_nodes else ""
-    return f"start {_when(job.start, now)}{nodes}"
+    return f"start {when(job.start, now)}{nodes}"
 
 
 def _when(at: int, now: int) -> str:
@@ -436,7 +440,7 @@ def _short(found: Explanation, short_of: Shortage) -> list[str]:
     return [*lines, f"so it fits now, and waits {waits}for the next cycle of Slurm"]
 
 
-def _earliest(found: Explanation) -> str:
+def _earliest(found: Explanation, forecast: Sequence[str]) -> str:
     """Return the earliest start, by the time limits of running jobs."""
     once = "" if found.released is found.job else ", once it is released"
     if found.earliest is not None:
@@ -449,11 +453,15 @@ def _earliest(found: Explanation) -> str:
         return f"{UNTIL[state]}{', see --actions resume' if hint else ''}"
     if found.shortage_of_idle.is_proof:
         return "none that is known" if found.unseen else "never, as the site is now"
-    return "unknown, as it is unknown when the rule ends" if found.rule else "unknown"
+    if not found.rule:
+        return "unknown"
+    waits = found.job.dependency or found.job.array_limit
+    hint = f"; see {shlex.join([*forecast, found.job.label])}" if waits else ""
+    return f"unknown, as it is unknown when the rule ends{hint}"
 
 
-def _to_do(found: Explanation, answer: Answer) -> list[str]:
-    """Return the answer in words."""
+def _to_do(found: Explanation, answer: Answer, forecast: Sequence[str]) -> list[str]:
+    """Return the answer in words; `forecast` are those of a command."""
     now = found.supply.time
     latest = "now" if found.by == now else f"at the latest {_when(found.by, now)}"
     if found.is_expected:
@@ -472,17 +480,20 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
             return [f"nothing that may be done lets it start {latest}{proof}", *resume]
         return [f"not found within the time limit, to start {latest}", *resume]
     assert result is not None
-    pinned = [f"it is not pinned there: {relief.not_pinned}"] if relief.not_pinned else []
+    notes = [f"it is not pinned there: {relief.not_pinned}"] if relief.not_pinned else []
+    if relief.raising:
+        ask = [*forecast, *(word for text in relief.raising for word in ("--what-if", text))]
+        notes.append("jobs that it passes may start later; this command says by how much:")
+        notes.append(shlex.join(ask))
     proof = "not proven to be the least"
     if answer.proven_there:
         proof = "the least as far as is known" if found.unseen else f"proven by {result.solver}"
         proof += "" if answer.proven else " for this start alone"
-    when = _when(relief.question.start, now)
-    at = f"to start {when} on {host_list(relief.nodes)}"
+    at = f"to start {_when(relief.question.start, now)} on {host_list(relief.nodes)}"
     asked = "" if found.by == now else f"{latest}: "
     if not relief.count:
         steps = " and ".join(filter(None, (", ".join(relief.steps[:-1]), *relief.steps[-1:])))
-        return [f"{asked}{f'{steps},' if steps else 'nothing has to be done'} {at}", *pinned]
+        return [f"{asked}{f'{steps},' if steps else 'nothing has to be done'} {at}", *notes]
     pending = sum(claim.is_pending for claim in relief.lifted)
     resumed = sum(claim.job is None for claim in relief.lifted)
     counts = (
@@ -497,7 +508,7 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
         f"{asked}{', '.join(parts)}, {at}",
         f"{_hours(relief.lost)} node-hours are lost, {proof}",
         *resume,
-        *pinned,
+        *notes,
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.cli import DONE
-from optsched.cli.options import Captured, Integer, Json, WhatIf
+from optsched.cli.options import Captured, ForecastWhatIf, Integer, Json
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.errors import InputError
 from optsched.numbers import check_seed, counted, moment, short
@@ -60,7 +60,7 @@ def forecast(
     source: Captured = None,
     draws: Integer = DRAWS,
     seed: Integer = 0,
-    what_if: WhatIf = None,
+    what_if: ForecastWhatIf = None,
     json: Json = False,
 ) -> int:
     """Say when pending jobs start: by the time limits, and by how long like jobs have run.
@@ -146,7 +146,8 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
             lines.append((name, counted(len(chosen_reasons), "job")))
         lines += [("", f"job {label}: {why}") for label, why in [*chosen_reasons.items()][:SHOWN]]
     lines += [("" if place else "notes", note) for place, note in enumerate(found.notes)]
-    for one in chosen[:MOST_SOONER] if jobs else ():
+    late = [one for one in chosen if not one.by_limits <= now] if jobs else []
+    for one in late[:MOST_SOONER]:
         ways = sooner(found.future, one.label)
         lines += [
             ("" if place else f"job {one.label} sooner", f"{way}: {_at(at)}")
