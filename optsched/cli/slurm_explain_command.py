@@ -151,12 +151,11 @@ def explain(
         if kept_by:
             print_lines([("rule of the site", kept_by)])
         print_lines([("" if place else "what if", text) for place, text in enumerate(changes)])
-        forecast = ["optsched", "slurm", "forecast", *(["--from", str(source)] if source else [])]
+        options = [] if source is None else ["--from", str(source)]
         if before is not None:
-            earliest = f"earliest start {_earliest(before, forecast)}"
+            earliest = f"earliest start {_earliest(before, options)}"
             print_lines([("without it", before.rule or before.left or earliest)])
-        forecast += [word for text in changes for word in ("--what-if", text)]
-        _print(found, answer, forecast, is_real=not changes)
+        _print(found, answer, options + _supposed(changes), is_real=not changes)
     is_open = answer.result is not None and answer.relief is None and not answer.proven
     return NO_SOLUTION if is_open else DONE
 
@@ -251,8 +250,20 @@ def _cost(relief: Relief) -> tuple[int, int, int]:
     return relief.lost, relief.count, relief.weight
 
 
-def _print(found: Explanation, answer: Answer, forecast: Sequence[str], *, is_real: bool) -> None:
-    """Print an explanation for people; with commands, unless something is only supposed."""
+def _supposed(changes: Iterable[str]) -> list[str]:
+    """Return the options of changes."""
+    return [word for text in changes for word in ("--what-if", text)]
+
+
+def _forecast(*words: str) -> str:
+    return shlex.join(("optsched", "slurm", "forecast", *words))
+
+
+def _print(found: Explanation, answer: Answer, options: Sequence[str], *, is_real: bool) -> None:
+    """Print an explanation for people; with commands, unless something is only supposed.
+
+    `options`: those of a forecast of the same state.
+    """
     job, now = found.job, found.supply.time
     lines: list[tuple[str, Any]] = [
         ("job", f"{job.label} of {job.user or '-'}, partition {','.join(job.partitions) or '-'}"),
@@ -271,11 +282,11 @@ def _print(found: Explanation, answer: Answer, forecast: Sequence[str], *, is_re
     lines += _labelled("now", _short(found, found.shortage))
     if found.shortage.is_proof and found.shortage_of_idle.is_proof:
         lines += _labelled("if no job ran", _short(found, found.shortage_of_idle))
-    lines.append(("earliest start", _earliest(found, forecast)))
+    lines.append(("earliest start", _earliest(found, options)))
     if found.ahead:
         lines.append(("before it", _ahead(found)))
     lines += _labelled("its priority", _priority(found))
-    print_lines([*lines, *_labelled("least to do", _to_do(found, answer, forecast))])
+    print_lines([*lines, *_labelled("least to do", _to_do(found, answer, options))])
     relief = answer.relief
     if relief is None:
         return
@@ -440,7 +451,7 @@ def _short(found: Explanation, short_of: Shortage) -> list[str]:
     return [*lines, f"so it fits now, and waits {waits}for the next cycle of Slurm"]
 
 
-def _earliest(found: Explanation, forecast: Sequence[str]) -> str:
+def _earliest(found: Explanation, options: Sequence[str]) -> str:
     """Return the earliest start, by the time limits of running jobs."""
     once = "" if found.released is found.job else ", once it is released"
     if found.earliest is not None:
@@ -456,12 +467,12 @@ def _earliest(found: Explanation, forecast: Sequence[str]) -> str:
     if not found.rule:
         return "unknown"
     waits = found.job.dependency or found.job.array_limit
-    hint = f"; see {shlex.join([*forecast, found.job.label])}" if waits else ""
+    hint = f"; see {_forecast(found.job.label, *options)}" if waits else ""
     return f"unknown, as it is unknown when the rule ends{hint}"
 
 
-def _to_do(found: Explanation, answer: Answer, forecast: Sequence[str]) -> list[str]:
-    """Return the answer in words; `forecast` are those of a command."""
+def _to_do(found: Explanation, answer: Answer, options: Sequence[str]) -> list[str]:
+    """Return the answer in words."""
     now = found.supply.time
     latest = "now" if found.by == now else f"at the latest {_when(found.by, now)}"
     if found.is_expected:
@@ -482,9 +493,8 @@ def _to_do(found: Explanation, answer: Answer, forecast: Sequence[str]) -> list[
     assert result is not None
     notes = [f"it is not pinned there: {relief.not_pinned}"] if relief.not_pinned else []
     if relief.raising:
-        ask = [*forecast, *(word for text in relief.raising for word in ("--what-if", text))]
-        notes.append("jobs that it passes may start later; this command says by how much:")
-        notes.append(shlex.join(ask))
+        notes.append("raising it may delay the jobs that it passes; this command says by how much:")
+        notes.append(_forecast(*options, *_supposed(relief.raising)))
     proof = "not proven to be the least"
     if answer.proven_there:
         proof = "the least as far as is known" if found.unseen else f"proven by {result.solver}"

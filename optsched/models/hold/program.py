@@ -111,8 +111,8 @@ class Shortage(NamedTuple):
     # Requirements, each with the number of nodes that meet it and all before it; first all
     # nodes. A requirement that rules out no more nodes is left out.
     filters: tuple[tuple[str, int], ...]
-    # The most chunks of this size that fit: on all nodes, or in one switch or block if one
-    # must hold them
+    # The most chunks of this size that fit, or nodes with room for the only chunk of a job: on
+    # all nodes, or in one switch or block if one must hold them
     room: int
     group: str  # the switch or block with the most room; empty for a job that may be anywhere
     chunks: int  # the chunks of the job
