@@ -153,8 +153,8 @@ def explain(
         print_lines([("" if place else "what if", text) for place, text in enumerate(changes)])
         options = [] if source is None else ["--from", str(source)]
         if before is not None:
-            earliest = f"earliest start {_earliest(before, options)}"
-            print_lines([("without it", before.rule or before.left or earliest)])
+            said = before.rule or before.left or f"earliest start {_earliest(before, options)}"
+            print_lines([("without it", said)])
         _print(found, answer, options + _supposed(changes), is_real=not changes)
     is_open = answer.result is not None and answer.relief is None and not answer.proven
     return NO_SOLUTION if is_open else DONE
@@ -466,8 +466,7 @@ def _earliest(found: Explanation, options: Sequence[str]) -> str:
         return "none that is known" if found.unseen else "never, as the site is now"
     if not found.rule:
         return "unknown"
-    waits = found.job.dependency or found.job.array_limit
-    hint = f"; see {_forecast(found.job.label, *options)}" if waits else ""
+    hint = f"; see {_forecast(found.job.label, *options)}" if found.job.dependency else ""
     return f"unknown, as it is unknown when the rule ends{hint}"
 
 
