@@ -466,8 +466,8 @@ def _earliest(found: Explanation, options: Sequence[str]) -> str:
         return "none that is known" if found.unseen else "never, as the site is now"
     if not found.rule:
         return "unknown"
-    hint = f"; see {_forecast(found.job.label, *options)}" if found.job.dependency else ""
-    return f"unknown, as it is unknown when the rule ends{hint}"
+    ask = f"; see {_forecast(found.job.label, *options)}" if found.job.dependency else ""
+    return f"unknown, as it is unknown when the rule ends{ask}"
 
 
 def _to_do(found: Explanation, answer: Answer, options: Sequence[str]) -> list[str]:
