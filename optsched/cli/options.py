@@ -194,16 +194,17 @@ Rules: TypeAlias = Annotated[
     ),
 ]
 
+_WHAT_IF = (
+    "What is different: drain c[01-10] at 18:00, resume c01, add 10 like c01, priority 317 = 2000, "
+    "limit 317 = 2:00:00, hold user anna, release 317, submit -N 20 -t 1:00:00, {}or @FILE with a "
+    "line for each; may be repeated."
+)
+
 WhatIf: TypeAlias = Annotated[
-    list[str] | None,
-    Parameter(
-        name="--what-if",
-        negative="",
-        help="What is different: drain c[01-10] at 18:00, resume c01, add 10 like c01, priority "
-        "317 = 2000, limit 317 = 2:00:00, hold user anna, release 317, submit -N 20 -t 1:00:00, "
-        "policy none, or @FILE with a line for each; may be repeated.",
-    ),
+    list[str] | None, Parameter(name="--what-if", negative="", help=_WHAT_IF.format(""))
 ]
+
+ForecastWhatIf: TypeAlias = Annotated[WhatIf, Parameter(help=_WHAT_IF.format("policy none, "))]
 
 Models: TypeAlias = Annotated[
     list[str] | None,

@@ -38,7 +38,7 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.forecast import read_history
 from optsched.slurm.order import age
-from optsched.slurm.own_plan import PlannedStart
+from optsched.slurm.own_plan import PlannedStart, when
 from optsched.slurm.pins import Update, pinned_placements
 from optsched.slurm.plan import (
     Ask,
@@ -101,8 +101,8 @@ Weigh: TypeAlias = Annotated[
 Order: TypeAlias = Annotated[
     Literal["weight", "strict"],
     Parameter(
-        help="weight: the jobs of greatest weight start; strict: no job is passed over for others "
-        "of lower priority, as by Slurm's main scheduler."
+        help="weight: the jobs of greatest weight start; strict: no job that fits is passed "
+        "over for others of lower priority."
     ),
 ]
 
@@ -383,7 +383,7 @@ def _row(each: PlannedJob, now: int) -> list[str]:
 def _start(planned: PlannedStart | None, now: int) -> str:
     if planned is None or planned.start is None:
         return NO_PLACE
-    return "now" if planned.start <= now else f"in {short(planned.start - now)}"
+    return when(planned.start, now)
 
 
 def _summary(solved: Solved) -> list[tuple[str, Any]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -34,6 +35,7 @@ from optsched.slurm.explain import explain as explained
 from optsched.slurm.factors import read_factors
 from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
 from optsched.slurm.order import tasks
+from optsched.slurm.own_plan import when
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
 from optsched.slurm.queue import QueuedJob
@@ -137,10 +139,12 @@ def explain(
         if kept_by:
             print_lines([("rule of the site", kept_by)])
         print_lines(labelled("what if", (each.dated(found.supply.time) for each in changes)))
+        given = [] if source is None else ["--from", str(source)]
         if before is not None:
-            found_before = before.rule or before.left or f"earliest start {_earliest(before)}"
-            print_lines([("without it", found_before)])
-        _print(found, answer, is_real=not changes)
+            said = before.rule or before.left or f"earliest start {_earliest(before, given)}"
+            print_lines([("without it", said)])
+        given += _supposed(each.text for each in changes)
+        _print(found, answer, given, is_real=not changes)
     is_open = answer.result is not None and answer.relief is None and not answer.proven
     return NO_SOLUTION if is_open else DONE
 
@@ -218,8 +222,20 @@ def _cost(relief: Relief) -> tuple[int, int, int]:
     return relief.lost, relief.count, relief.weight
 
 
-def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
-    """Print an explanation for people; with commands, unless something is only supposed."""
+def _supposed(changes: Iterable[str]) -> list[str]:
+    """Return the options of changes."""
+    return [word for text in changes for word in ("--what-if", text)]
+
+
+def _forecast(*words: str) -> str:
+    return shlex.join(("optsched", "slurm", "forecast", *words))
+
+
+def _print(found: Explanation, answer: Answer, given: Sequence[str], *, is_real: bool) -> None:
+    """Print an explanation for people; with commands, unless something is only supposed.
+
+    `given`: options of a forecast of the same state.
+    """
     job, now = found.job, found.supply.time
     lines: list[tuple[str, Any]] = [
         ("job", f"{job.label} of {job.user or '-'}, partition {','.join(job.partitions) or '-'}"),
@@ -238,11 +254,11 @@ def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
     lines += labelled("now", _short(found, found.shortage))
     if found.shortage.is_proof and found.shortage_of_idle.is_proof:
         lines += labelled("if no job ran", _short(found, found.shortage_of_idle))
-    lines.append(("earliest start", _earliest(found)))
+    lines.append(("earliest start", _earliest(found, given)))
     if found.ahead:
         lines.append(("before it", _ahead(found)))
     lines += labelled("its priority", _priority(found))
-    print_lines([*lines, *labelled("least to do", _to_do(found, answer))])
+    print_lines([*lines, *labelled("least to do", _to_do(found, answer, given))])
     if (relief := answer.relief) is None:
         return
     rows = [
@@ -331,7 +347,7 @@ def _planned(job: QueuedJob, now: int) -> str:
     if job.start is None:
         return "no start planned"
     nodes = f" on {host_list(job.planned_nodes)}" if job.planned_nodes else ""
-    return f"start {_when(job.start, now)}{nodes}"
+    return f"start {when(job.start, now)}{nodes}"
 
 
 def _when(at: int, now: int) -> str:
@@ -395,7 +411,7 @@ def _short(found: Explanation, short_of: Shortage) -> list[str]:
     return [*lines, f"so it fits now, and waits {waits}for the next cycle of Slurm"]
 
 
-def _earliest(found: Explanation) -> str:
+def _earliest(found: Explanation, given: Sequence[str]) -> str:
     """Return the earliest start, by the time limits of running jobs."""
     once = "" if found.released is found.job else ", once it is released"
     if found.earliest is not None:
@@ -408,10 +424,13 @@ def _earliest(found: Explanation) -> str:
         return f"{UNTIL[state]}{', see --actions resume' if hint else ''}"
     if found.shortage_of_idle.is_proof:
         return "none that is known" if found.unseen else "never, as the site is now"
-    return "unknown, as it is unknown when the rule ends" if found.rule else "unknown"
+    if not found.rule:
+        return "unknown"
+    ask = f"; see {_forecast(found.job.label, *given)}" if found.job.dependency else ""
+    return f"unknown, as it is unknown when the rule ends{ask}"
 
 
-def _to_do(found: Explanation, answer: Answer) -> list[str]:
+def _to_do(found: Explanation, answer: Answer, given: Sequence[str]) -> list[str]:
     """Return the answer in words."""
     now = found.supply.time
     latest = "now" if found.by == now else f"at the latest {_when(found.by, now)}"
@@ -431,17 +450,19 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
             return [f"nothing that may be done lets it start {latest}{proof}", *resume]
         return [f"not found within the time limit, to start {latest}", *resume]
     assert result is not None
-    pinned = [f"it is not pinned there: {relief.not_pinned}"] if relief.not_pinned else []
+    notes = [f"it is not pinned there: {relief.not_pinned}"] if relief.not_pinned else []
+    if relief.raising:
+        notes.append("raising it may delay the jobs that it passes; this command says by how much:")
+        notes.append(_forecast(*given, *_supposed(relief.raising)))
     proof = "not proven to be the least"
     if answer.proven_there:
         proof = "the least as far as is known" if found.unseen else f"proven by {result.solver}"
         proof += "" if answer.proven else " for this start alone"
-    when = _when(relief.question.start, now)
-    at = f"to start {when} on {host_list(relief.nodes)}"
+    at = f"to start {_when(relief.question.start, now)} on {host_list(relief.nodes)}"
     asked = "" if found.by == now else f"{latest}: "
     if not relief.count:
         steps = " and ".join(filter(None, (", ".join(relief.steps[:-1]), *relief.steps[-1:])))
-        return [f"{asked}{f'{steps},' if steps else 'nothing has to be done'} {at}", *pinned]
+        return [f"{asked}{f'{steps},' if steps else 'nothing has to be done'} {at}", *notes]
     pending = sum(claim.is_pending for claim in relief.lifted)
     resumed = sum(claim.job is None for claim in relief.lifted)
     counts = (
@@ -456,7 +477,7 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
         f"{asked}{', '.join(parts)}, {at}",
         f"{_hours(relief.lost)} node-hours are lost, {proof}",
         *resume,
-        *pinned,
+        *notes,
     ]
 
 

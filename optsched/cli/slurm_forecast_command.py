@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.cli import DONE
-from optsched.cli.options import Captured, Integer, Json, WhatIf
+from optsched.cli.options import Captured, ForecastWhatIf, Integer, Json
 from optsched.cli.terminal import (
     labelled,
     print_json,
@@ -63,7 +63,7 @@ def forecast(
     source: Captured = None,
     draws: Integer = DRAWS,
     seed: Integer = 0,
-    what_if: WhatIf = None,
+    what_if: ForecastWhatIf = None,
     json: Json = False,
 ) -> int:
     """Say when pending jobs start: by the time limits, and by how long like jobs have run.
@@ -150,7 +150,8 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
             lines.append((name, counted(len(chosen_reasons), "job")))
         lines += [("", f"job {label}: {why}") for label, why in [*chosen_reasons.items()][:SHOWN]]
     lines += labelled("notes", found.notes(jobs))
-    for one in chosen[:MOST_SOONER] if jobs else ():
+    late = [one for one in chosen if not one.by_limits <= now] if jobs else []
+    for one in late[:MOST_SOONER]:
         ways = [f"{way}: {_at(at)}" for way, at in sooner(found.future, one.label)]
         none = "neither a higher priority nor a shorter limit brings it forward"
         lines += labelled(f"job {one.label} sooner", ways or [none])

@@ -229,11 +229,6 @@ class Explanation:
         return self._order.before(self.released, of_tier=True)
 
     @cached_property
-    def overtaken(self) -> tuple[QueuedJob, ...]:
-        """The jobs above which it is raised: of a held job, whose priority is assumed, all."""
-        return self._order.before(self.job, of_tier=True)
-
-    @cached_property
     def resumed_fits(self) -> bool:
         """Whether it would fit at the time `by` if all drained nodes were in service."""
         then = supply_at(self.supply, self.queue, self.by)

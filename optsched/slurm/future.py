@@ -43,6 +43,7 @@ from optsched.slurm.requests import (
     alternatives,
     blocked_by_rule,
     lacking,
+    licences_from,
     shares_with_own,
 )
 from optsched.slurm.running import (
@@ -412,9 +413,10 @@ class Future:
         stated, left = self._requests[0], {**self._requests[1]}
         for job, requests in stated:
             ways = tuple(map(self._way, requests))
-            begin = max(0, (job.eligible or now) - now)
             limit = _whole(longest(job, open_partitions(job, self._anyhow(job))))
             limit = min(limit, self._in_reservation(job))
+            begins = licences_from(job, self.supply, max(now, job.eligible or now), limit)
+            begin = math.ceil(min(begins - now, HORIZON))
             tasks = job.array_tasks
             if len(tasks) > MOST_TASKS:
                 rest = replace(job, array_tasks=tasks[MOST_TASKS:])
@@ -524,7 +526,7 @@ class Future:
         if any(each.joins is not None for each in requests) or job.user in users:
             yield "the nodes of running jobs of the same user are taken as closed"
         if any({*each.licences} - {*self.supply.site.licences} for each in requests):
-            yield "licences that a reservation keeps are not heeded"
+            yield "whether others leave it licences beside a reservation is not heeded"
         if preempted := self._preempted(job):
             waits = not any(job.job_id in view.jobs for view in self.views)
             them = "it" if preempted == 1 else "them"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.models.node_placement.problem import Placements
+from optsched.numbers import short
 from optsched.sites.parts import Ints
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import alternatives, licences_of
@@ -27,6 +28,14 @@ class PlannedStart:
     label: str  # number of the job
     nodes: tuple[str, ...]
     start: int | None  # time in seconds since 1970, None where Slurm states none
+
+
+def when(start: int, now: int) -> str:
+    """Return in words when Slurm means to start a job that is pending now.
+
+    A start that is not later is the last estimate of Slurm: the job may not fit.
+    """
+    return "due" if start <= now else f"in {short(start - now)}"
 
 
 def slurm_plan(queue: Queue) -> tuple[PlannedStart, ...]:

@@ -249,6 +249,7 @@ class Plan:
         rows, supply, now = situation.posed.rows, situation.supply, situation.supply.time
         placed = [(row, at) for row, at in zip(rows, self.placements.nodes) if at]
         taken = [starts_now(row, at, supply) for row, at in placed]
+        hint = "" if situation.ask.strict else ", see --order strict"
         found: dict[str, str] = {}
         order = sorted(range(len(rows)), key=lambda place: rank(rows[place].job, supply))
         for place in order:
@@ -267,8 +268,8 @@ class Plan:
             then = reserve(row, situation.queue, supply, taken)
             late = "its start is not known then" if then is None else ""
             if then is not None and then.start > now:
-                late = f"delayed by at most {short(then.start - now)}, see --order strict"
-            found[row.label] = late or "Slurm may start it first, see --order strict"
+                late = f"delayed by at most {short(then.start - now)}{hint}"
+            found[row.label] = late or f"Slurm may start it first{hint}"
         return found
 
     @property

@@ -77,7 +77,8 @@ class Relief:
             return ()
         found = ["release it"] if explanation.released is not explanation.job else []
         if self._first:
-            found.append(f"raise it above {counted(tasks(explanation.overtaken), 'job')}")
+            others = explanation.ahead_by_priority
+            found.append(f"raise it above {counted(tasks(others), 'job')}")
         return (*found, *("pin it" for _ in self._pins.updates))
 
     @cached_property
@@ -166,11 +167,24 @@ class Relief:
         return shlex.join(("scontrol", "update", nodes, f"State={state}", *words))
 
     @property
+    def _higher(self) -> int:
+        """How far the job is raised to be before the others; 0 if there are none."""
+        others = self.explanation.ahead_by_priority
+        return ahead_by(self.explanation.released, others) if others else 0
+
+    @property
     def _first(self) -> tuple[str, ...]:
         """The line that puts the job before the others, if there are any."""
-        if not self.explanation.overtaken:
+        return (self._put(self._higher),) if self._higher else ()
+
+    @property
+    def raising(self) -> tuple[str, ...]:
+        """The what-if that raises the job as `lines` do; empty if they do not."""
+        if {*self._first}.isdisjoint(self.lines):
             return ()
-        return (self._put(ahead_by(self.explanation.job, self.explanation.overtaken)),)
+        job = self.explanation.released
+        found = f"priority {job.label} = {job.priority + self._higher}"
+        return (found,) if job is self.explanation.job else (f"release {job.label}", found)
 
     def _put(self, higher: int) -> str:
         """Return the line that raises the job from what it is now; 0 takes that back."""

@@ -354,6 +354,21 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
     }
 
 
+def licences_from(job: QueuedJob, supply: Supply, start: float, limit: float) -> float:
+    """Return from when on, of a start and later, reservations leave a job its licences.
+
+    What others use of these does not count.
+    """
+    idle, own = supply.idle.licences, job.reservation.split(",")
+    for each in sorted(supply.reservations, key=lambda each: each.end):
+        if each.name in own or each.ahead is not None or not each.overlaps(start, start + limit):
+            continue
+        asked = licences_asked(job.licences).items()
+        if any(count > idle.get(beside(name, each), count) for name, count in asked):
+            start = each.end
+    return start
+
+
 def _features(job: QueuedJob, supply: Supply) -> Flags:
     """Return the nodes with the features that a job asks for, shape (choices, nodes)."""
     if not job.constraint:

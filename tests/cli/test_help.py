@@ -29,6 +29,11 @@ def test_help_is_a_command_too(words, optsched):
     assert f"Usage: {' '.join(['optsched', *words.split()])}" in wanted
 
 
+def test_a_policy_is_offered_to_forecasts_alone(optsched):
+    of = {name: optsched("slurm", name, "--help").out for name in ("plan", "explain", "forecast")}
+    assert [name for name, text in of.items() if "policy none" in text] == ["forecast"]
+
+
 @pytest.mark.parametrize(
     ("words", "name"),
     [

@@ -225,7 +225,7 @@ def test_totals_stand_beside_those_of_slurm(slurm):
     assert "leaf switches  2; by Slurm 2 now" in shown
     assert "weight         6; by Slurm 2 now" in slurm.run("plan --weigh nodes").out
     rows = [line.split() for line in shown.splitlines()[1:3]]
-    assert [row[-2:] for row in rows] == [["n[4-5]", "now"], ["2", "h"]]
+    assert [row[-2:] for row in rows] == [["n[4-5]", "due"], ["2", "h"]]
     one, two = json.loads(slurm.run("plan --json").out)["jobs"]
     assert (one["slurm_nodes"], two["slurm_start"]) == (["n4", "n5"], later)
 

@@ -104,6 +104,7 @@ def test_other_jobs_are_kept_away_until_the_start(explain):
     shown = explain(57, "--within 320 --actions drain")
     said = "at the latest in 5.33 min: drain 4 nodes, to start in 4.97 min on c[34-36,39]"
     assert said in shown
+    assert "raising it" not in shown  # at its start, when no forecast can tell
     _, drain, heading, *at_start = shown.split("\n\n")[1].splitlines()[:5]
     assert drain == "scontrol update 'NodeName=c[34-36,39]' State=DRAIN Reason=optsched:57"
     assert re.fullmatch(r"# at 20\S+T\S+[+-]\d\d:\d\d:", heading)
@@ -138,11 +139,18 @@ def test_jobs_may_change_places(explain):
         (33, "", "left to Slurm  it may be in several of the leaf switches of fabric"),
         (57, "--within 320 --actions resume", "in 5.33 min: raise it above 12 jobs and pin it, to"),
         (149, "", "scontrol release 149"),
-        (149, "--within 3600", "1 h: release it, raise it above 50 jobs and pin it, to start now"),
+        (149, "--within 3600", "1 h: release it, raise it above 4 jobs and pin it, to start now"),
+        (16, "", "release it, raise it above 37 jobs and pin it, to start now"),
+        (16, "", "scontrol update JobId=16 Nice=-2214"),  # from the priority that it gets
+        (16, "", "forecast --from {} --what-if 'release 16' --what-if 'priority 16 = 2722'\n\n"),
+        (148, "", "raising it may delay the jobs that it passes; this command says by how much:"),
+        (148, "", "optsched slurm forecast --from {} --what-if 'priority 148 = 1626'\n\n"),
+        (148, "", "room on 5 nodes, and 1 needed"),
+        (29, "", "unknown, as it is unknown when the rule ends; see optsched slurm forecast 29 "),
     ],
 )
-def test_rules_and_what_the_lines_do_are_told(explain, job, options, text):
-    assert text in explain(job, options)
+def test_rules_and_what_the_lines_do_are_told(explain, shared, job, options, text):
+    assert text.format(shared("slurm/fixtures/26.05.5")) in explain(job, options)
 
 
 def test_a_closed_partition_is_told_once(explain):
@@ -399,6 +407,26 @@ def test_a_job_that_slurm_may_start_before_others_of_the_plan_is_named(slurm, wr
     [line] = [line.strip() for line in slurm("plan").splitlines() if said in line]
     assert line == f"{said}delayed by at most 1 h, see --order strict"
     assert said not in slurm("plan --order strict")
+    write(job(1), job(2), job(3, 4), *ALL[1:2], running(9, "c3", 12), used={"c2": 16, "c3": 12})
+    strict = slurm("plan --order strict")
+    assert "job 2, priority 98, age 0 s: it fits alone, but other jobs of the plan" in strict
+    assert "--order strict" not in strict
+
+
+def test_a_start_that_slurm_planned_for_now_is_due(slurm, write):
+    planned = {"required_switches": 0, "scheduled_nodes": "c1", "start_time": NOW}
+    write(job(1, **planned), job(2, **planned | {"start_time": NOW + 60}), *ALL, used=FULL)
+    assert "start due on c1" in slurm("explain 1")
+    [row] = [line.split() for line in slurm("plan").splitlines() if line.startswith("1 ")]
+    assert row[-2:] == ["c1", "due"]
+    assert "jobs           0; by Slurm 0 now" in slurm("plan")
+
+
+def test_of_a_job_that_starts_now_it_is_not_told_how_it_starts_sooner(slurm, write):
+    write(job(1), job(2), *ALL[:2], used={"c1": 16, "c2": 16})
+    shown = slurm("forecast 1 2")
+    assert "job 1 sooner" not in shown
+    assert "job 2 sooner" in shown
 
 
 def test_jobs_that_are_not_placed_are_named_with_reasons(slurm, write, optsched):

@@ -194,6 +194,8 @@ def test_room_counts_beyond_the_chunks_of_the_job():
     assert shortage(hold(allowed=None, free=free)).room == 3
     anywhere = hold(allowed=None, free=free, most_per_node=0, span="anywhere")
     assert shortage(anywhere).room == 10 + 0 + 2 + 1
+    one = hold(allowed=None, free=free, chunks=1, most_per_node=0, span="anywhere")
+    assert shortage(one).room == 3  # nodes, where a job of one chunk takes one
     assert shortage(hold(demand=[0, 0], free=free, most_per_node=0)).is_proof
 
 

@@ -579,6 +579,21 @@ def test_what_no_job_of_the_queue_holds_stays_in_use():
     assert math.isnan(started(future)["1"])
 
 
+def test_a_job_waits_for_licences_that_a_reservation_keeps():
+    """One of the three is left beside the reservation, whatever runs."""
+    two = {"licences": "lab:2", "limit": 30.0}
+    for fields, begin, start in (
+        ({"licences": "lab:1"}, 0, 0),
+        (two, 0, 50),
+        (two, 29, 50),
+        (two, 30, 0),
+        (two | {"reservation": "cut"}, 0, 0),
+    ):
+        cut = Reservation("cut", (), NOW + begin, NOW + 50, licences={"lab": 2})
+        found = started(Future(queue_of(job(**fields)), supply(reservations=(cut,))))
+        assert found == {"1": start}, fields
+
+
 def test_cores_of_a_partition_on_a_node_are_limited():
     runs = running(99, "c1", cores=6, end=NOW + 50)
     left, access = np.array([2, *[8] * 6]), {"all": Access(cores_per_node=8)}

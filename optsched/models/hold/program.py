@@ -50,14 +50,14 @@ def room(problem: Hold, held: Holding, freed: Flags, *, beyond: bool = False) ->
     """Return how many chunks each node has room for, shape (nodes,).
 
     `held`: what its claims hold; `freed`: the rows of `held` that are free, as the claim is lifted,
-    moved or kept away, shape (rows,); `beyond`: whether more such chunks than the job has count; at
-    most as many on a node as may be there of a job of several.
+    moved or kept away, shape (rows,); `beyond`: whether more such chunks than the job has count, if
+    it has several; otherwise a node counts once.
     """
     free = problem.free.copy()
     np.add.at(free, held.node[freed], held.amounts[freed])
-    own = LARGEST_FIELD if beyond and problem.demand.any() else problem.chunks
-    limit = own if beyond and problem.chunks == 1 else min(own, problem.most_per_node or own)
-    most = np.full(len(free), limit, dtype=np.int64)
+    counts_more = beyond and problem.chunks > 1 and problem.demand.any()
+    own = LARGEST_FIELD if counts_more else problem.chunks
+    most = np.full(len(free), min(own, problem.most_per_node or own), dtype=np.int64)
     for resource in np.flatnonzero(problem.demand):
         most = np.minimum(most, free[:, resource] // problem.demand[resource])
     most[~is_allowed(problem.kinds, problem.allowed, len(free))] = 0
@@ -111,8 +111,8 @@ class Shortage(NamedTuple):
     # Requirements, each with the number of nodes that meet it and all before it; first all
     # nodes. A requirement that rules out no more nodes is left out.
     filters: tuple[tuple[str, int], ...]
-    # The most chunks of this size that fit: on all nodes, or in one switch or block if one
-    # must hold them
+    # The most chunks of this size that fit, or nodes with room for the only chunk of a job: on
+    # all nodes, or in one switch or block if one must hold them
     room: int
     group: str  # the switch or block with the most room; empty for a job that may be anywhere
     chunks: int  # the chunks of the job
