@@ -313,7 +313,7 @@ def _local(text: str) -> datetime | None:
 
 
 def _instants(text: str, zones: Iterable[ZoneInfo]) -> set[float]:
-    """Return what a local time may be in some zones, in seconds since 1970."""
+    """Return the times that a local time may be in some zones, in seconds since 1970."""
     local = _local(text)
     if local is None:
         return set()

@@ -185,7 +185,7 @@ class Forecast:
         return {label: why for label, why in future.never.items() if label not in starts}
 
     def notes(self, jobs: Collection[str] = ()) -> tuple[str, ...]:
-        """Return what the forecast leaves out or does not know, of some jobs or of all."""
+        """Return notes on rules and facts that the forecast leaves out, of some jobs or of all."""
         future = self.future
         found = list(filter(None, (future.out_of_service,)))
         alike: dict[str, list[str]] = {}

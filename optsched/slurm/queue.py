@@ -392,7 +392,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
 
 
 def _stated(record: RecordFields, text: _Text | None, missing: Counter[str]) -> _Text:
-    """Return what the JSON of a job, or its text, says of the fields of a text."""
+    """Return the values of fields in the JSON of a job, or in its text."""
     exclusive = text.exclusive if text else None
     if record.dump.version <= LAST_WITH_SHARED:
         words = record.words("shared")

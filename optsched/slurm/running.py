@@ -75,7 +75,7 @@ def held_alone(jobs: Sequence[QueuedJob], supply: Supply) -> list[Held]:
 
 
 def hidden_amounts(held: Iterable[Held], supply: Supply) -> Ints:
-    """Return what is in use beyond what some jobs hold, shape (nodes, resources)."""
+    """Return the amounts in use that some jobs do not hold, shape (nodes, resources)."""
     rest: Ints = supply.site.capacity - supply.free
     for each in held:
         np.subtract.at(rest, each.nodes, each.amounts)

@@ -129,7 +129,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         return own, added, allowed
 
     def _costs_on(self, node: int, start: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-        """Return what `_costs` has of a node and a start, but for the limit, shape (processes,)."""
+        """Return the `_costs` of a node and a start without the limit, shape (processes,)."""
         problem, until = self.problem, start + self.problem.walltime
         held = problem.held[problem.held[:, 0] == node]
         held = held[(held[:, 2] < until) & (held[:, 3] > start)]

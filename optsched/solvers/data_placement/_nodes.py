@@ -261,7 +261,7 @@ def visit(
 
 @kernel(allocates=False)
 def loading_time(files: NodeFiles, node: int, load: int, at: int, from_start: bool) -> int:
-    """Return the seconds that a job waits for the marked file, which takes `load` to load anew."""
+    """Return the seconds that a job waits for the marked file, with a load time of `load`."""
     entry = files.marked[node]
     if entry == NONE:
         return load
