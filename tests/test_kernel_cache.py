@@ -11,14 +11,13 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 from numba.core import config
 
-from optsched import compilation, kernel_cache, registry
+from optsched import kernel_cache, registry
 from optsched.cli import doctor_command
 
 SOURCES = {
@@ -364,16 +363,6 @@ def test_kernels_are_counted_with_all_that_they_call_while_the_clock_stands_stil
     assert sorted(shown) == shown
     assert is_less
     assert eval(python(tmp_path, "kernels.py")[0])[0] == []  # all are on disk
-
-
-def test_the_clock_stands_still_within_a_compilation():
-    before = compilation.clock()
-    compilation.begin(python)
-    held = compilation.clock()
-    time.sleep(0.001)
-    assert compilation.clock() == held >= before
-    compilation.end(python)
-    assert compilation.clock() >= held
 
 
 @pytest.mark.long

@@ -268,24 +268,6 @@ def test_measures_are_those_of_all_pairs(data, shape, per_router):
         assert measured.runs[place] == 1 + gaps.sum()
 
 
-@pytest.mark.parametrize("shape", [(4, 5, 6), (2, 3, 7), (1, 1, 9), (8, 8, 2)])
-def test_hops_are_the_lengths_of_shortest_paths(shape):
-    torus = Torus(shape)
-    graph = nx.grid_graph(shape[::-1], periodic=True)  # networkx names the dimensions backwards
-    assert set(graph) == {tuple(router[3 - len(shape) :]) for router in torus.coordinates.tolist()}
-    lengths = dict(nx.all_pairs_shortest_path_length(graph))
-    routers = [tuple(router) for router in torus.coordinates.tolist()]
-    pairs = list(combinations(range(torus.size), 2))
-    measured = torus.locality([f"{one} {other}" for one, other in pairs])
-    expected = [lengths[routers[one]][routers[other]] for one, other in pairs]
-    assert measured.max_hops.tolist() == expected
-    assert measured.mean_hops.tolist() == expected
-    whole = torus.locality([f"0-{torus.size - 1}"])
-    assert whole.max_hops.tolist() == [nx.diameter(graph)] == [sum(side // 2 for side in shape)]
-    assert whole.mean_hops[0] == pytest.approx(nx.average_shortest_path_length(graph))
-    assert whole.dispersal.tolist() == [1.0]
-
-
 @pytest.mark.parametrize("ordering", ORDERINGS)
 @pytest.mark.parametrize("shape", [(11, 11, 9), (8, 12, 12), (40, 3, 3)])
 def test_the_farthest_pair_of_many_routers_is_found(ordering, shape):

@@ -28,7 +28,6 @@ from optsched.workloads.spec_file import read_workload
 from optsched.workloads.workload_model import RAISED
 
 FRANKE = read_workload("franke-1999")
-BOUNDARIES = [8, 16, 32, 64, 128, 256]
 SIGNIFICANCE = 1e-3
 """How likely it is that sampling alone breaks a test that looks at a new seed."""
 
@@ -77,21 +76,6 @@ def test_sizes_are_uniform_within_their_class_or_as_often_as_their_weights_say()
     sizes, counts = np.unique(trace.processors, return_counts=True)
     assert sizes.tolist() == [3, 50, 99]
     assert stats.chisquare(counts, [3000, 1500, 500]).pvalue > SIGNIFICANCE
-
-
-def test_a_fit_of_what_was_generated_is_near():
-    trace = FRANKE.generate(100_000, 11)
-    fitted = fit_workload(trace, boundaries=BOUNDARIES, sizes="uniform")
-    assert fitted.notes == ()
-    deviations = []
-    for one, again, found in zip(FRANKE.classes, fitted.model.classes, fitted.classes):
-        assert (again.smallest, again.largest) == (one.smallest, one.largest)
-        assert again.share == pytest.approx(100 * found.jobs / 100_000, abs=0.005)
-        for times, refit in ((one.interarrival, again.interarrival), (one.service, again.service)):
-            for k in (1, 2, 3):
-                error = math.sqrt((times.moment(2 * k) - times.moment(k) ** 2) / found.jobs)
-                deviations.append((refit.moment(k) - times.moment(k)) / error)
-    assert np.abs(deviations).max() < limit(len(deviations))
 
 
 def test_run_times_that_round_to_0_are_raised_and_counted():
