@@ -18,7 +18,6 @@ from optsched.boxes.box import Box, shapes
 from optsched.boxes.free_boxes import anchors, first_fit
 from optsched.content import bundled
 from optsched.machines.torus import Torus
-from optsched.metrics import stretch
 from optsched.metrics.fragmentation import fragmentation
 from optsched.metrics.jobs import MEASURES, measures_of, unstated
 from optsched.metrics.measure import Group, Measure
@@ -132,11 +131,6 @@ def test_sessions_are_of_one_user_and_within_the_window(rows):
             assert (user[session == own] != -1).all() or (session == own).sum() == 1
     windows = window_sessions(user, submit)
     assert all(np.ptp(submit[windows == own]) <= WINDOW for own in set(windows.tolist()))
-
-
-def test_the_stretch_of_a_session_is_the_sum_of_those_of_its_jobs():
-    summed = stretch.session_stretches(np.array([1.0, 2.0, 1.5]), np.array([0, 1, 0]))
-    assert summed.tolist() == [2.5, 2.0]
 
 
 NODES = 9

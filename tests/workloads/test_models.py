@@ -220,11 +220,6 @@ def test_parameters_out_of_range_are_refused(parameters, words):
         HyperErlang(*parameters)
 
 
-@pytest.fixture(scope="module")
-def sample_log():
-    return read_trace(bundled("traces") / "samples" / "sample-256.swf")
-
-
 def made(counts, machine=None, seed=1):
     """Return a trace with so many jobs of each size, at random times."""
     rng = np.random.default_rng(seed)
@@ -281,7 +276,8 @@ def test_each_class_has_the_moments_and_sizes_of_its_jobs():
     assert fit_workload(trace, sizes="uniform").model.classes[1].sizes == ()
 
 
-def test_observed_sizes_keep_the_work_of_a_trace(sample_log):
+def test_observed_sizes_keep_the_work_of_a_trace():
+    sample_log = read_trace(bundled("traces") / "samples" / "sample-256.swf")
     work = float((sample_log.runtime * sample_log.processors).sum())
     span = float(sample_log.submit.max() - sample_log.submit.min())
     rate = {}
