@@ -547,10 +547,6 @@ def test_nodes_that_a_user_owns_are_closed_until_the_last_job_there_ends():
     assert {one.label: one.median for one in drawn.starts}["1"] == NOW + 70
     assert [*future.doubts] == ["2"]
     assert "running jobs of the same user are taken as closed" in future.doubts["2"][0]
-    # in a draw, job 99 ends after 20 s and job 98 after 40
-    taken = [40.0 if row.job is runs[0] else 20.0 for row in future.rows]
-    taken = [40.0 if row.until else each for row, each in zip(future.rows, taken)]
-    assert started(future, np.array(taken))["1"] == 40
     hidden = replace(left_by(), owners=("ada", *("",) * 6))
     assert math.isnan(started(Future(queue_of(bob), hidden))["1"])
 
