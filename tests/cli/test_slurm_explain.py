@@ -154,9 +154,7 @@ def test_rules_and_what_the_lines_do_are_told(explain, shared, job, options, tex
 
 
 def test_a_closed_partition_is_told_once(explain):
-    answer = explain(2, "--json")
-    assert answer["rule"].startswith("its time limit, 12 h, exceeds")
-    assert answer["left"] is None
+    assert explain(2, "--json")["left"] is None
 
 
 def test_a_rule_as_solver_proves_nothing(explain):

@@ -421,6 +421,21 @@ def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
     assert best <= least(NOW)
 
 
+def test_starts_are_where_something_becomes_free():
+    """c3 is busy for 60 s, and then planned for 30 s."""
+    first = planned(20, "c3", start=NOW + 60, end=NOW + 90)
+    jobs = job(**OWN, required=("c3",)), running(7, "c3"), first
+    for action, seconds, starts in (
+        ("requeue", 50, [0]),
+        ("requeue", 200, [60]),  # the earliest one, which costs nothing
+        ("hold", 200, [0, 60, 90]),
+        ("drain", 200, [0, 1, 60, 90]),
+        ("drain", 0, [0]),
+    ):
+        found = ask(*jobs, by=NOW + seconds, actions=(action,))
+        assert [start - NOW for start in found.starts] == starts, action
+
+
 @pytest.mark.parametrize(
     ("start", "by", "fields", "expected"),
     [
