@@ -14,7 +14,7 @@ from optsched.models import DataPlacement
 from optsched.models.data_placement.fields import LEFT_OUT, Plan
 from optsched.models.data_placement.program import latest_start
 from optsched.solvers.data_placement.interval_search import first_plan
-from optsched.solvers.data_placement.intervals import lower_bound
+from optsched.solvers.data_placement.intervals import cores_for, lower_bound
 from optsched.solvers.result import Limit, Status
 from optsched.testing import data_placements
 
@@ -270,6 +270,11 @@ BY_HAND = {
         ("lea", {}, (1, 0)),
         ("lea", {"kept": "next"}, (0, 100)),
     ),
+    "node 0: 0 + 100; node 1: 50 in the scan, 50 + 1280 x 100 / 1280 by itself": (
+        one_job([[0], [50]], 1000, 100, [[1, 1, 100, 0, 50], [1, 2, 1280, 0, 20]]),
+        ("leo", {}, (1, 50)),
+        ("leo", {"opportune": "node"}, (0, 0)),
+    ),
 }
 
 
@@ -347,6 +352,13 @@ def test_solvers_find_the_optimum_of_all_plans(problem):
     for solver in EXACT:
         result = solve(problem, solver)
         assert (result.status, result.objective) == (Status.OPTIMAL, best), solver
+
+
+def test_cores_with_holes_are_chosen_from_both_ends_of_time():
+    at, free = {"reserved": [[5, 10, 0]]}, [[8, 20, 0]]
+    problem = DataPlacement(free, [1, 1, 2], [5, 10, 4], [-1] * 3, [0] * 3, **at)
+    masks = cores_for(problem, 0, np.arange(3), np.array([0, 0, 8]), np.array([0, 0, 2]))
+    assert masks == {0: 0b001, 1: 0b010, 2: 0b101}
 
 
 def test_what_is_too_large_to_be_stated_has_a_plan_and_a_bound():

@@ -527,8 +527,6 @@ def test_arrivals_are_poisson():
     drawn = model.draw(JOBS, SEED, 1.0, 1.0)
     gaps = np.diff(drawn.submit, prepend=0) * model.rate
     assert stats.kstest(gaps, "expon").pvalue > SIGNIFICANCE
-    one = model.classes[0]
-    assert model.rate == pytest.approx(0.5 * 64 / (one.mean_size * one.mean_runtime))
 
 
 def test_requests_are_usual_limits_that_hold_the_job_or_of_uniform_accuracy(trace):
