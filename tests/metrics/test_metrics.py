@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from optsched import registry, simulate
-from optsched.boxes.box import Box, shapes
-from optsched.boxes.free_boxes import anchors, first_fit
+from optsched.boxes.box import Box, Grid, shapes
+from optsched.boxes.free_boxes import anchors, first_fit, holds, words_of
 from optsched.content import bundled
 from optsched.machines.torus import Torus
 from optsched.metrics.fragmentation import fragmentation
 from optsched.metrics.jobs import MEASURES, measures_of, unstated
 from optsched.metrics.measure import Group, Measure
-from optsched.metrics.node_time import PARTS, node_time
+from optsched.metrics.node_time import PARTS, free_box_holds, node_time
 from optsched.metrics.stretch import WINDOW, consecutive_sessions, window_sessions
 from optsched.numbers import MISSING
 from optsched.report.saved import save
@@ -420,6 +420,32 @@ def test_it_says_what_a_look_at_every_router_says(
     for job, drain in zip(large, found.drain, strict=True):
         expected = np.nan if run.state[job] == "REJECTED" else at_head(run, job)
         assert drain == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("convex", [False, True])
+@pytest.mark.parametrize("wrap", [(True, True, True), (False, True, False), (False, False, True)])
+def test_the_kernel_says_what_holds_says(wrap, convex):
+    rng = np.random.default_rng(5)
+    grid = Grid((3, 4, 5), wrap, convex)
+    free = np.ones(grid.shape, bool)
+    held, steps = [], []
+    for need in rng.integers(0, 25, 400).tolist():
+        extent = tuple(rng.integers(1, 4, 3).tolist())
+        found = anchors(free, grid, extent)
+        release = bool(held) and (len(found) == 0 or rng.random() < 0.4)
+        if release:
+            box = held.pop(rng.integers(len(held)))
+        else:
+            box = Box(*rng.choice(found).tolist(), *extent)
+            held.append(box)
+        free[grid.routers_of(box)] = release
+        steps.append((box, release, need, need > 0 and holds(free, grid, need)))
+    boxes, releases, needs, expected = zip(*steps)
+    changes = np.array(boxes), np.array(releases), np.arange(401), np.array(needs)
+    empty = words_of(np.ones(grid.shape, bool), grid)
+    found = free_box_holds(empty, *changes, grid.shape[2], grid.wrap, grid.longest)
+    assert 50 < sum(expected) < 350
+    assert found.tolist() == list(expected)
 
 
 MANY_INSTANTS = """
