@@ -400,10 +400,6 @@ def test_solvers_that_hang_or_crash_are_ended_and_the_others_answer(
     assert "exiting" in line
 
 
-def test_a_grace_is_as_long_again_but_twenty_seconds_at_least():
-    assert [separate_process.grace(seconds) for seconds in (0.5, 20, 60)] == [20, 20, 60]
-
-
 def test_without_a_time_limit_nobody_is_ended(file_under, snapshot, monkeypatch):
     monkeypatch.setattr(separate_process, "LEAST_GRACE", 0.01)
     file_under("slow", lambda problem: time.sleep(0.2) or says()(problem))
