@@ -114,14 +114,6 @@ def test_policies_for_a_line_of_nodes_run_on_a_torus(policy, sample):
         assert run.resources == line.resources
 
 
-def test_a_policy_for_a_torus_does_not_run_on_a_line_of_nodes(sample):
-    class Geometric(registry.policies["fcfs"]):
-        machines = frozenset({"torus"})
-
-    with pytest.raises(InputError, match="'Geometric' runs on torus, not on nodes:256"):
-        simulate(sample, "nodes:256", Geometric())
-
-
 def test_runs_of_a_claim_that_touch_are_merged():
     machine = Torus((2, 2, 2))
     place = ((4, 6), (2, 4), (0, 1))
@@ -268,24 +260,6 @@ def test_measures_are_those_of_all_pairs(data, shape, per_router):
         assert measured.runs[place] == 1 + gaps.sum()
 
 
-@pytest.mark.parametrize("shape", [(4, 5, 6), (2, 3, 7), (1, 1, 9), (8, 8, 2)])
-def test_hops_are_the_lengths_of_shortest_paths(shape):
-    torus = Torus(shape)
-    graph = nx.grid_graph(shape[::-1], periodic=True)  # networkx names the dimensions backwards
-    assert set(graph) == {tuple(router[3 - len(shape) :]) for router in torus.coordinates.tolist()}
-    lengths = dict(nx.all_pairs_shortest_path_length(graph))
-    routers = [tuple(router) for router in torus.coordinates.tolist()]
-    pairs = list(combinations(range(torus.size), 2))
-    measured = torus.locality([f"{one} {other}" for one, other in pairs])
-    expected = [lengths[routers[one]][routers[other]] for one, other in pairs]
-    assert measured.max_hops.tolist() == expected
-    assert measured.mean_hops.tolist() == expected
-    whole = torus.locality([f"0-{torus.size - 1}"])
-    assert whole.max_hops.tolist() == [nx.diameter(graph)] == [sum(side // 2 for side in shape)]
-    assert whole.mean_hops[0] == pytest.approx(nx.average_shortest_path_length(graph))
-    assert whole.dispersal.tolist() == [1.0]
-
-
 @pytest.mark.parametrize("ordering", ORDERINGS)
 @pytest.mark.parametrize("shape", [(11, 11, 9), (8, 12, 12), (40, 3, 3)])
 def test_the_farthest_pair_of_many_routers_is_found(ordering, shape):
@@ -337,10 +311,7 @@ def test_an_allocation_is_connected_as_its_graph_is(data, shape, per_router):
         ("torus:4x4x4:row-major", ((0, 1), (4, 5)), False, True),  # one hop along y
         ("torus:4x4x4:row-major", ((0, 1), (3, 4)), False, True),  # around the ring of z
         ("torus:4x4x4:row-major:wrap=xy", ((0, 1), (3, 4)), False, False),
-        ("torus:4x4x4:row-major", ((0, 1), (63, 64)), False, False),  # both ends of the line
         ("torus:4x4x4:row-major", ((3, 5),), True, False),  # the line steps to the next row
-        ("torus:4x4x4x2:row-major", ((1, 2), (2, 3)), False, True),
-        ("torus:4x4x4x3:row-major", ((0, 1), (2, 3)), False, True),  # of one router
     ],
 )
 def test_the_line_and_the_torus_differ(spec, runs, line, connected):
@@ -349,7 +320,5 @@ def test_the_line_and_the_torus_differ(spec, runs, line, connected):
     assert torus.is_connected(runs) is connected
 
 
-def test_every_run_of_a_curve_without_long_steps_and_every_box_is_connected():
-    torus = Torus((3, 4, 5), 2, "snake")
-    assert all(torus.is_connected(((a, b),)) for a in range(120) for b in range(a + 1, 121))
+def test_every_box_is_connected():
     assert Torus((4, 4, 4)).is_connected(Box(3, 0, 0, 2, 1, 1))

@@ -20,7 +20,7 @@ from optsched.slurm.supply import read_supply
 
 from .conftest import NODES, NOW, ONE_NODE, job, left_by, queue_of, running, supply
 from .test_explain import answer
-from .test_future import POLICIES, WHOLE, started, with_settings
+from .test_future import ALL, POLICIES, WHOLE, started, with_settings
 
 
 def test_captured_factors_add_up_to_the_priorities(captured):
@@ -62,10 +62,9 @@ def test_a_priority_without_factors_is_set_by_an_operator(tmp_path):
 
 def test_a_job_whose_priority_is_set_is_raised_by_it_and_not_by_its_nice():
     runs = running(9, "c1", "c2", "c3", "c4", end=NOW + 900)
-    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",)}
-    first = job(job_id=2, priority=30, **whole)
+    first = job(job_id=2, priority=30, **ALL)
     for is_set, line, back in ((True, "Priority=52", "Priority=10"), (False, "Nice=-42", "Nice=0")):
-        asks = job(job_id=1, priority=10, priority_by_operator=is_set, **whole)
+        asks = job(job_id=1, priority=10, priority_by_operator=is_set, **ALL)
         found = answer(explain(queue_of(asks, first, runs), left_by(runs), "1"))
         assert found.lines[0] == f"scontrol update JobId=1 {line}"
         assert found.afterwards[-1] == f"scontrol update JobId=1 {back}"

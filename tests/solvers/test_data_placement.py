@@ -254,7 +254,6 @@ def one_job(available, walltime, load, resident, **more):
 
 ONE_FILE = one_job([[100], [0]], 500, 60, [[0, 1, 60, 0, 100]])
 LEFT = one_job([[100], [0]], 500, 60, [[0, 1, 60, 0, 50]])
-AS_WRITTEN = {"loads": "start", "evicted": "memory", "opportune": "node"}
 BY_HAND = {
     "first come does not see files, and lea waits for them": (
         ONE_FILE,
@@ -271,18 +270,10 @@ BY_HAND = {
         ("lea", {}, (1, 0)),
         ("lea", {"kept": "next"}, (0, 100)),
     ),
-    "node 0: 0 + 100; node 1: 50 + 60, or, as file 1 is complete at 60, 50 + 10": (
-        one_job([[0], [50]], 1000, 100, [[1, 1, 100, 60, 50]]),
-        ("eft", {}, (0, 0)),
-        ("eft", {"loads": "start"}, (1, 50)),
-    ),
-    # as written, file 2 counts only while it is in memory, until the next start
     "node 0: 0 + 100; node 1: 50 in the scan, 50 + 1280 x 100 / 1280 by itself": (
         one_job([[0], [50]], 1000, 100, [[1, 1, 100, 0, 50], [1, 2, 1280, 0, 20]]),
         ("leo", {}, (1, 50)),
         ("leo", {"opportune": "node"}, (0, 0)),
-        ("leo", AS_WRITTEN | {"kept": "next"}, (0, 0)),
-        ("leo", AS_WRITTEN, (1, 50)),
     ),
 }
 

@@ -37,12 +37,6 @@ def test_a_solver_that_is_not_installed_is_named_with_what_it_needs(monkeypatch)
     assert registry.solvers["absent"].install_command() == "pip install no-such-distribution"
 
 
-def test_a_solver_of_another_model_is_refused():
-    expected = "'eft' does not answer 'window-mkp' problems; expected one of best-first, branch-"
-    with pytest.raises(InputError, match=expected):
-        solve(PROBLEM, "eft")
-
-
 def test_a_solver_in_a_file_fails_with_the_line(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
@@ -174,7 +168,8 @@ def test_each_problem_goes_to_the_solver_of_its_model(first_fit_of_windows):
     assert isinstance(find_solver("first-fit", "gang-packing")[0], FirstFit)
     assert isinstance(find_solver("first-fit", "window-mkp")[0], first_fit_of_windows)
     assert find_solver("greedy", "window-mkp")[0].name == "greedy"
-    with pytest.raises(InputError, match="'first-fit' does not answer 'partition-mkp' problems"):
+    told = "'first-fit' does not answer 'partition-mkp' problems; expected one of [a-z-]+, "
+    with pytest.raises(InputError, match=told):
         solve(OTHER, "first-fit")
 
 

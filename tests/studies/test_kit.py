@@ -55,7 +55,6 @@ three things<!--so-->
     ("text", "mistake"),
     [
         (RIGHT, None),
-        ("by 16%<!--gain-->", "1: 16: gain is 16.6"),
         ("\nby 16.5%<!--gain-->", "2: 16.5: gain is 16.6"),
         ("by 17% (−1 to 35%)<!--gain±-->", "1: 17, −1, 35: gain± is 16.6, -1.93, 34.6"),
         ("by (−2 to 35%)<!--gain±-->", "no number before gain±"),
@@ -490,7 +489,6 @@ def test_a_quick_look_concludes_nothing(folder, tmp_path):
         ("study.py", "len(runs)", "1 / 0", "study.py, line 11: ZeroDiv"),
         ("study.py", "def values", "def va lues", "study.py, line 10: Synt"),
         ("study.py", "* 100", "and 5", "gain: gain returned 5; expected"),
-        ("claims.toml", "[[groups]]", "[[groups]", "claims.toml: not TOML"),
     ],
 )
 def test_a_wrong_folder_gets_one_line(file, old, new, told, stored, capsys):

@@ -116,7 +116,6 @@ def test_what_is_written_as_toml_reads_back_the_same(table, parts):
         (ONE_CLASS, '"hyper-e', '"hyper', "unknown workload model 'hyperrlang'; did you mean"),
         (ONE_CLASS, "processors = 16", "", "processors: missing; expected processors"),
         (ONE_CLASS, "largest = 16", "largest = 17", r"classes\[1\].largest: 17; .* from 1 to 16"),
-        (ONE_CLASS, "smallest", "smalest", r"classes\[1\].smalest: unknown key 'smalest'; did you"),
         (ONE_CLASS, "lambda1 = 0.1, ", "", r"classes\[1\].interarrival.lambda1: missing"),
         (ONE_CLASS, "order = 2", "order = 0", r"classes\[1\].service.order: 0; expected a whole"),
         (ONE_CLASS, "[[classes]]", "[classes]", r"classes: expected at least one table"),
