@@ -304,6 +304,15 @@ def test_a_full_disk_is_told_and_nothing_else(run, package, monkeypatch, caplog)
     assert "cannot be kept there: No space left on device" in caplog.text
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("file", ["policies/test_line.py", "traces/test_swf.py"])
+def test_kernels_stay_within_their_arrays(file):
+    """A small part of what ``make bounds`` does."""
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", file]
+    env = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
+    subprocess.run(words, cwd=Path(__file__).parent, env=env, check=True)
+
+
 KERNELS = """
 import time
 from optsched import compilation

@@ -57,6 +57,12 @@ def test_the_fallback_decides_where_its_answer_is_better_and_it_is_counted(busy_
     assert (run.start == greedy.start).all()
 
 
+@pytest.mark.parametrize("solver", ["greedy", "cp-sat", "highs"])
+def test_any_solver_can_stand_behind_a_policy(solver, busy_trace):
+    run = simulate(busy_trace, "nodes:10", "window", solver=solver, check=True)
+    assert (run.config["solver"], run.summary["finished"], run.fallbacks) == (solver, 30, 0)
+
+
 def test_a_run_does_not_die_of_its_heuristic(busy_trace, register, monkeypatch):
     register("liar", explodes)
     answers = {"window-mkp": Answers("branch-and-bound", fallback="liar")}
