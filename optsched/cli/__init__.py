@@ -121,8 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     import signal
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
-        signal.signal(number, _interrupt)
+    _handle_signals(_interrupt)
     sys.unraisablehook = _raise_again
     from contextlib import suppress  # while Ctrl-C is handled
 
@@ -133,12 +132,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # print any name in any encoding
     _show_log()
     code = INTERRUPTED
-    with suppress(KeyboardInterrupt):  # raised again, while the first is reported
-        code = run(sys.argv[1:] if arguments is None else list(arguments))
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
-        signal.signal(number, signal.SIG_IGN)  # all is done; keep the exit code
+    with suppress(KeyboardInterrupt):  # raised again, once the first is reported
+        with suppress(KeyboardInterrupt):  # raised again, while the first is reported
+            code = run(sys.argv[1:] if arguments is None else list(arguments))
+        _handle_signals(signal.SIG_IGN)
+    _handle_signals(signal.SIG_IGN)  # all is done; keep the exit code
     _join_threads(code)
     sys.exit(code)
+
+
+def _handle_signals(handler: Any) -> None:
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, handler)
 
 
 def _join_threads(code: int) -> None:
