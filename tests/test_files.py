@@ -94,7 +94,7 @@ def told(what, path, expected):
 
 
 def entries_of(folder):
-    """Return what a folder holds: names, kinds and identities."""
+    """Return the names, kinds and identities of all files in a folder."""
     return {path.name: (path.lstat().st_mode, path.lstat().st_ino) for path in folder.iterdir()}
 
 

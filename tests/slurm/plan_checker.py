@@ -108,7 +108,7 @@ def epoch(text: str) -> int:
 
 
 def text_of(folder: Path, name: str) -> str:
-    """Return what a file of a folder says, packed or not; an empty text without one."""
+    """Return the text of a file in a folder, packed or not; an empty text without one."""
     packed, plain = folder / f"{name}.gz", folder / name
     if packed.exists():
         return gzip.decompress(packed.read_bytes()).decode(errors="replace")

@@ -248,7 +248,7 @@ def runs(*nodes, **fields):
 
 
 def used(*places, **fields):
-    """Return what is free where 8 cores of some nodes are in use."""
+    """Return the supply of a site where 8 cores of some nodes are in use."""
     free = supply().free.copy()
     free[list(places), 0] -= 8
     return supply(free=free, **fields)

@@ -1,4 +1,4 @@
-"""Traces in every format, as files or by name: how they are told, written, read, and downloaded."""
+"""Traces in every format, as files or by name: recognized, written, read, and downloaded."""
 
 import csv
 import gzip

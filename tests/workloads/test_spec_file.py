@@ -1,4 +1,4 @@
-"""Workload specs: their draws from a seed, round trips, and what mistakes are told."""
+"""Workload specs: their draws from a seed, round trips, and messages for mistakes."""
 
 import tomllib
 from dataclasses import replace
