@@ -27,6 +27,7 @@ from optsched.models.hold import Hold
 from optsched.models.hold.program import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted, moment, parse_moment, short
+from optsched.sites.job_request import CORES, MEMORY
 from optsched.sites.site import typed
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import captured
@@ -41,7 +42,6 @@ from optsched.slurm.plan import blocked_by_site
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
-from optsched.slurm.supply import CORES, MEMORY
 from optsched.slurm.what_if import Change, Present, changed, read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status

@@ -15,6 +15,7 @@ from optsched.errors import InputError
 from optsched.numbers import counted
 
 Ints: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
 
 
 class Record:

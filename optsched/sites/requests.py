@@ -1,96 +1,37 @@
 """Requests of the jobs of a trace to a site, as equal chunks.
 
-A job that names its number of nodes, or amounts of each node, becomes as many chunks, each on a
-node of its own; any other job a chunk for each task, and where a trace states no tasks either, for
-each processor. So does a job that cannot be on as few nodes as it names, or has been on more in the
-log: Slurm states one node at least for a job that names only tasks. One with GPUs or memory of each
-node is then on the fewest nodes possible, or on as many as in the log. The chunks are those of the
-model node-placement, and of `optsched.slurm.requests`.
+They are divided as `optsched.sites.job_request` says, and where a trace states neither tasks nor
+nodes into a chunk for each processor. So is a job that cannot be on as few nodes as it names, or
+has been on more in the log: Slurm states one node at least for a job that names only tasks. One
+with GPUs or memory of each node is then on the fewest nodes possible, or on as many as in the log.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError
-from optsched.numbers import MOST_CAPACITY
+from optsched.sites.job_request import (
+    CORES,
+    GPU,
+    Columns,
+    JobRequest,
+    UnplaceableError,
+    demand_of,
+    divided,
+    licences_asked,
+    nodes_with,
+    on_each,
+)
+from optsched.sites.parts import Flags
 from optsched.sites.site import Partition, Site
 
-
-class Division(NamedTuple):
-    """Equal chunks of a job."""
-
-    chunks: int
-    shares: tuple[int, ...]  # what a chunk has of each total of the job, rounded up
-    most_per_node: int  # most chunks on a node, 0 for no limit
-    on_nodes: bool  # whether each chunk is all that the job has on a node
-
-
-def divided(
-    # Number of tasks, then totals of what the job asks for as a whole, such as GPUs
-    totals: Sequence[int],
-    # Least and most nodes of the job
-    least: int,
-    most: float,
-    # Returns the number of nodes that can hold a chunk with some shares when they are idle
-    able: Callable[[tuple[int, ...]], int],
-    *,
-    nodes: int,  # number of nodes that the job may use
-    tasks_per_node: int,  # most tasks on a node, 0 for no limit
-    # Whether the job asks for amounts of its nodes, or as a whole, and not only of its tasks
-    of_nodes: bool,
-) -> Division:
-    """Divide a job into a chunk for each task, or into one for each of as few nodes as possible."""
-    tasks = totals[0]
-    # a node must have room for as many tasks as are on a node, of which the last has fewer perhaps
-    if not of_nodes and tasks_per_node < 2 and least <= tasks <= most:
-        limit = tasks_per_node or spread(tasks, least)
-        return Division(tasks, _shares(totals, tasks), limit, least == most == tasks)
-    holding = cache(able)
-    for count in range(least, int(min(most, tasks, nodes)) + 1):
-        if holding(_shares(totals, count)) >= count:
-            return one_on_each(totals, count)
-    return one_on_each(totals, least)  # which never fits
-
-
-def least_nodes(stated: int, shares: Iterable[tuple[int, int]]) -> int:
-    """Return the least number of nodes of a job, by its own word and by its totals.
-
-    `shares`: each total, of tasks or GPUs for instance, with the most of it on a node, if any.
-    """
-    return max(stated, 1, *(-(-total // most) for total, most in shares if most > 0))
-
-
-def one_on_each(totals: Sequence[int], nodes: int) -> Division:
-    """Divide a job into a chunk on each of some nodes."""
-    return Division(nodes, _shares(totals, nodes), 1, True)
-
-
-def spread(chunks: int, least: int) -> int:
-    """Return the most chunks on a node with which they are on `least` nodes; 0 for any number."""
-    return (chunks - 1) // (least - 1) if least > 1 else 0
-
-
-def _shares(totals: Sequence[int], chunks: int) -> tuple[int, ...]:
-    return tuple(-(-total // chunks) for total in totals)
-
-
-CORES, MEMORY = "cores", "memory"
-
 BEYOND_RESERVATION = "it cannot end within its reservation"
-
-Flags = NDArray[np.bool_]
-
-
-class NeverStartsError(Exception):
-    """A job that can never start on the site; the text says why, alike for all such jobs."""
 
 
 class Chunks(NamedTuple):
@@ -196,7 +137,7 @@ class Requests:
         for shape in asked.shapes:
             try:
                 return self._alternatives(shape, limit)
-            except NeverStartsError as error:
+            except UnplaceableError as error:
                 request = request or str(error)
         return request
 
@@ -216,18 +157,19 @@ class Requests:
     def _alternatives(self, asked: _Asked, limit: float) -> tuple[Chunks, ...]:
         site = self.site
         if asked.too_late:
-            raise NeverStartsError(BEYOND_RESERVATION)
-        licences = _licences(asked.licences, site.licences)
+            raise UnplaceableError(BEYOND_RESERVATION)
+        job = asked.request
+        licences = _licences(job.licences, site.licences)
         found: list[Chunks] = []
         refusals = []
         partitions = known_partitions(asked.partition_name, site)
         if not partitions:
-            raise NeverStartsError("the site has none of its partitions")
+            raise UnplaceableError("the site has none of its partitions")
         for partition in partitions:
-            for features in _choices(asked.features, site):
+            for features in nodes_with(job.constraint, site):
                 try:
-                    found += self._within(asked, limit, partition, features, licences)
-                except NeverStartsError as error:
+                    found += self._within(asked, job, limit, partition, features, licences)
+                except UnplaceableError as error:
                     refusals.append(error)
         if not found:
             raise refusals[0]
@@ -236,6 +178,7 @@ class Requests:
     def _within(
         self,
         asked: _Asked,
+        job: JobRequest,
         limit: float,
         partition: Partition,
         features: Flags,
@@ -243,42 +186,31 @@ class Requests:
     ) -> list[Chunks]:
         """Return the ways to run a job on nodes of a partition with some features."""
         if not partition.up:
-            raise NeverStartsError("its partition is down")
+            raise UnplaceableError("its partition is down")
         if limit > partition.max_time:
-            raise NeverStartsError("its requested time is over the limit of its partition")
-        least = asked.least_nodes
-        if least > partition.max_nodes:
-            raise NeverStartsError("it asks for more nodes than its partition allows")
-        if asked.features and not (features & self.site.is_usable)[partition.nodes].any():
-            raise NeverStartsError("no node that it may use has its features")
+            raise UnplaceableError("its requested time is over the limit of its partition")
+        if job.needed_nodes > partition.max_nodes:
+            raise UnplaceableError("it asks for more nodes than its partition allows")
+        if job.constraint and not (features & self.site.is_usable)[partition.nodes].any():
+            raise UnplaceableError("no node that it may use has its features")
         allowed = self._allowed_nodes(partition, features, asked.reservation)
-        of_chunk = partial(_amounts, asked, self.site, partition)
-        tasks, gpus = totals = asked.all_tasks, max(asked.gpus, 0)
-        most_nodes = max(partition.max_nodes, least)
-        division = divided(
-            totals,
-            least,
-            most_nodes,
-            lambda shares: allowed.room(of_chunk(shares, on_nodes=True)),
-            nodes=allowed.alike.total(),
-            tasks_per_node=max(asked.tasks_per_node, 0),
-            of_nodes=asked.gpus_per_node > 0 or asked.memory_per_node >= 0 or gpus > 0,
-        )
+        columns = Columns(self.site.resources)
+        division = divided(job, partition, columns, allowed.room, allowed.alike.total())
         divisions, seen = [division], asked.allocated_nodes
-        if division.chunks < seen <= min(most_nodes, tasks):
-            divisions.append(one_on_each(totals, seen))
-        exclusive = partition.exclusive or asked.exclusive > 0 or asked.memory_per_node == 0
+        if division.chunks < seen <= min(partition.max_nodes, job.tasks):
+            divisions.append(on_each(job, seen))
+        exclusive = job.is_alone(partition, columns)
         found = []
-        for count, shares, limit, on_nodes in divisions:
+        for count, tasks, gres, limit, on_nodes in divisions:
             most = min(limit or count, count)
-            demand = of_chunk(shares, on_nodes=on_nodes)
+            demand = demand_of(job, partition, columns, tasks, gres, on_nodes=on_nodes)
             if allowed.room(demand, most) >= count:
-                nodes = self._set(allowed.nodes)
-                found.append(Chunks(count, most, tuple(demand), nodes, exclusive, licences))
+                nodes, amounts = self._set(allowed.nodes), tuple(demand.values())
+                found.append(Chunks(count, most, amounts, nodes, exclusive, licences))
         if not found:
             is_kept = asked.reservation in self._reservations
             where = "in its reservation" if is_kept else "on the nodes that it may use"
-            raise NeverStartsError(f"it does not fit {where}")
+            raise UnplaceableError(f"it does not fit {where}")
         return found
 
     def _allowed_nodes(self, partition: Partition, features: Flags, kept: str) -> _Allowed:
@@ -311,11 +243,11 @@ class _Allowed(NamedTuple):
     nodes: Flags
     alike: Counter[tuple[int, ...]]
 
-    def room(self, demand: Sequence[int], most: int = 1) -> int:
+    def room(self, demand: Mapping[str, int], most: int = 1) -> int:
         """Return how many chunks the nodes hold when they are idle, each of them at most some."""
         found = 0
         for capacity, nodes in self.alike.items():
-            held = (there // needs for there, needs in zip(capacity, demand) if needs)
+            held = (there // needs for there, needs in zip(capacity, demand.values()) if needs)
             found += nodes * min([most, *held])
         return found
 
@@ -351,27 +283,30 @@ class _Asked(NamedTuple):
         return [by_processor] if self.allocated_nodes > self.nodes else [self, by_processor]
 
     @property
-    def cores_of_task(self) -> int:
-        """Cores of each task; a job that states nodes and no tasks has one task on each node."""
-        if self.cores_per_task > 0:
-            return self.cores_per_task
-        parts = max(self.tasks, 0) or max(self.nodes, 0) or self.processors
-        return -(-self.processors // parts)
-
-    @property
-    def all_tasks(self) -> int:
-        """Number of tasks."""
-        if self.tasks > 0:
-            return self.tasks
-        if self.cores_per_task > 0:
-            return -(-self.processors // self.cores_per_task)
-        return max(self.nodes, 0) or self.processors
-
-    @property
-    def least_nodes(self) -> int:
-        """Least number of nodes."""
-        shares = (self.all_tasks, self.tasks_per_node), (self.gpus, self.gpus_per_node)
-        return least_nodes(self.nodes, shares)
+    def request(self) -> JobRequest:
+        """What the job asks for; one that states nodes and no tasks has one task on each node."""
+        tasks, nodes, cores = (max(0, n) for n in (self.tasks, self.nodes, self.cores_per_task))
+        if not tasks:
+            tasks = -(-self.processors // cores) if cores else nodes or self.processors
+        resources = [GPU, *([f"{GPU}:{self.gpu_type}"] if self.gpu_type else [])]
+        per_node, per_task, per_job = (
+            dict.fromkeys(resources, count) if count > 0 else {}
+            for count in (self.gpus_per_node, self.gpus_per_task, self.gpus)
+        )
+        return JobRequest(
+            least_nodes=max(1, nodes),
+            tasks=tasks,
+            cores_per_task=cores or -(-self.processors // tasks),
+            tasks_per_node=max(0, self.tasks_per_node),
+            memory_per_node=None if self.memory_per_node < 0 else self.memory_per_node,
+            memory_per_core=None if self.memory_per_core < 0 else self.memory_per_core,
+            per_node=per_node,
+            per_task=per_task,
+            per_job=per_job,
+            constraint=self.features,
+            exclusive="node" if self.exclusive > 0 else "",
+            licences=self.licences,
+        )
 
 
 _FIRST_TEXT = _Asked._fields.index("partition_name")
@@ -380,76 +315,27 @@ NUMBERS, TEXTS = _Asked._fields[:_FIRST_TEXT], _Asked._fields[_FIRST_TEXT:-1]
 """Columns of numbers and of texts that are read, where a trace has them; -1 and "" are unknown."""
 
 
-def _amounts(
-    asked: _Asked, site: Site, partition: Partition, shares: Sequence[int], *, on_nodes: bool
-) -> list[int]:
-    """Return what a chunk with a number of tasks and a share of the GPUs needs of each resource."""
-    tasks, gpus = shares
-    # GPUs that are asked in several ways are the same ones
-    gpus = max(gpus, tasks * asked.gpus_per_task, asked.gpus_per_node if on_nodes else 0)
-    cores, per_core = tasks * asked.cores_of_task, asked.memory_per_core
-    if per_core < 0 and asked.memory_per_node < 0:
-        per_core = partition.memory_per_core
-    memory = max(asked.memory_per_node, 0) or max(per_core, 0) * cores
-    demand = {CORES: cores, MEMORY: memory}
-    if gpus:
-        demand |= {"gpu": gpus} | ({f"gpu:{asked.gpu_type}": gpus} if asked.gpu_type else {})
-    if not demand.keys() <= {*site.resources}:
-        raise NeverStartsError("it asks for GPUs that no node has")
-    # no node has more than the limit, and products of such amounts do not overflow
-    return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in site.resources]
-
-
 def known_partitions(names: str, site: Site) -> list[Partition]:
     """Return the partitions of a job: those that it names, or the default one, or all nodes."""
     if names:
-        there = {each.name: each for each in site.partitions}
-        return [there[name] for name in names.split(",") if name in there]
+        return site.known_partitions(names.split(","))
     for each in site.partitions:
         if each.default:
             return [each]
     return [site.everywhere]
 
 
-def _choices(features: str, site: Site) -> Iterator[Flags]:
-    """Yield the sets of nodes with the features that a job asks for."""
-    if "*" in features:
-        raise NeverStartsError("it asks for features of a number of its nodes (*), not simulated")
-    if not features:
-        yield np.ones(len(site.nodes), dtype=bool)
-        return
-    try:
-        yield from site.matching(features)
-    except InputError:
-        raise NeverStartsError("its features cannot be read") from None
-
-
-def licences_asked(text: str) -> Counter[str]:
-    """Return the number of each licence that a job asks for.
-
-    >>> dict(licences_asked("matlab:4,lab;matlab"))
-    {'matlab': 5, 'lab': 1}
-    """
-    found: Counter[str] = Counter()
-    for part in filter(None, text.replace(";", ",").split(",")):
-        name, colon, count = part.rpartition(":")
-        if not colon or not (count.isascii() and count.isdigit()):
-            name, count = part, "1"
-        found[name] += int(count[:15])
-    return found
-
-
 def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
     found = licences_asked(text)
     if not found.keys() <= there.keys():
         unreadable = any(":" in name for name in found.keys() - there.keys())
-        raise NeverStartsError(
+        raise UnplaceableError(
             "its licences cannot be read"
             if unreadable
             else "the site does not have all of its licences"
         )
     if any(found[name] > total for name, total in there.items()):
-        raise NeverStartsError("it asks for more licences than the site has")
+        raise UnplaceableError("it asks for more licences than the site has")
     return tuple(found[name] for name in there)
 
 

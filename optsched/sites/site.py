@@ -318,6 +318,11 @@ class Site(Record):
                 return partition
         raise UnknownNameError("partition", name, [each.name for each in self.partitions])
 
+    def known_partitions(self, names: Iterable[str]) -> list[Partition]:
+        """Return the partitions among some names, in the order of these."""
+        there = {each.name: each for each in self.partitions}
+        return [there[name] for name in names if name in there]
+
     def topology(self, name: str = "") -> Topology | None:
         """Return a topology by its name, or the default one; None if the site has none."""
         if not name:

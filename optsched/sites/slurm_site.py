@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.sites.job_request import unit_of
 from optsched.sites.parts import Ints, Reservation, Topology, overlapping, whole_numbers
 from optsched.sites.site import NODE_NAME, Node, Partition, Site, described, typed
 from optsched.sites.slurm_files import (
@@ -485,11 +486,6 @@ def _in_units(node: Node, units: Mapping[str, int]) -> Node:
     """Return a node with its amounts in units, rounded down."""
     amounts = {key: many // unit_of(key, units) for key, many in node.amounts.items()}
     return node._replace(amounts=amounts) if units else node
-
-
-def unit_of(resource: str, units: Mapping[str, int]) -> int:
-    """Return the unit in which amounts of a resource, with or without a type, are counted."""
-    return units.get(resource.partition(":")[0], 1)
 
 
 def _free(site: Site, nodes: Sequence[SlurmNode], units: Mapping[str, int], notes: Notes) -> Ints:

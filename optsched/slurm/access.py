@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from optsched.numbers import counted, short, whole_number
-from optsched.sites.parts import FLEX, Reservation
+from optsched.sites.parts import FLEX, Flags, Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_partitions import Access, of_gpu
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import QueuedJob
-from optsched.slurm.supply import Flags, Supply
+from optsched.slurm.supply import Supply
 
 FIRST_WITH_SUBACCOUNTS = (23, 2)
 """First version of Slurm in which an account of a partition stands for those below it too."""
@@ -31,8 +31,7 @@ shown. With the reason ``Priority`` a job may not have been looked at.
 
 def partitions_of(job: QueuedJob, supply: Supply) -> list[Partition]:
     """Return the partitions of a job that the site has, in the order of the job."""
-    there = {partition.name: partition for partition in supply.site.partitions}
-    return [there[name] for name in job.partitions if name in there]
+    return supply.site.known_partitions(job.partitions)
 
 
 def longest(job: QueuedJob, partitions: Iterable[Partition]) -> float:

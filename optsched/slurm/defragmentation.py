@@ -20,14 +20,15 @@ import numpy as np
 from optsched.models.integer_program import IntegerProgram
 from optsched.models.program import UNBOUNDED, Program
 from optsched.models.stated import Symbols
-from optsched.sites.parts import Ints
+from optsched.sites.job_request import MEMORY, UnplaceableError
+from optsched.sites.parts import Flags, Ints
 from optsched.slurm.access import NO_RULES
 from optsched.slurm.hold_problem import is_stoppable
 from optsched.slurm.limits import Limits
-from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import alternatives
 from optsched.slurm.running import end_of, held_alone, hidden_amounts
-from optsched.slurm.supply import MEMORY, Flags, Supply
+from optsched.slurm.supply import Supply
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
@@ -183,9 +184,9 @@ def _shares(queue: Queue, supply: Supply, is_open: Flags) -> tuple[_Shares, Coun
     for job, own in zip(queue.running, held):
         try:
             if not is_open[own.nodes].all():
-                raise LeftToSlurmError(CLOSED)
+                raise UnplaceableError(CLOSED)
             may = _open_to(job, own.nodes, asked) & is_open & ~supply.taken
-        except LeftToSlurmError as error:
+        except UnplaceableError as error:
             stay[str(error)] += 1
             stays_on[own.nodes] = True
         else:
@@ -208,29 +209,29 @@ def _shares(queue: Queue, supply: Supply, is_open: Flags) -> tuple[_Shares, Coun
 def _open_to(job: QueuedJob, nodes: Ints, supply: Supply) -> Flags:
     """Return the nodes to which shares of a running job may be moved, with those where it is."""
     if job.state != "RUNNING" or not is_stoppable(job):
-        raise LeftToSlurmError("it is suspended, ending, or a part of a heterogeneous job")
+        raise UnplaceableError("it is suspended, ending, or a part of a heterogeneous job")
     if not 0 < len(nodes) == len(job.allocations):
-        raise LeftToSlurmError("the site does not have its nodes")
+        raise UnplaceableError("the site does not have its nodes")
     if job.reservation:
-        raise LeftToSlurmError("it runs in a reservation")
+        raise UnplaceableError("it runs in a reservation")
     rules = [supply.access.get(name, NO_RULES) for name in job.partitions]
     if any(rule.shares or rule.cores_per_node for rule in rules):
-        raise LeftToSlurmError("its partition lets jobs share cores, or limits them on a node")
+        raise UnplaceableError("its partition lets jobs share cores, or limits them on a node")
     gpus = sum(each.gres.get("gpu", 0) for each in job.allocations)
     if any(each.shares for each in job.allocations) or gpus < job.tres.get("gres/gpu", 0):
-        raise LeftToSlurmError("it has shares of GPUs, or it is not stated where it has GPUs")
+        raise UnplaceableError("it has shares of GPUs, or it is not stated where it has GPUs")
     # what it asks for as if it started now, for the rest of its time
     limit = job.limit if job.end is None else end_of(job, supply.time) - supply.time
     found = alternatives(replace(job, limit=limit, switches_wait=math.inf), supply)
     if any(each.exclusive for each in found):
-        raise LeftToSlurmError("it shares its nodes with no other job, or those of its user alone")
+        raise UnplaceableError("it shares its nodes with no other job, or those of its user alone")
     if any(each.span != "anywhere" or each.limits for each in found):
-        raise LeftToSlurmError("switches, blocks or a torus hold its nodes together")
+        raise UnplaceableError("switches, blocks or a torus hold its nodes together")
     if len(nodes) > 1:  # all of them in one partition, and of one choice of features
         found = tuple(each for each in found if each.nodes[nodes].all())[:1]
     may: Flags = np.any([each.nodes for each in found], axis=0)
     if not (found and may[nodes].all()):
-        raise LeftToSlurmError("it could not start on its nodes now")
+        raise UnplaceableError("it could not start on its nodes now")
     return may
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.program import Shortage, shortage
 from optsched.numbers import counted, moment, short, whole_number
+from optsched.sites.job_request import UnplaceableError, licences_asked
 from optsched.sites.parts import MAGNETIC
-from optsched.sites.requests import licences_asked
 from optsched.sites.slurm_files import listed
 from optsched.slurm.access import (
     admits,
@@ -37,7 +37,7 @@ from optsched.slurm.hold_problem import (
 )
 from optsched.slurm.order import Order, new_priority
 from optsched.slurm.own_plan import RESOLUTION, planned_end
-from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
     Request,
@@ -167,7 +167,7 @@ class Explanation:
         try:
             for each in alternatives(self.job, self.supply):
                 each.held_in(self.supply)
-        except LeftToSlurmError as error:
+        except UnplaceableError as error:
             return str(error)
         return ""
 

@@ -17,7 +17,8 @@ from optsched.policies.site import _tables
 from optsched.simulator.engine import Engine
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems
-from optsched.sites.parts import FLEX, Ints, Reservation
+from optsched.sites.job_request import UnplaceableError
+from optsched.sites.parts import FLEX, Flags, Ints, Reservation
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
 from optsched.slurm.access import longest, open_partitions, own_qos_of
@@ -36,7 +37,7 @@ from optsched.slurm.playing import (
     backfill,
     stated,
 )
-from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import (
     OF_LIMITS,
     Request,
@@ -59,7 +60,7 @@ from optsched.slurm.running import (
     views,
 )
 from optsched.slurm.snapshot import columns_of
-from optsched.slurm.supply import Flags, Supply
+from optsched.slurm.supply import Supply
 from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
 from optsched.traces.trace import UNKNOWN, Header, Trace
@@ -476,7 +477,7 @@ class Future:
         for job in self.queue.pending:
             try:
                 found.append((job, self._requests_of(job)))
-            except LeftToSlurmError as error:
+            except UnplaceableError as error:
                 left[job.label] = str(error)
         return found, left
 
@@ -488,14 +489,14 @@ class Future:
         if limits.known and job.reason.startswith(OF_LIMITS):
             free = replace(free, reason="")
         if rule := blocked_by_rule(free, supply) or self._over_limit(job):
-            raise LeftToSlurmError(rule)
+            raise UnplaceableError(rule)
         requests = [*alternatives(free, supply)]
         played = [_as_played(each, supply) for each in requests]
         if not any(each.fits(supply) for each in played):
             nearest = max(played, key=lambda each: each.room(supply) / each.chunks)
             until = UNTIL.get(lacks_service(free, supply))
             lacks = lacking(nearest, supply)
-            raise LeftToSlurmError(until or f"it has no room even if no job runs: {lacks}")
+            raise UnplaceableError(until or f"it has no room even if no job runs: {lacks}")
         return requests
 
     def _way(self, request: Request) -> tuple[Chunks, Flags]:

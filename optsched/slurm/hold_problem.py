@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
-from optsched.sites.parts import Ints
+from optsched.sites.job_request import MEMORY, UnplaceableError
+from optsched.sites.parts import Flags, Ints
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
-from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, shares_with_own
 from optsched.slurm.running import (
     Held,
@@ -28,7 +29,7 @@ from optsched.slurm.running import (
     supply_at,
 )
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
-from optsched.slurm.supply import MEMORY, Flags, Supply
+from optsched.slurm.supply import Supply
 
 ACTIONS = {
     "requeue": "running jobs are requeued, and held until the job has started",
@@ -265,7 +266,7 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
         return None
     try:
         found = alternatives(job, supply)
-    except LeftToSlurmError:
+    except UnplaceableError:
         return None
     requests = [each for each in found if each.span == "anywhere" and not each.limits]
     if not requests:
@@ -310,7 +311,7 @@ def fits_with(job: QueuedJob, states: Sequence[str], supply: Supply, held: Seque
     up = in_service(supply, np.isin(supply.site.states, states), held)
     try:
         return any(each.fits(up) for each in alternatives(job, up))
-    except LeftToSlurmError:
+    except UnplaceableError:
         return False
 
 

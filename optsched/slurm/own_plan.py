@@ -10,12 +10,13 @@ import numpy as np
 
 from optsched.models.node_placement.problem import Placements
 from optsched.numbers import short
+from optsched.sites.job_request import UnplaceableError, column
 from optsched.sites.parts import Ints
-from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import alternatives, licences_of
 from optsched.slurm.running import Held
 from optsched.slurm.snapshot import SlurmSnapshot
-from optsched.slurm.supply import Supply, column_on
+from optsched.slurm.supply import Supply
 
 RESOLUTION = 60
 """Seconds to which Slurm's backfill scheduler rounds times (``bf_resolution``)."""
@@ -104,7 +105,7 @@ def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
     whole = site.capacity[nodes]
     try:
         licences, requests = licences_of(job, supply), alternatives(job, idle)
-    except LeftToSlurmError:
+    except UnplaceableError:
         return Held(nodes, whole, {})
     for request in requests:
         counts = Counter(_spread(request.chunks, request.most(idle)[nodes].tolist(), nodes))
@@ -113,7 +114,7 @@ def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
         amounts = np.array(
             [
                 [
-                    counts[node] * request.demand[column_on(name, int(supply.threads[node]))]
+                    counts[node] * request.demand[column(name, int(supply.threads[node]))]
                     for name in site.resources
                 ]
                 for node in nodes.tolist()

@@ -19,12 +19,11 @@ from optsched.policies.site import _reservations, _tables
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
-from optsched.sites.parts import Ints
+from optsched.sites.parts import Flags, Ints
 from optsched.sites.requests import Chunks, Queues, Requests, Windows
 from optsched.sites.site import Site
 from optsched.slurm.order import Aging, Floats, Usage
 from optsched.slurm.queue import QueuedJob
-from optsched.slurm.supply import Flags
 
 TASKS = "bf_max_job_array_resv"
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from optsched.errors import InputError
 from optsched.files import MOST, read_bytes
 from optsched.numbers import counted
-from optsched.sites.requests import least_nodes
+from optsched.sites.job_request import JobRequest
 from optsched.sites.slurm_files import (
     NO_VALUE,
     RecordFields,
@@ -94,7 +94,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueuedJob:
+class QueuedJob(JobRequest):
     """A record of the queue: a job, or the tasks of a job array that are still pending together.
 
     Texts are empty and times are None where Slurm states nothing. Times are in seconds since 1970,
@@ -132,39 +132,13 @@ class QueuedJob:
     limit: float | None = None
     least_time: int = 0  # seconds that suffice in place of the time limit, 0 for none
     deadline: int | None = None  # when the job must have ended
-    # Limits on the number of nodes; a `most_nodes` of 0 stands for no limit
-    least_nodes: int = 1
-    most_nodes: int = 0
     shown_nodes: int = 1  # the number that squeue shows, an estimate where the job leaves it open
-    tasks: int = 1
-    cores_per_task: int = 1
-    tasks_per_node: int = 0  # most tasks on a node, 0 for no limit
-    least_cores: int = 0  # least number of cores on each node
-    # Memory on each node, 0 for all of it, or for each core
-    memory_per_node: int | None = None
-    memory_per_core: int | None = None
-    # Generic resources on each node, for each task and of the whole job, by ``gpu`` and by
-    # ``gpu:TYPE``
-    per_node: Mapping[str, int]
-    per_task: Mapping[str, int]
-    per_job: Mapping[str, int]
-    # Cores and memory for each GPU, 0 where nothing is stated. A job starts where both this
-    # and the memory of its nodes or cores are free.
-    cores_per_gpu: int = 0
-    memory_per_gpu: int = 0
-    threads_per_core: int = 0  # threads to use of each physical core, 0 for all
-    # Features that nodes must have, and that they should have
-    constraint: str = ""
-    preferred: str = ""
+    preferred: str = ""  # features that nodes should have
     # Nodes that the job must and must not have
     required: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
-    # With what the job shares its nodes: empty with all jobs, ``node`` with none, ``user``
-    # with those of its user, ``mcs`` or ``topo``; None where the dump does not say it
-    exclusive: str | None = ""
     mcs_label: str = ""  # label of multi-category security (MCS), by which jobs may share nodes
     # As Slurm writes them
-    licences: str = ""
     dependency: str = ""
     reservation: str = ""
     switches: int = 0  # most leaf switches, 0 for no limit
@@ -188,12 +162,6 @@ class QueuedJob:
     requeues: bool = False
     planned_nodes: tuple[str, ...] = ()  # nodes on which Slurm plans to start the job at `start`
     allocations: tuple[Allocation, ...] = ()  # what a running job has on each of its nodes
-
-    @property
-    def needed_nodes(self) -> int:
-        """Least number of nodes, by its own word and by its tasks and GPUs on a node."""
-        shares = [(total, self.per_node.get(name, 0)) for name, total in self.per_job.items()]
-        return least_nodes(self.least_nodes, [(self.tasks, self.tasks_per_node), *shares])
 
     @property
     def has_nodes(self) -> bool:
@@ -631,7 +599,3 @@ def _line(line: str) -> tuple[int, _Text]:
     except InputError as error:
         raise InputError(*error.mistakes, field="Switches") from None
     return int(job_id[1]), _Text(exclusive, int(switches[0][0]) if switches else 0, wait, nodes)
-
-
-class LeftToSlurmError(Exception):
-    """A job that the model cannot state; the text says why."""

@@ -1,10 +1,7 @@
 """What pending jobs ask for, as equal chunks of the model node-placement.
 
-A job that names its number of nodes becomes as many chunks, each on a node of its own. A job that
-leaves the number open becomes one chunk for each task, or for each GPU where it counts these. One
-that leaves it open and yet asks for amounts of each node is taken on the fewest nodes that hold
-it. Where tasks or GPUs do not divide evenly, all chunks are as large as the largest; so whatever
-the model places Slurm can start there, and a note says that the job may fit elsewhere too.
+Jobs are divided as `optsched.sites.job_request` says. Chunks are as large as the largest, so that
+whatever the model places Slurm can start there, and a note says that a job may fit elsewhere too.
 """
 
 from __future__ import annotations
@@ -16,12 +13,23 @@ from functools import lru_cache
 
 import numpy as np
 
-from optsched.errors import InputError
 from optsched.models.fields import read_only
 from optsched.models.node_placement.fields import most_chunks
 from optsched.numbers import counted, short
-from optsched.sites.parts import FLEX, Blocks, Ints, Reservation, Torus, Tree
-from optsched.sites.requests import licences_asked
+from optsched.sites.job_request import (
+    CORES,
+    MEMORY,
+    Division,
+    UnplaceableError,
+    chunks_held,
+    column,
+    demand_of,
+    divided,
+    licences_asked,
+    nodes_with,
+    resource_of,
+)
+from optsched.sites.parts import FLEX, Blocks, Flags, Ints, Reservation, Torus, Tree
 from optsched.sites.site import Partition
 from optsched.sites.slurm_notation import SHARED
 from optsched.slurm.access import (
@@ -38,19 +46,9 @@ from optsched.slurm.access import (
     why_not_in,
     with_gpu_defaults,
 )
-from optsched.slurm.division import (
-    GroupLimit,
-    Shape,
-    block_limits,
-    chunks_held,
-    demand_of,
-    most_of_a_node,
-    shape_of,
-    switch_limit,
-    torus_limit,
-)
-from optsched.slurm.queue import LeftToSlurmError, QueuedJob
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column, resource_of
+from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
+from optsched.slurm.queue import QueuedJob
+from optsched.slurm.supply import Supply, beside
 
 WAITING = frozenset(
     (
@@ -123,14 +121,14 @@ class Request:
     def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
         """Return the groups that hold all chunks, and the blocks if it is one of them."""
         if self.has_shares:
-            raise LeftToSlurmError(
+            raise UnplaceableError(
                 "it asks for shares of a GPU, and what it lacks of them is not modelled"
             )
         if not self.limits:
             return self.span, supply.blocks
         limit = self.limits[0]
         if len(self.limits) > 1 or limit.most != 1:
-            raise LeftToSlurmError(
+            raise UnplaceableError(
                 f"it may be in several of the {limit.level}, "
                 "and what it lacks there is not modelled"
             )
@@ -229,28 +227,28 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
     Those of a job of one chunk are one request if they differ in nothing but their nodes.
     """
     if job.other:
-        raise LeftToSlurmError("; ".join(job.other))
+        raise UnplaceableError("; ".join(job.other))
     if job.exclusive in ("mcs", "topo"):
-        raise LeftToSlurmError(f"it shares its nodes by the rule {job.exclusive}")
+        raise UnplaceableError(f"it shares its nodes by the rule {job.exclusive}")
     asked, (job, with_shards) = job, _with_gpu(job, supply)
     found: list[Request] = []
     refusals = []
     for own in _in_each_reservation(job, supply):
         if (binding := _binding(own, supply)) and keeps_parts(binding, supply):
             name = binding.name
-            refusals.append(LeftToSlurmError(f"reservation {name} has parts of its nodes alone"))
+            refusals.append(UnplaceableError(f"reservation {name} has parts of its nodes alone"))
             continue
         licences = licences_of(own, supply)
         for partition in open_partitions(own, supply):
             permitted = _permitted(own, supply, partition)
             asks = own if job is not asked else with_gpu_defaults(own, partition, supply)
-            for nodes in _features(own, supply) & permitted & with_shards:
+            for nodes in nodes_with(own.constraint, supply.site) & permitted & with_shards:
                 try:
                     found.append(_within(asks, supply, partition, nodes, licences))
-                except LeftToSlurmError as error:
+                except UnplaceableError as error:
                     refusals.append(error)
     if not found:
-        raise refusals[0] if refusals else LeftToSlurmError(_no_partition(job, supply))
+        raise refusals[0] if refusals else UnplaceableError(_no_partition(job, supply))
     if job is not asked:
         note = "its shards count as a GPU of their own"
         found = [replace(r, has_shares=True, notes=(*r.notes, note)) for r in found]
@@ -280,7 +278,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     names = " or ".join(partition.name for partition in partitions)
     found: list[tuple[str, Flags]] = [(f"in partition {names}", inside)]
     if job.constraint:
-        features: Flags = np.any(_features(job, supply), axis=0)
+        features: Flags = np.any(nodes_with(job.constraint, site), axis=0)
         found.append((f"with the features {job.constraint}", features))
     if job.excluded:
         found.append(("not excluded by the job", ~_marked(job.excluded, supply)))
@@ -333,13 +331,13 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
     before its time limit is over; those of a running job beside all, as they become free for all.
     """
     if "|" in job.licences:
-        raise LeftToSlurmError(f"it asks for one of several licences, {job.licences}")
+        raise UnplaceableError(f"it asks for one of several licences, {job.licences}")
     found = dict(licences_asked(job.licences))
     for name in found:
         if not supply.licences:
-            raise LeftToSlurmError(f"it needs licence {name}, and those of the site are not known")
+            raise UnplaceableError(f"it needs licence {name}, and those of the site are not known")
         if name not in supply.licences:
-            raise LeftToSlurmError(f"licence {name} is not one of the site")
+            raise UnplaceableError(f"licence {name} is not one of the site")
     if not found:
         return {}
     last = supply.time + longest(job, partitions_of(job, supply))
@@ -367,16 +365,6 @@ def licences_from(job: QueuedJob, supply: Supply, start: float, limit: float) ->
         if any(count > idle.get(beside(name, each), count) for name, count in asked):
             start = each.end
     return start
-
-
-def _features(job: QueuedJob, supply: Supply) -> Flags:
-    """Return the nodes with the features that a job asks for, shape (choices, nodes)."""
-    if not job.constraint:
-        return np.ones((1, len(supply.site.nodes)), dtype=bool)
-    try:
-        return supply.site.matching(job.constraint)
-    except InputError as error:
-        raise LeftToSlurmError(f"constraint {error.mistakes[0]}") from None
 
 
 def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
@@ -437,12 +425,12 @@ def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
         or len(kinds) > 1
     ):
         names = " and ".join(sorted(shares))
-        raise LeftToSlurmError(f"it asks for {names}, and only Slurm knows of which GPUs")
+        raise UnplaceableError(f"it asks for {names}, and only Slurm knows of which GPUs")
     site, gpu = supply.site, "gpu"
     for name, count in of_node.items():
         kind = name[5:]
         if name not in site.resources or gpu + kind not in site.resources:
-            raise LeftToSlurmError(f"it asks for {name}, which no node has with GPUs of its type")
+            raise UnplaceableError(f"it asks for {name}, which no node has with GPUs of its type")
         shards, gpus = (site.capacity[:, site.resources.index(r)] for r in (name, gpu + kind))
         everywhere &= (gpus > 0) & (count * gpus <= shards) & (shards % np.maximum(gpus, 1) == 0)
     rest = {name: count for name, count in job.per_node.items() if name not in shares}
@@ -472,14 +460,20 @@ def _within(
 ) -> Request:
     """Return the request of a job for some nodes of a partition."""
     if reason := cores_for_memory(job, partition, supply):
-        raise LeftToSlurmError(reason)
-    shape = shape_of(job, supply, partition, nodes)
-    demand = demand_of(job, supply, partition, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
-    unit = "node" if shape.most_per_node == 1 or shape.chunks == 1 else "task"
-    if unit == "task" and not shape.tasks:
+        raise UnplaceableError(reason)
+    columns, capacity = supply.layout, supply.capacity[nodes]
+
+    def able(demand: Mapping[str, int]) -> int:
+        return int((chunks_held(demand, supply.columns, capacity) > 0).sum())
+
+    division = divided(job, partition, columns, able, len(capacity))
+    tasks, gres, on_nodes = division.tasks, division.gres, division.on_nodes
+    demand = demand_of(job, partition, columns, tasks, gres, on_nodes=on_nodes)
+    unit = "node" if division.most_per_node == 1 or division.chunks == 1 else "task"
+    if unit == "task" and not division.tasks:
         unit = "GPU"
-    notes = list(shape.notes)
-    exclusive = partition.exclusive or job.exclusive == "node"
+    notes = _unevenly(job, partition, division)
+    exclusive = job.is_alone(partition, columns)
     joins = None
     if not exclusive and (job.exclusive == "user" or partition.exclusive_user):
         exclusive, joins = True, _joined(job, supply)
@@ -487,12 +481,11 @@ def _within(
     elif not exclusive and job.mcs_label and supply.by_label:
         exclusive, joins = True, np.array([each == job.mcs_label for each in supply.labels])
         notes.append("of the jobs of its MCS label it joins those that run, not other pending ones")
-    if job.memory_per_node == 0 and supply.counts_memory:
-        exclusive, joins = True, None
+    if job.takes_all_memory(columns):
         notes.append("it asks for all memory of its nodes and so shares none of them")
     if (
-        shape.chunks > 1
-        and not shape.on_nodes
+        division.chunks > 1
+        and not division.on_nodes
         and any(
             demand[column(CORES, threads)] > demand[CORES]
             and (nodes & (supply.threads == threads)).any()
@@ -504,21 +497,21 @@ def _within(
         nodes = nodes & (supply.capacity[:, 1] >= demand[MEMORY])
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
     if exclusive:
-        count = shape.chunks if shape.most_per_node == 1 else job.least_nodes
+        count = division.chunks if division.most_per_node == 1 else job.least_nodes
         nodes = affordable(job, partition, supply, nodes, count)
     if exclusive and partition.name in supply.cores_left:
         nodes = nodes & (supply.site.capacity[:, 0] <= supply.access[partition.name].cores_per_node)
     span = "anywhere"
     limits: tuple[GroupLimit, ...] = ()
-    if shape.chunks > 1:
-        span, limits, nodes, more = _span(job, supply, partition, nodes, shape)
+    if division.chunks > 1:
+        span, limits, nodes, more = _span(job, supply, partition, nodes, division)
         notes += more
     found = Request(
-        chunks=shape.chunks,
+        chunks=division.chunks,
         unit=unit,
         demand=demand,
-        most_per_node=shape.most_per_node,
-        nodes=_required(job, supply, nodes, shape),
+        most_per_node=division.most_per_node,
+        nodes=_required(job, supply, nodes, division),
         span=span,
         limits=limits,
         exclusive=exclusive,
@@ -526,15 +519,68 @@ def _within(
         licences=licences,
         notes=tuple(notes),
     )
-    count, most = most_of_a_node(job, supply, partition, nodes, shape, demand)
-    if exclusive or (count, most) == (shape.chunks, demand):
+    count, most = _most_of_a_node(job, supply, partition, nodes, division, demand)
+    if exclusive or (count, most) == (division.chunks, demand):
         return found
-    divided = replace(found, chunks=count, unit="node", demand=most, most_per_node=1)
-    return replace(found, divided=divided)
+    of_nodes = replace(found, chunks=count, unit="node", demand=most, most_per_node=1)
+    return replace(found, divided=of_nodes)
+
+
+def _unevenly(job: QueuedJob, partition: Partition, division: Division) -> list[str]:
+    """Return what the chunks have that Slurm does not ask for, in words."""
+    notes = []
+    count, tasks = division.chunks, job.tasks
+    most = min(job.most_nodes or math.inf, partition.max_nodes, tasks)
+    if division.on_nodes and job.needed_nodes < most:
+        notes.append(f"it is taken on the fewest nodes that can hold it, {count:,}")
+    shares = {"tasks": (tasks, division.tasks)} if division.tasks else {}
+    shares |= {name: (total, division.gres.get(name, 0)) for name, total in job.per_job.items()}
+    for name, (total, share) in shares.items():
+        if total % count:
+            notes.append(f"its {total:,} {name} count as {share:,} on each node")
+    return notes
+
+
+def _most_of_a_node(
+    job: QueuedJob,
+    supply: Supply,
+    partition: Partition,
+    nodes: Flags,
+    division: Division,
+    demand: Mapping[str, int],
+) -> tuple[int, Mapping[str, int]]:
+    """Return the fewest nodes of a job, and the most that Slurm may take of each column there.
+
+    `demand` is that of an equal chunk, and what it has none of is not counted. No chunk of a job of
+    a fixed number of nodes is larger than a node.
+    """
+    count, least = division.chunks, job.needed_nodes
+    if count == 1:
+        return 1, demand
+    if division.on_nodes:
+        tasks = min(job.tasks_per_node or math.inf, max(1, job.tasks - count + 1))
+        if job.tasks == count * job.tasks_per_node:
+            tasks = division.tasks
+        others = {name: n for name, n in job.per_job.items() if name not in job.per_task}
+        gres = {name: job.per_node.get(name, n - count + 1) for name, n in others.items()}
+        most = demand_of(job, partition, supply.layout, int(tasks), gres, on_nodes=True)
+        most = {name: min(each, _largest(name, nodes, supply)) for name, each in most.items()}
+    else:
+        count, each = least, count - least + 1
+        gres = dict.fromkeys(division.gres, each)
+        most = demand_of(job, partition, supply.layout, each * division.tasks, gres, on_nodes=True)
+    return count, {name: max(one, most[name]) if one else 0 for name, one in demand.items()}
+
+
+def _largest(name: str, nodes: Flags, supply: Supply) -> int:
+    """Return the most of a column that one of some nodes has."""
+    threads = [each for each in supply.thread_counts if name.endswith(f"of {each} threads")]
+    there = nodes & (supply.threads == threads[0]) if threads else nodes
+    return int(supply.capacity[there, supply.columns.index(name)].max(initial=0))
 
 
 def _span(
-    job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, shape: Shape
+    job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, division: Division
 ) -> tuple[str, tuple[GroupLimit, ...], Flags, list[str]]:
     """Return the group that must hold all chunks, limits of groups, nodes in it, and notes."""
     site = supply.site
@@ -543,15 +589,15 @@ def _span(
     if isinstance(topology, Torus):
         if not topology.places:
             where = f"the torus of partition {partition.name}"
-            raise LeftToSlurmError(f"placement on {where} is not modelled")
-        if not _has_fixed_nodes(job, shape):
-            raise LeftToSlurmError("it asks for a place on a torus and any number of nodes")
-        limit = torus_limit(topology, name, shape.chunks, job.segment or 0, names=site.nodes)
+            raise UnplaceableError(f"placement on {where} is not modelled")
+        if not _has_fixed_nodes(job, division):
+            raise UnplaceableError("it asks for a place on a torus and any number of nodes")
+        limit = torus_limit(topology, name, division.chunks, job.segment or 0, names=site.nodes)
         return "anywhere", (limit,), nodes & (np.array(limit.groups) != ""), []
     if isinstance(topology, Blocks):
         segment = job.segment or 0
-        if 0 < segment < job.least_nodes and not _has_fixed_nodes(job, shape):
-            raise LeftToSlurmError("it asks for segments and any number of nodes")
+        if 0 < segment < job.least_nodes and not _has_fixed_nodes(job, division):
+            raise UnplaceableError("it asks for segments and any number of nodes")
         # Slurm counts on the least number of nodes when it looks for a block
         limits = block_limits(
             topology, name, job.least_nodes, segment, together=job.segments_together
@@ -566,7 +612,7 @@ def _span(
     if not isinstance(topology, Tree) or not topology.switches:
         return "anywhere", (), nodes, []
     nodes = nodes & (topology.group >= 0)
-    if not job.switches or (shape.on_nodes and shape.chunks <= job.switches):
+    if not job.switches or (division.on_nodes and division.chunks <= job.switches):
         return "anywhere", (), nodes, []
     if job.eligible is not None and job.eligible + job.switches_wait <= supply.time:
         return "anywhere", (), nodes, ["it has waited for fewer switches as long as it wants"]
@@ -575,18 +621,18 @@ def _span(
     return "anywhere", (switch_limit(topology, name, job.switches),), nodes, []
 
 
-def _has_fixed_nodes(job: QueuedJob, shape: Shape) -> bool:
+def _has_fixed_nodes(job: QueuedJob, division: Division) -> bool:
     """Return whether a job has as many nodes as chunks, and has resources on each of them alone."""
-    return shape.on_nodes and shape.chunks == job.least_nodes and not job.per_job
+    return division.on_nodes and division.chunks == job.least_nodes and not job.per_job
 
 
-def _required(job: QueuedJob, supply: Supply, nodes: Flags, shape: Shape) -> Flags:
+def _required(job: QueuedJob, supply: Supply, nodes: Flags, division: Division) -> Flags:
     """Return the nodes that a job may use, which are those that it requires if it requires all."""
     if not job.required:
         return nodes
     count = len({*job.required})
-    if count != shape.chunks or (shape.most_per_node != 1 and shape.chunks > 1):
-        raise LeftToSlurmError("it requires some nodes and leaves others open")
+    if count != division.chunks or (division.most_per_node != 1 and division.chunks > 1):
+        raise UnplaceableError("it requires some nodes and leaves others open")
     if not nodes[marked := _marked(job.required, supply)].sum() == count == marked.sum():
         return np.zeros_like(nodes)
     return marked

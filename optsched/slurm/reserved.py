@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optsched.models.node_placement.problem import NodePlacement
+from optsched.sites.job_request import UnplaceableError
 from optsched.sites.parts import Ints
 from optsched.slurm.access import longest, partitions_of
 from optsched.slurm.order import rank
-from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, blocked_by_rule
 from optsched.slurm.running import end_of, started_of, supply_at
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields, table
@@ -50,7 +51,7 @@ def could_start(job: QueuedJob, queue: Queue, supply: Supply) -> bool:
         return False
     try:
         return any(each.fits(supply) for each in alternatives(job, supply))
-    except LeftToSlurmError:
+    except UnplaceableError:
         return False
 
 
@@ -188,7 +189,7 @@ def _place(row: Row, then: Supply) -> tuple[Request, Mapping[int, int]] | None:
     """Return the request of a job and its chunks on nodes, if it fits alone on what is free."""
     try:
         ways = [each for each in alternatives(row.job, then) if each.fits(then)]
-    except LeftToSlurmError:
+    except UnplaceableError:
         return None
     for request in ways:
         problem = NodePlacement(**placement_fields([replace(row, request=request)], then))

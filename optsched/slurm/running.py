@@ -14,16 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.numbers import counted
-from optsched.sites.parts import Ints
+from optsched.sites.job_request import UnplaceableError, unit_of
+from optsched.sites.parts import Flags, Ints
 from optsched.sites.site import some
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import SHARED
-from optsched.sites.slurm_site import unit_of
 from optsched.slurm.access import NO_RULES, nodes_of, open_partitions, partitions_of, with_started
 from optsched.slurm.factors import read_factors, set_by_operator
-from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob, read_queue
+from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
-from optsched.slurm.supply import Flags, Supply, beside, read_supply
+from optsched.slurm.supply import Supply, beside, read_supply
 
 
 class Held(NamedTuple):
@@ -57,7 +57,7 @@ def held_by(job: QueuedJob, supply: Supply) -> Held:
         amounts[:, 0] = 0
     try:
         licences = licences_of(job, supply)
-    except LeftToSlurmError:  # of another site
+    except UnplaceableError:  # of another site
         licences = {}
     return Held(nodes, amounts, licences)
 

@@ -12,14 +12,15 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
-from optsched.sites.parts import Ints
+from optsched.sites.job_request import CORES, MEMORY, UnplaceableError, column, limited_cores
+from optsched.sites.parts import Flags, Ints
 from optsched.sites.site import typed
 from optsched.slurm.access import exceeded_limit, open_partitions, with_started
 from optsched.slurm.limits import Limits
-from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
 from optsched.slurm.running import held_by, supply_at
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
+from optsched.slurm.supply import Supply
 
 WEIGHTS = {
     "priority": "the priority that Slurm gives the job; where it tells the order alone, the rank, "
@@ -100,7 +101,7 @@ def placement_problem(
             continue
         try:
             request = request_of(job, supply)
-        except LeftToSlurmError as error:
+        except UnplaceableError as error:
             left[job.label] = str(error)
             continue
         own = _rows(job, request, supply, started[job.array_id])

@@ -31,16 +31,17 @@ from optsched.report.page import (
     share,
 )
 from optsched.simulator.scenario import versions
-from optsched.sites.parts import Ints
+from optsched.sites.job_request import CORES, MEMORY, UnplaceableError
+from optsched.sites.parts import Flags, Ints
 from optsched.sites.site import some
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.access import open_partitions
 from optsched.slurm.defragmentation import Defragmentation, defragment
 from optsched.slurm.order import age, tasks
-from optsched.slurm.queue import ENDED, LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.queue import ENDED, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives
 from optsched.slurm.running import supply_at
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply
+from optsched.slurm.supply import Supply
 from optsched.traces.trace import SECONDS_PER_DAY, Trace
 
 WEEK = 7 * SECONDS_PER_DAY
@@ -206,7 +207,7 @@ class State:
             return None
         try:
             return alternatives(job, self.supply.idle)[0]
-        except LeftToSlurmError:
+        except UnplaceableError:
             return None
 
     @cached_property

@@ -14,28 +14,19 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.numbers import parse_number
+from optsched.sites.job_request import Columns
 from optsched.sites.loading import PARTITIONS, RESERVATIONS, read_shown_site
-from optsched.sites.parts import Blocks, Ints, Reservation, Tree, assign, whole_numbers
+from optsched.sites.parts import Blocks, Flags, Ints, Reservation, Tree, assign, whole_numbers
 from optsched.sites.site import Site
 from optsched.sites.slurm_files import captured_file, read_text
 from optsched.sites.slurm_partitions import Access
 from optsched.sites.slurm_site import MOST_THREADS
 from optsched.slurm.limits import Limits, read_limits
 
-CORES, MEMORY = "cores", "memory"
-
-Flags = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, eq=False)
 class Supply:
-    """Free resources of a site, and who else has a claim on its nodes.
-
-    Slurm gives whole physical cores. On nodes of two threads per core a job of three cores, which
-    are threads, takes four of them, and memory that is stated per core grows with them. Since a
-    job asks other amounts there than elsewhere, each number of threads has columns of its own,
-    in which all other nodes have more than enough.
-    """
+    """Free resources of a site, and who else has a claim on its nodes."""
 
     site: Site
     free: Ints  # free amounts of the resources of the site, shape (nodes, resources)
@@ -135,16 +126,15 @@ class Supply:
         return tuple(count for count in np.unique(self.threads).tolist() if count > 1)
 
     @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """The resources of the site, and cores and memory for each number of threads.
+    def layout(self) -> Columns:
+        """The columns with what counts in them."""
+        of_site, limited = self.site.resources, tuple(self.cores_left)
+        return Columns(of_site, self.thread_counts, limited, self.units, self.counts_memory)
 
-        The last columns are the cores of partitions that limit them.
-        """
-        return (
-            *self.site.resources,
-            *(column(name, count) for count in self.thread_counts for name in (CORES, MEMORY)),
-            *map(limited_cores, self.cores_left),
-        )
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.layout.names
 
     @cached_property
     def idle(self) -> Supply:
@@ -335,27 +325,6 @@ def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[st
     if not (is_safe or "limits" in enforced):
         found = replace(found, qos=None)
     return found, tuple(unread)
-
-
-def column(resource: str, threads: int) -> str:
-    """Return the name of the column of cores or memory on nodes of some threads per core."""
-    return f"{resource} of {threads} threads"
-
-
-def column_on(resource: str, threads: int) -> str:
-    """Return the column that states a resource on nodes of some threads per core."""
-    own = threads > 1 and resource in (CORES, MEMORY)
-    return column(resource, threads) if own else resource
-
-
-def resource_of(column: str) -> str:
-    """Return the resource of a column, whatever the threads of the nodes."""
-    return column.partition(" of ")[0] if column.endswith(" threads") else column
-
-
-def limited_cores(partition: str) -> str:
-    """Return the name of the column of the cores of a partition that limits them."""
-    return f"cores of partition {partition}"
 
 
 def beside(licence: str, reservation: Reservation) -> str:

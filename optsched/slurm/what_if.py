@@ -397,8 +397,6 @@ def _submit(present: Present, options: str | None) -> Present:
         memory_per_node=asked.mem,
         memory_per_core=asked.mem_per_cpu if asked.mem or asked.mem_per_cpu else default,
         per_node=asked.gres or {},
-        per_task={},
-        per_job={},
         constraint=asked.constraint,
         exclusive="node" if asked.exclusive else "",
         licences=asked.licenses,

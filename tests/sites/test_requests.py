@@ -7,10 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from optsched.sites.job_request import UnplaceableError
 from optsched.sites.parts import Reservation
 from optsched.sites.requests import Requests
 from optsched.sites.site import Partition, Site
-from optsched.slurm.queue import LeftToSlurmError, QueuedJob
+from optsched.slurm.queue import QueuedJob
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.supply import Supply
 
@@ -84,11 +85,12 @@ def test_a_job_may_be_on_as_many_nodes_as_in_the_log(job, demands):
         ({"partition_name": "gpu", "requested_time": 601}, "its requested time is over the limit"),
         ({"partition_name": "gpu", "nodes": 2}, "it asks for more nodes than its partition allows"),
         ({"features": "warm"}, "no node that it may use has its features"),
-        ({"features": "ib*2"}, "it asks for features of a number of its nodes (*), not simulated"),
+        ({"features": "ib*2"}, "constraint 'ib*2'; expected features without node counts (*)"),
+        ({"features": "ib&"}, "constraint 'ib&'; expected features with &, | and parentheses"),
         ({"licences": "ansys"}, "the site does not have all of its licences"),
         ({"licences": "matlab:4"}, "it asks for more licences than the site has"),
         ({"licences": "matlab:many"}, "its licences cannot be read"),
-        ({"gpus": 1, "gpu_type": "old"}, "it asks for GPUs that no node has"),
+        ({"gpus": 1, "gpu_type": "old"}, "it asks for gpu:old, which no node has"),
         ({"gpus_per_node": 2**63 - 1}, "it does not fit on the nodes that it may use"),
         ({"licences": f"matlab:{10**20}"}, "it asks for more licences than the site has"),
     ],
@@ -131,7 +133,7 @@ JOB = {
     "gpus_per_task": unknown_or(1, 2),
     "gpu_type": st.sampled_from(["", "big"]),
     "exclusive": st.integers(0, 1),
-    "partition_name": st.sampled_from(["batch", "gpu", "off"]),
+    "partition_name": st.sampled_from(["batch", "gpu", "off", "own"]),
     "features": st.sampled_from(["", "ib", "ib&fat", "fat|ib"]),
     "licences": st.sampled_from(["", "matlab:2", "ansys"]),
     "requested_time": st.sampled_from([60, 601]),
@@ -169,7 +171,7 @@ def test_jobs_ask_what_they_ask_in_the_queue_of_slurm(job):
     found = only(**job | {"processors": job["tasks"] * job["cores_per_task"]})
     try:
         wanted = None if blocked_by_rule(queued, supply) else request_of(queued, supply)
-    except LeftToSlurmError:
+    except UnplaceableError:
         wanted = None
     if wanted is None or wanted.room(supply) < wanted.chunks:
         assert found.numbers == [-1]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
+from optsched.sites.job_request import UnplaceableError
 from optsched.sites.parts import Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_files import printed_lines
@@ -14,7 +15,6 @@ from optsched.sites.slurm_partitions import Access, access_of, left_out
 from optsched.slurm.access import why_closed
 from optsched.slurm.explain import earliest_start, explain, unseen, unseen_rules
 from optsched.slurm.limits import Limits, read_limits
-from optsched.slurm.queue import LeftToSlurmError
 from optsched.slurm.requests import alternatives, blocked_by_rule, request_of
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import placement_problem
@@ -87,7 +87,7 @@ def test_more_cores_for_more_memory_are_left_to_slurm():
     request_of(job(memory_per_core=4000), there)
     request_of(job(memory_per_node=8000, least_cores=2), there)
     for fields in ({"memory_per_core": 4001}, {"memory_per_node": 8000}):
-        with pytest.raises(LeftToSlurmError, match="gives more cores for more than 4,000"):
+        with pytest.raises(UnplaceableError, match="gives more cores for more than 4,000"):
             request_of(job(**fields), there)
 
 
@@ -352,7 +352,7 @@ def test_nodes_of_a_hidden_reservation_are_said():
 
 def test_a_job_on_parts_of_reserved_nodes_is_left_to_slurm():
     there = supply(reservations=(replace(KEPT, cores=8),))
-    with pytest.raises(LeftToSlurmError, match="reservation r has parts of its nodes alone"):
+    with pytest.raises(UnplaceableError, match="reservation r has parts of its nodes alone"):
         alternatives(job(reservation="r"), there)
     flexible = supply(reservations=(replace(KEPT, cores=8, flags=("FLEX",)),))
     assert alternatives(job(reservation="r"), flexible)

@@ -8,15 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.models.node_placement.problem import NodePlacement
+from optsched.sites.job_request import CORES, MEMORY, UnplaceableError, column
 from optsched.sites.parts import Blocks, Places, Reservation, Torus
 from optsched.sites.site import Partition
 from optsched.sites.slurm_notation import hosts_of
 from optsched.sites.slurm_partitions import Access
-from optsched.slurm.division import block_limits, torus_limit
-from optsched.slurm.queue import LeftToSlurmError
+from optsched.slurm.group_limits import block_limits, torus_limit
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.snapshot import Row, placement_fields
-from optsched.slurm.supply import CORES, MEMORY, column
 
 from .conftest import job, on, supply
 
@@ -161,7 +160,7 @@ def test_a_job_is_within_limits_of_blocks_or_switches():
     segmented = job(tasks=2, least_nodes=2, segment=4, **BLOCK)
     assert request_of(segmented, supply()).span == "block"
     assert request_of(job(partitions=("torus",)), supply()).span == "anywhere"
-    with pytest.raises(LeftToSlurmError, match="several of the leaf switches of tree"):
+    with pytest.raises(UnplaceableError, match="several of the leaf switches of tree"):
         request.held_in(supply())
     known, unknown = (
         request_of(job(tasks=2, segment=size, **BLOCK), supply()).notes for size in (0, None)
@@ -203,9 +202,9 @@ def test_memory_that_is_not_given_away_only_rules_out_smaller_nodes():
     ],
 )
 def test_what_the_model_cannot_state_is_left_to_slurm(fields, words):
-    with pytest.raises(LeftToSlurmError, match=words):
+    with pytest.raises(UnplaceableError, match=words):
         request_of(job(**fields), supply())
-    with pytest.raises(LeftToSlurmError, match="needs licence lab, and those of the site are not"):
+    with pytest.raises(UnplaceableError, match="needs licence lab, and those of the site are not"):
         request_of(job(licences="lab:1"), replace(supply(), licences={}))
 
 
@@ -248,7 +247,7 @@ def test_what_slurm_gives_and_plans_is_what_jobs_are_said_to_ask(captured):
         places = sorted(site.index[name] for name in each.planned_nodes or each.nodes)
         try:
             request = request_of(each, idle)
-        except LeftToSlurmError:
+        except UnplaceableError:
             continue
         if len(places) == request.chunks:
             problem = NodePlacement(**placement_fields([Row(each.label, each, request)], idle))
@@ -305,7 +304,7 @@ def test_where_all_chunks_fit_slurm_can_start_the_job(fields, percent, order):
     there = supply(free=capacity * np.array(percent)[:, None] // 100)
     try:
         request = request_of(asked, there)
-    except LeftToSlurmError:
+    except UnplaceableError:
         return
     most = request.most(there)
     left, chunks = request.chunks, {}
@@ -425,12 +424,12 @@ def test_a_job_has_one_place_of_its_size_on_a_torus():
 
 
 def test_what_has_no_limit_is_left_to_slurm():
-    with pytest.raises(LeftToSlurmError, match="its 6 nodes are no multiple of its segments of 4"):
+    with pytest.raises(UnplaceableError, match="its 6 nodes are no multiple of its segments of 4"):
         block_limits(eight(8, 16), "racks", 6, 4)
-    with pytest.raises(LeftToSlurmError, match="its segments of 20 nodes need several blocks"):
+    with pytest.raises(UnplaceableError, match="its segments of 20 nodes need several blocks"):
         block_limits(eight(8), "racks", 40, 20)
     torus = cube(((2, 2, 1), ORIGIN, (2, 2, 1)))
-    with pytest.raises(LeftToSlurmError, match="the places of 4 nodes on its torus overlap"):
+    with pytest.raises(UnplaceableError, match="the places of 4 nodes on its torus overlap"):
         torus_limit(torus, "cube", 4, names=NAMES)
-    with pytest.raises(LeftToSlurmError, match="its torus has no place of 5 nodes"):
+    with pytest.raises(UnplaceableError, match="its torus has no place of 5 nodes"):
         torus_limit(torus, "cube", 5, names=NAMES)
