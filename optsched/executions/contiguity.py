@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.machines._line_nodes import Held
@@ -25,9 +25,6 @@ from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-
-
-Flags = NDArray[np.bool_]
 
 
 @kernel(allocates=False)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines.texts import Texts, interval_text
-
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 NOWHERE = -1
 """In place of an alternative: the job does not fit."""
@@ -22,15 +19,15 @@ NOWHERE = -1
 class Asked(NamedTuple):
     """The requests of jobs, see `optsched.sites.requests`."""
 
-    first: Numbers  # alternatives first[request] to before first[request + 1]
-    chunks: Numbers
-    most_per_node: Numbers
+    first: Ints  # alternatives first[request] to before first[request + 1]
+    chunks: Ints
+    most_per_node: Ints
     exclusive: Flags
-    demand: Numbers  # shape (alternatives, resources)
-    licences: Numbers  # shape (alternatives, licences)
-    nodes: Numbers  # set of nodes of each alternative
-    member: Numbers  # member[first_member[set]:first_member[set + 1]] are the nodes of a set
-    first_member: Numbers
+    demand: Ints  # shape (alternatives, resources)
+    licences: Ints  # shape (alternatives, licences)
+    nodes: Ints  # set of nodes of each alternative
+    member: Ints  # member[first_member[set]:first_member[set + 1]] are the nodes of a set
+    first_member: Ints
     belongs: Flags  # shape (sets, nodes)
 
 
@@ -38,28 +35,28 @@ class Asked(NamedTuple):
 class Free(NamedTuple):
     """What is free at one time."""
 
-    amount: Numbers  # shape (nodes, resources)
-    jobs: Numbers  # number of jobs on each node; -1 for a job that shares it with no other
-    licences: Numbers
-    total: Numbers  # sum of the amounts of all nodes
+    amount: Ints  # shape (nodes, resources)
+    jobs: Ints  # number of jobs on each node; -1 for a job that shares it with no other
+    licences: Ints
+    total: Ints  # sum of the amounts of all nodes
 
 
 @by_reference
 class Place(NamedTuple):
     """Ascending nodes, each with a number of chunks, in arrays that may be longer."""
 
-    node: Numbers
-    chunks: Numbers
+    node: Ints
+    chunks: Ints
 
 
 @by_reference
 class Log(NamedTuple):
     """Nodes that each job has held, as runs of contiguous ones."""
 
-    runs: Numbers  # shape (runs, 2): first node and end of each
-    number: Numbers  # one entry: of these
-    first: Numbers  # runs[first[job]:last[job]] are those of a job
-    last: Numbers
+    runs: Ints  # shape (runs, 2): first node and end of each
+    number: Ints  # one entry: of these
+    first: Ints  # runs[first[job]:last[job]] are those of a job
+    last: Ints
 
 
 @kernel(allocates=False)

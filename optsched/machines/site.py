@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.column_sets import runs_text
 from optsched.content import bundled_sites
 from optsched.errors import InputError
@@ -25,15 +26,13 @@ from optsched.sites.site_file import site_of_table
 if TYPE_CHECKING:
     from optsched.machines._site_nodes import Asked
 
-Numbers = NDArray[np.int64]
-
 
 class Held(NamedTuple):
     """Nodes of a job."""
 
     alternative: int  # the alternative of its request, as a number in `Requests.alternatives`
-    nodes: Numbers  # numbers of the nodes, ascending
-    chunks: Numbers  # of the job on each, from 1
+    nodes: Ints  # numbers of the nodes, ascending
+    chunks: Ints  # of the job on each, from 1
 
 
 @machines.register("site")
@@ -305,7 +304,7 @@ def _for_kernels(requests: Requests) -> Asked:
     all_of_them, count = requests.alternatives, len(requests.alternatives)
     members = [np.flatnonzero(nodes) for nodes in requests.nodes]
 
-    def column(name: str) -> Numbers:
+    def column(name: str) -> Ints:
         return np.array([getattr(each, name) for each in all_of_them], dtype=np.int64)
 
     return Asked(

@@ -13,8 +13,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags
 from optsched.boxes.box import Box, Triple, shapes
 from optsched.boxes.free_boxes import disjoint_bins, first_fit, fullest_box, holds
 from optsched.boxes.layer_shapes import largest_layered_box, layered_bins, write
@@ -26,8 +26,6 @@ from optsched.models.partition_mkp import PartitionMKP
 from optsched.models.problem import Problem
 from optsched.models.torus import routers_for
 from optsched.simulator.system import System
-
-Free = NDArray[np.bool_]
 
 
 @dataclass
@@ -126,10 +124,10 @@ class Fitting(ABC):
         """Return the shapes of a job of `routers` routers, the best first."""
 
     @abstractmethod
-    def fits(self, free: Free, routers: int) -> bool:
+    def fits(self, free: Flags, routers: int) -> bool:
         """Return whether a free box holds a job of `routers` routers."""
 
-    def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
+    def reserved(self, free: Flags, free_then: Flags, routers: int) -> Box:
         """Return the box to reserve for a job that fits later, by what is free now and then."""
         # the best shape that is free then, where the fewest routers are free now
         grid = self.torus.grid
@@ -163,13 +161,13 @@ class InBins(Fitting):
         """Return all shapes."""
         return shapes(routers, self.torus.grid, self.torus.links)
 
-    def fits(self, free: Free, routers: int) -> bool:
+    def fits(self, free: Flags, routers: int) -> bool:
         """Return whether the largest bin has at least `routers` routers."""
         if not self.layered:
             return holds(free, self.torus.grid, routers)
         return largest_layered_box(free, self.torus.grid, routers) is not None
 
-    def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
+    def reserved(self, free: Flags, free_then: Flags, routers: int) -> Box:
         """Return the box to reserve; by layers a whole bin, since a part might not be found."""
         if not self.layered:
             return super().reserved(free, free_then, routers)
@@ -218,7 +216,7 @@ class InBoxes(Fitting):
         """Return the best shapes."""
         return shapes(routers, self.torus.grid, self.torus.links)[: self.best]
 
-    def fits(self, free: Free, routers: int) -> bool:
+    def fits(self, free: Flags, routers: int) -> bool:
         """Return whether one of the best shapes is free somewhere."""
         return first_fit(free, self.torus.grid, self.shapes(routers)) is not None
 

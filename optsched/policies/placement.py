@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.errors import InputError
 from optsched.machines.site import Held, SiteMachine
 from optsched.metrics.measure import Group, Measure
@@ -22,8 +23,6 @@ from optsched.simulator.system import System
 from optsched.sites.parts import Torus, Tree
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
-
-Flags = NDArray[np.bool_]
 
 
 @policies.register("placement")
@@ -184,7 +183,7 @@ class Placement(Policy):
         jobs: Sequence[Chunks],
         names: list[int],
         first: int,
-        nodes: NDArray[np.int64],
+        nodes: Ints,
         sets: Sequence[Flags],
     ) -> NodePlacement:
         """Return the problem of placing jobs, the `first` of which must be, each in its set."""
