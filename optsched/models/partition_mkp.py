@@ -23,7 +23,7 @@ from optsched.models.fields import Integers, from_one
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field, labels
-from optsched.models.torus import Boxes, TorusProblem, routers_for
+from optsched.models.torus import Boxes, TorusProblem
 from optsched.registry import models
 
 __all__ = ["PartitionMKP", "Place", "Placement"]
@@ -230,7 +230,7 @@ class PartitionMKP(TorusProblem[Placement]):
     @cached_property
     def routers(self) -> tuple[int, ...]:
         """Number of routers of each job."""
-        return tuple(routers_for(size, self.nodes_per_router) for size in self.waiting)
+        return tuple(map(self.routers_of, self.waiting))
 
     @cached_property
     def bin_table(self) -> Ints:

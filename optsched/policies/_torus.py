@@ -19,7 +19,7 @@ from optsched.boxes.box import Box, Triple, shapes
 from optsched.boxes.free_boxes import disjoint_bins, first_fit, fullest_box, holds
 from optsched.boxes.layer_shapes import largest_layered_box, layered_bins, write
 from optsched.machines.torus import Torus
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.fields import read_only
 from optsched.models.partition_mkp import PartitionMKP
@@ -245,33 +245,31 @@ class InBoxes(Fitting):
         return solution
 
 
-MEASURES = {
-    name: Measure(label, unit, Group.LARGE, text, *by)
-    for name, label, unit, text, *by in (
-        ("large_detected", "large jobs detected in the window", "jobs",
-         "Large jobs that were in the scan window before their turn."),
-        ("large_mean_buffer", "mean buffer period of large jobs", "seconds",
-         "Mean time from the detection of a large job to its start."),
-        ("large_mean_ahead", "jobs before a detected large job", "jobs",
-         "Mean number of jobs before a large job in the window when it was detected."),
-        ("prepared", "large jobs prepared", "jobs", "Large jobs for which a box was prepared."),
-        ("prepared_starts", "starts in the prepared box", "jobs",
-         "Large jobs that started in the box prepared for them."),
-        ("prepared_mean_buffer", "mean time from preparation to start", "seconds",
-         "Mean time from the preparation of the box to the start of the large job."),
-        ("not_prepared", "detected, but not prepared", "jobs",
-         "Large jobs detected in the window for which no box was prepared, by the reason.",
-         "reason"),
-        ("given_up", "prepared boxes given up", "jobs",
-         "Large jobs that did not start in the box prepared for them, by the reason.", "reason"),
-        ("prepared_beside", "other jobs prepared", "jobs",
-         "Other jobs of the window that got a box in the plan for a large one."),
-        ("migrations_at_start", "migrations as a large job starts", "migrations",
-         "Migrations for a large job that starts at once."),
-        ("migrations_ahead", "migrations ahead of a start", "migrations",
-         "Migrations that prepare a box for a large job."),
-    )
-}  # fmt: skip
+MEASURES = measures_in(
+    Group.LARGE,
+    large_detected=("large jobs detected in the window", "jobs",
+        "Large jobs that were in the scan window before their turn."),
+    large_mean_buffer=("mean buffer period of large jobs", "seconds",
+        "Mean time from the detection of a large job to its start."),
+    large_mean_ahead=("jobs before a detected large job", "jobs",
+        "Mean number of jobs before a large job in the window when it was detected."),
+    prepared=("large jobs prepared", "jobs", "Large jobs for which a box was prepared."),
+    prepared_starts=("starts in the prepared box", "jobs",
+        "Large jobs that started in the box prepared for them."),
+    prepared_mean_buffer=("mean time from preparation to start", "seconds",
+        "Mean time from the preparation of the box to the start of the large job."),
+    not_prepared=("detected, but not prepared", "jobs",
+        "Large jobs detected in the window for which no box was prepared, by the reason.",
+        "reason"),
+    given_up=("prepared boxes given up", "jobs",
+        "Large jobs that did not start in the box prepared for them, by the reason.", "reason"),
+    prepared_beside=("other jobs prepared", "jobs",
+        "Other jobs of the window that got a box in the plan for a large one."),
+    migrations_at_start=("migrations as a large job starts", "migrations",
+        "Migrations for a large job that starts at once."),
+    migrations_ahead=("migrations ahead of a start", "migrations",
+        "Migrations that prepare a box for a large job."),
+)  # fmt: skip
 
 
 class Reason(StrEnum):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optsched.arrays import Flags, Ints
 from optsched.errors import InputError
 from optsched.machines.site import Held, SiteMachine
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.models.node_placement.rules import rules_at, with_rules
@@ -119,12 +119,11 @@ class Placement(Policy):
         """Return the first shadow time of the blocked job."""
         return self._room.promised
 
-    measures = {
-        "placements_put_off": Measure(
-            "placements put off", "placements", Group.POLICY,
-            "Placements of the solver that would have delayed the reserved job.",
-        ),
-    }  # fmt: skip
+    measures = measures_in(
+        Group.POLICY,
+        placements_put_off=("placements put off", "placements",
+            "Placements of the solver that would have delayed the reserved job."),
+    )  # fmt: skip
 
     def figures(self, system: System) -> Mapping[str, Any]:
         """Return the number of placements that would have delayed the reserved job."""

@@ -179,7 +179,7 @@ def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Pla
     placement: list[Box | None] = [None] * len(sizes)
     without: set[int] = set()
     for job in order:
-        routers = problem.routers(sizes[job])
+        routers = problem.routers_of(sizes[job])
         if routers <= anchors.free and routers not in without:
             placement[job] = anchors.take(problem.admitted(sizes[job]))
             if placement[job] is None:
