@@ -204,14 +204,7 @@ def anchor_count(length: int, side: int, ring: bool) -> int:
 
 @kernel(allocates=False)
 def find_anchors(
-    words: Words,
-    nx: int,
-    ny: int,
-    nz: int,
-    side: int,
-    wrap: Wrap,
-    found: Words,
-    room: Words,
+    words: Words, nx: int, ny: int, nz: int, side: int, wrap: Wrap, found: Words, room: Words
 ) -> bool:
     """Find the anchors of free boxes, as bits of `found`; return whether there are any.
 

@@ -120,11 +120,7 @@ def watch(
 
 
 def _cycle(
-    asked: Asked,
-    ask: Ask,
-    yes: bool,
-    waits: Counter[tuple[str, tuple[str, ...]]],
-    said: set[str],
+    asked: Asked, ask: Ask, yes: bool, waits: Counter[tuple[str, tuple[str, ...]]], said: set[str]
 ) -> tuple[int, Plan | None]:
     """Apply a plan, and return the exit code and it; `waits` counts cycles with unmet pins."""
     situation = situation_of(None, ask)

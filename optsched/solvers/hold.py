@@ -11,14 +11,7 @@ import numpy as np
 
 from optsched.arrays import Flags, Ints
 from optsched.models.hold import Hold, Release
-from optsched.models.hold.program import (
-    Holding,
-    drainable,
-    groups,
-    holding,
-    liftable,
-    room,
-)
+from optsched.models.hold.program import Holding, drainable, groups, holding, liftable, room
 from optsched.registry import solvers
 from optsched.solvers.solver import Heuristic
 
