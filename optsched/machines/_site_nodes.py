@@ -130,31 +130,26 @@ def first_fit(asked: Asked, free: Free, one: int, allowed: Flags, place: Place) 
 
 
 @kernel(allocates=False)
-def take(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int) -> None:
-    """Take the amounts of the entries `begin` to before `end` of a place."""
-    for entry in range(begin, end):
-        node = place.node[entry]
-        for resource in range(free.amount.shape[1]):
-            amount = place.chunks[entry] * asked.demand[one, resource]
-            free.amount[node, resource] -= amount
-            free.total[resource] -= amount
-        free.jobs[node] = -1 if asked.exclusive[one] else free.jobs[node] + 1
-    for licence in range(len(free.licences)):
-        free.licences[licence] -= asked.licences[one, licence]
+def change(asked: Asked, free: Free, one: int, node: int, chunks: int, sign: int) -> None:
+    """Free (1) or take (-1) chunks of an alternative on a node; the totals stay what they are."""
+    for resource in range(free.amount.shape[1]):
+        free.amount[node, resource] += sign * chunks * asked.demand[one, resource]
+    if asked.exclusive[one]:
+        free.jobs[node] = 0 if sign > 0 else -1
+    else:
+        free.jobs[node] -= sign
 
 
 @kernel(allocates=False)
-def give(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int) -> None:
-    """Free what `take` has taken."""
+def hold(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int, sign: int) -> None:
+    """Free (1) or take (-1) the amounts of the entries `begin` to before `end` of a place."""
     for entry in range(begin, end):
-        node = place.node[entry]
-        for resource in range(free.amount.shape[1]):
-            amount = place.chunks[entry] * asked.demand[one, resource]
-            free.amount[node, resource] += amount
-            free.total[resource] += amount
-        free.jobs[node] = 0 if asked.exclusive[one] else free.jobs[node] - 1
+        chunks = place.chunks[entry]
+        change(asked, free, one, place.node[entry], chunks, sign)
+        for resource in range(len(free.total)):
+            free.total[resource] += sign * chunks * asked.demand[one, resource]
     for licence in range(len(free.licences)):
-        free.licences[licence] += asked.licences[one, licence]
+        free.licences[licence] += sign * asked.licences[one, licence]
 
 
 @kernel(allocates=False)

@@ -177,22 +177,22 @@ class SiteMachine(Machine):
 
     def claim(self, place: Held, processors: int) -> Held:
         """Allocate the nodes that a policy chose for a job of a request."""
-        from optsched.machines._site_nodes import Place, can_take, take
+        from optsched.machines._site_nodes import Place, can_take, hold
 
         one, nodes, chunks = place
         where = Place(nodes, chunks)
         if not can_take(self.asked, self.nodes, processors, one, where):
             raise ValueError(f"request {processors} cannot have nodes {self.resources(place)} now")
-        take(self.asked, self.nodes, one, where, 0, len(nodes))
+        hold(self.asked, self.nodes, one, where, 0, len(nodes), -1)
         self.free = int(self.nodes.total[0])
         return place
 
     def release(self, allocation: Held) -> None:
         """Free the nodes of a job."""
-        from optsched.machines._site_nodes import Place, give
+        from optsched.machines._site_nodes import Place, hold
 
         one, nodes, chunks = allocation
-        give(self.asked, self.nodes, one, Place(nodes, chunks), 0, len(nodes))
+        hold(self.asked, self.nodes, one, Place(nodes, chunks), 0, len(nodes), 1)
         self.free = int(self.nodes.total[0])
 
     def resources(self, allocation: Held) -> str:

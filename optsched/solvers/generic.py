@@ -330,6 +330,8 @@ class GenericSolver(Solver):
     ----------
     set_by : mapping of str to str
         Native options that optsched sets, with what it sets them by.
+    threads_by : str
+        Native option that sets the number of threads.
     floating_point : bool
         Whether the solver computes in floating point, to a tolerance.
     largest_number : int
@@ -346,6 +348,7 @@ class GenericSolver(Solver):
     )
 
     set_by: ClassVar[Mapping[str, str]] = {}
+    threads_by: ClassVar[str] = "threads"
     floating_point: ClassVar[bool] = True
     largest_number: ClassVar[int] = 500_000
     largest_objective: ClassVar[int] = 10**11
@@ -358,6 +361,11 @@ class GenericSolver(Solver):
                 raise InputError(f"option {name!r} of {self.name} is set by {self.set_by[name]}")
         if self.native and self.installed_version() is not None:
             self.check_native()
+
+    @property
+    def threads(self) -> int:
+        """Number of threads, by default one."""
+        return max(1, int(self.native.get(self.threads_by, 1)))
 
     def check_native(self) -> None:
         """Check the names and values of `native`.

@@ -12,7 +12,7 @@ from optsched.arrays import Flags, Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._ascending import enter
-from optsched.machines._site_nodes import Log, Place, give, has_room, note_node, note_start, take
+from optsched.machines._site_nodes import Log, Place, has_room, hold, note_node, note_start
 from optsched.policies.site._heads import (
     Candidates,
     Room,
@@ -115,7 +115,7 @@ def drop_gone(waiting: Waiting, order: Ints) -> int:
 @kernel(allocates=False)
 def run(queues: Queues, job: int, one: int, place: Place, used: int, end: float) -> None:
     """Let a job run on the first `used` nodes of a place, until `end` at most."""
-    take(queues.room.asked, queues.room.free, one, place, 0, used)
+    hold(queues.room.asked, queues.room.free, one, place, 0, used, -1)
     add(queues.running, end, job, one, place, used)
     if queues.waiting.waits[job]:
         queues.waiting.waits[job] = False
@@ -141,7 +141,7 @@ def finish(queues: Queues, job: int) -> None:
     asked, free = room.asked, room.free
     one, begin, stop = running.alternative[job], running.begin[job], running.stop[job]
     ease(shortages, asked, free, running, job, -1)
-    give(asked, free, one, running.held, begin, stop)
+    hold(asked, free, one, running.held, begin, stop, 1)
     ease(shortages, asked, free, running, job, 1)
     note_end(room, running, job)
     drop(running, job)

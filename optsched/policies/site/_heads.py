@@ -24,8 +24,9 @@ from optsched.machines._site_nodes import (
     Asked,
     Free,
     Place,
+    change,
     first_fit,
-    give,
+    hold,
     is_full,
     may_fit,
     most_on,
@@ -36,7 +37,6 @@ from optsched.policies.site._tables import (
     Running,
     Shortages,
     are_listed,
-    change,
     copy,
     is_short,
     note_closed,
@@ -189,7 +189,7 @@ def shadow_of(
                 node = held.node[entry]
                 if closed.open[node] and asked.belongs[group, node]:
                     chunks -= most_on(asked, then, one, node)
-            give(asked, then, running.alternative[job], held, begin, stop)
+            hold(asked, then, running.alternative[job], held, begin, stop, 1)
             for entry in range(begin, stop):
                 node = held.node[entry]
                 if closed.open[node] and asked.belongs[group, node]:

@@ -20,8 +20,8 @@ from optsched.arrays import Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._ascending import insert, position
-from optsched.machines._site_nodes import Asked, Free, Place, is_full, most_on
-from optsched.policies.site._tables import Closed, change
+from optsched.machines._site_nodes import Asked, Free, Place, change, is_full, most_on
+from optsched.policies.site._tables import Closed
 
 NONE = -1
 """In place of a segment: there is none."""

@@ -45,15 +45,14 @@ from optsched.machines._site_nodes import (
     Free,
     Log,
     Place,
-    give,
     has_room,
+    hold,
     is_full,
     may_fit,
     most_on,
     new_log,
     note_node,
     note_start,
-    take,
     with_runs,
 )
 from optsched.policies.site._lines import (
@@ -396,7 +395,7 @@ def start_due(table: Reservations, news: News) -> None:
             table.order[kept] = job
             kept += 1
             continue
-        take(asked, table.free, table.alternative[job], place, 0, used)
+        hold(asked, table.free, table.alternative[job], place, 0, used, -1)
         tell(news, _core.START, job, 0.0)
         note_start(log, job)
         for entry in range(used):
@@ -439,7 +438,7 @@ def decide(table: Reservations, news: News) -> int:
     for at in range(counts[_core.N_ENDED]):
         job, has_changed = news.ended[at], True
         used = copy_place(table, job, table.place)
-        give(lines.asked, table.free, table.alternative[job], table.place, 0, used)
+        hold(lines.asked, table.free, table.alternative[job], table.place, 0, used, 1)
         table.entries[0] -= table.most[job]
         give_up(table, job)
     for at in range(counts[_core.N_REJECTED]):

@@ -237,17 +237,6 @@ def drop(running: Running, job: int) -> None:
 
 
 @kernel(allocates=False)
-def change(asked: Asked, free: Free, one: int, node: int, chunks: int, sign: int) -> None:
-    """Free (1) or take (-1) chunks of an alternative on a node, as `give` does, but for totals."""
-    for resource in range(free.amount.shape[1]):
-        free.amount[node, resource] += sign * chunks * asked.demand[one, resource]
-    if asked.exclusive[one]:
-        free.jobs[node] = 0 if sign > 0 else -1
-    else:
-        free.jobs[node] -= sign
-
-
-@kernel(allocates=False)
 def copy(free: Free, to: Free) -> None:
     """Copy what is free."""
     for node in range(len(free.jobs)):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.arrays import Flags, Floats
-from optsched.machines._site_nodes import Free, Place, log_texts, new_log, take, with_runs
+from optsched.machines._site_nodes import Free, Place, hold, log_texts, new_log, with_runs
 from optsched.machines.site import Held, SiteMachine
 from optsched.policies.site import _decisions, _heads, _tables
 from optsched.simulator._core import new_news, zeroed
@@ -220,7 +220,7 @@ class SiteRoom(PartitionQueues):
         for at, job in enumerate(jobs):
             one, used = _decisions.place_job(left if together == at else tables, job, now)
             if used and together == at:
-                take(self._room.asked, free, one, self._room.place, 0, used)
+                hold(self._room.asked, free, one, self._room.place, 0, used, -1)
                 together += 1
             elif together == at:
                 one, _ = self._place_job(job, now)
