@@ -402,9 +402,7 @@ policies: Registry[Any] = Registry(
 )
 machines: Registry[Any] = Registry("machine", "optsched.machines")
 executions: Registry[Any] = Registry(
-    "execution model",
-    "optsched.executions",
-    contract="optsched.simulator.execution:ExecutionModel",
+    "execution model", "optsched.executions", contract="optsched.simulator.execution:ExecutionModel"
 )
 readers: Registry[Any] = Registry("trace format", "optsched.traces", variable="readers")
 metrics: Registry[Any] = Registry("metric", "optsched.metrics")

@@ -8,12 +8,10 @@ turns a mix of signed and unsigned integers into floats.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints, Words
 from optsched.compiled import kernel
 
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
 Wrap = tuple[bool, bool, bool]
 Sides = tuple[int, int, int]
 
@@ -26,7 +24,7 @@ BYTES = np.uint64(0x0101010101010101)
 
 
 @kernel
-def words_of(free: NDArray[np.bool_]) -> Words:
+def words_of(free: Flags) -> Words:
     """Return the rows along Z as words, shape (X, Y)."""
     words = np.empty(free.shape[:2], dtype=np.uint64)
     for x in range(free.shape[0]):
@@ -39,7 +37,7 @@ def words_of(free: NDArray[np.bool_]) -> Words:
 
 
 @kernel
-def words_outside(boxes: Integers, sx: int, sy: int, side: int) -> Words:
+def words_outside(boxes: Ints, sx: int, sy: int, side: int) -> Words:
     """Return the rows along Z of a torus on which all routers outside boxes are free."""
     words = np.full((sx, sy), full(side))
     for number in range(len(boxes)):
@@ -78,7 +76,7 @@ def run_of(z: int, nz: int, side: int) -> np.uint64:
 
 
 @kernel(allocates=False)
-def fill(words: Words, box: Integers, side: int, free: bool) -> None:
+def fill(words: Words, box: Ints, side: int, free: bool) -> None:
     """Mark the routers of a box (x, y, z, nx, ny, nz) as free or as taken."""
     sx, sy = words.shape
     run = run_of(box[2], box[5], side)
@@ -93,7 +91,7 @@ def fill(words: Words, box: Integers, side: int, free: bool) -> None:
 
 
 @kernel(allocates=False)
-def put(box: Integers, x: int, y: int, z: int, nx: int, ny: int, nz: int) -> None:
+def put(box: Ints, x: int, y: int, z: int, nx: int, ny: int, nz: int) -> None:
     """Write a box."""
     box[0], box[1], box[2], box[3], box[4], box[5] = x, y, z, nx, ny, nz
 
@@ -179,7 +177,7 @@ def slices_of(words: Words, ring: bool) -> Words:
 
 
 @kernel
-def bounds_of(slices: Words, longest: int) -> Integers:
+def bounds_of(slices: Words, longest: int) -> Ints:
     """Return upper bounds on the free boxes of admitted nx layers from x on, as [x, nx - 1]."""
     sx, _, sy = slices.shape
     bounds = np.zeros((sx, sx), dtype=np.int64)
@@ -206,14 +204,7 @@ def anchor_count(length: int, side: int, ring: bool) -> int:
 
 @kernel(allocates=False)
 def find_anchors(
-    words: Words,
-    nx: int,
-    ny: int,
-    nz: int,
-    side: int,
-    wrap: Wrap,
-    found: Words,
-    room: Words,
+    words: Words, nx: int, ny: int, nz: int, side: int, wrap: Wrap, found: Words, room: Words
 ) -> bool:
     """Find the anchors of free boxes, as bits of `found`; return whether there are any.
 
@@ -277,7 +268,7 @@ def find_anchors(
 
 
 @kernel
-def anchors_of(words: Words, nx: int, ny: int, nz: int, side: int, wrap: Wrap) -> Integers:
+def anchors_of(words: Words, nx: int, ny: int, nz: int, side: int, wrap: Wrap) -> Ints:
     """Return the anchors of the free boxes of nx x ny x nz routers, in row-major order."""
     sx, sy = words.shape
     starts = np.empty((sx, sy), dtype=np.uint64)
@@ -296,7 +287,7 @@ def anchors_of(words: Words, nx: int, ny: int, nz: int, side: int, wrap: Wrap) -
 
 
 @kernel(allocates=False)
-def fullest(words: Words, anchors: Integers, nx: int, ny: int, nz: int, side: int) -> int:
+def fullest(words: Words, anchors: Ints, nx: int, ny: int, nz: int, side: int) -> int:
     """Return the number of the first of the boxes with the fewest free routers."""
     sx, sy = words.shape
     found, least = -1, 0
@@ -317,13 +308,7 @@ def fullest(words: Words, anchors: Integers, nx: int, ny: int, nz: int, side: in
 
 @kernel(allocates=False)
 def find_first_fit(
-    words: Words,
-    shapes: Integers,
-    side: int,
-    wrap: Wrap,
-    box: Integers,
-    starts: Words,
-    room: Words,
+    words: Words, shapes: Ints, side: int, wrap: Wrap, box: Ints, starts: Words, room: Words
 ) -> int:
     """Find the first free box of the first shape that has one; return the shape's number or -1.
 
@@ -343,7 +328,7 @@ def find_first_fit(
 
 
 @kernel
-def first_fit(words: Words, shapes: Integers, side: int, wrap: Wrap) -> Integers:
+def first_fit(words: Words, shapes: Ints, side: int, wrap: Wrap) -> Ints:
     """Return the first free box of the first shape that has one; zeros if no shape has."""
     sx, sy = words.shape
     found = np.zeros(6, dtype=np.int64)

@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints, Words
 from optsched.boxes import _rows
 from optsched.boxes._rows import (
     NONE,
     ONE,
-    Integers,
     Sides,
-    Words,
     Wrap,
     bounds_of,
     full,
@@ -40,12 +38,10 @@ from optsched.boxes._rows import (
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.compiled import kernel
 
-Free = NDArray[np.bool_]
-
 LONGEST_ROW = 64
 
 
-def maximal_free_boxes(free: Free, grid: Grid) -> Integers:
+def maximal_free_boxes(free: Flags, grid: Grid) -> Ints:
     """Return all free boxes that no larger free box contains.
 
     Columns are x, y, z, nx, ny, nz; rows are ordered by x, nx, y, ny, z.
@@ -55,16 +51,16 @@ def maximal_free_boxes(free: Free, grid: Grid) -> Integers:
     array([[0, 0, 3, 1, 1, 3],
            [0, 0, 1, 1, 2, 1]])
     """
-    boxes: Integers = maximal(words_of(free, grid), grid.shape[2], grid.wrap)
+    boxes: Ints = maximal(words_of(free, grid), grid.shape[2], grid.wrap)
     return boxes
 
 
-def largest_free_box(free: Free, grid: Grid) -> Box | None:
+def largest_free_box(free: Flags, grid: Grid) -> Box | None:
     """Return the largest free box, the first one on ties; None if no router is free."""
     return _largest(free, grid, 0, grid.routers)
 
 
-def holds(free: Free, grid: Grid, routers: int) -> bool:
+def holds(free: Flags, grid: Grid, routers: int) -> bool:
     """Return whether some free box has at least `routers` routers.
 
     If so, the box holds a job of that size in one of its `shapes`; otherwise no free box does.
@@ -72,7 +68,7 @@ def holds(free: Free, grid: Grid, routers: int) -> bool:
     return _largest(free, grid, max(routers, 1) - 1, routers) is not None
 
 
-def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
+def disjoint_bins(free: Flags, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
     """Return disjoint free boxes of `at_least` routers or more, the largest first.
 
     Each box is the `largest_free_box` beside the earlier ones.
@@ -82,17 +78,17 @@ def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
     return tuple(Box(*row) for row in found.tolist())
 
 
-def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
+def anchors(free: Flags, grid: Grid, shape: Triple) -> Ints:
     """Return the anchors of the free boxes of a shape.
 
     Columns are x, y, z; rows are in row-major order. A side as long as a ring is at 0 only.
     """
     words = words_of(free, grid)
-    found: Integers = _rows.anchors_of(words, *shape, grid.shape[2], grid.wrap)
+    found: Ints = _rows.anchors_of(words, *shape, grid.shape[2], grid.wrap)
     return found
 
 
-def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Box | None:
+def first_fit(free: Flags, grid: Grid, shapes: Sequence[Triple] | Ints) -> Box | None:
     """Return the first free box of the first shape that has one, at the first of its `anchors`.
 
     The shapes are in order, the best first; as an array, they have the shape (shapes, 3).
@@ -101,24 +97,24 @@ def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Bo
     return _box(_rows.first_fit(words_of(free, grid), ranked, grid.shape[2], grid.wrap))
 
 
-def fullest_box(free: Free, grid: Grid, shape: Triple, within: Free) -> Box:
+def fullest_box(free: Flags, grid: Grid, shape: Triple, within: Flags) -> Box:
     """Return the first box of a shape with the fewest free routers, of those free in `within`."""
     at = anchors(within, grid, shape)
     x, y, z = at[_rows.fullest(words_of(free, grid), at, *shape, grid.shape[2])].tolist()
     return Box(x, y, z, *shape)
 
 
-def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
+def words_of(free: Flags, grid: Grid) -> Words:
     """Return the rows along Z as words, shape (X, Y); bit z is set if router (x, y, z) is free."""
     if free.shape != grid.shape:
         raise ValueError(f"free has shape {free.shape}; expected {grid.shape}")
     if grid.shape[2] > LONGEST_ROW:
         raise ValueError(f"{grid.shape[2]} routers along Z; expected at most {LONGEST_ROW}")
-    words: NDArray[np.uint64] = _rows.words_of(free)
+    words: Words = _rows.words_of(free)
     return words
 
 
-def _largest(free: Free, grid: Grid, more_than: int, enough: int) -> Box | None:
+def _largest(free: Flags, grid: Grid, more_than: int, enough: int) -> Box | None:
     words, side = words_of(free, grid), grid.shape[2]
     return _box(largest_box(words, more_than, enough, side, grid.wrap, grid.longest))
 
@@ -128,7 +124,7 @@ def _box(row: Any) -> Box | None:
 
 
 @kernel
-def maximal(words: Words, side: int, wrap: Wrap) -> Integers:
+def maximal(words: Words, side: int, wrap: Wrap) -> Ints:
     """Return all maximal free boxes, ordered by x, nx, y, ny, z.
 
     A run of ones in the AND of a box's rows is a maximal box if each of the four neighboring sides
@@ -238,7 +234,7 @@ def best_in(
 
 
 @kernel(allocates=False)
-def highest_of(values: Integers) -> int:
+def highest_of(values: Ints) -> int:
     """Return the highest value; `max` of numpy takes several times as long."""
     highest = values[0]
     for at in range(1, len(values)):
@@ -247,7 +243,7 @@ def highest_of(values: Integers) -> int:
 
 
 @kernel(allocates=False)
-def first_of(values: Integers, value: int) -> int:
+def first_of(values: Ints, value: int) -> int:
     """Return the first place of a value."""
     at = 0
     while values[at] != value:
@@ -257,14 +253,8 @@ def first_of(values: Integers, value: int) -> int:
 
 @kernel
 def largest(
-    slices: Words,
-    bounds: Integers,
-    best: int,
-    enough: int,
-    side: int,
-    wrap: Wrap,
-    longest: Sides,
-) -> Integers:
+    slices: Words, bounds: Ints, best: int, enough: int, side: int, wrap: Wrap, longest: Sides
+) -> Ints:
     """Return the first largest free box of more than `best` routers; all zeros without one.
 
     Layers are searched in order of their `bounds` (see `bounds_of`), which the search tightens,
@@ -305,7 +295,7 @@ def largest(
 
 
 @kernel
-def take(slices: Words, box: Integers, side: int) -> None:
+def take(slices: Words, box: Ints, side: int) -> None:
     """Mark the routers of a box as taken."""
     sx, _, sy = slices.shape
     taken = run_of(box[2], box[5], side)
@@ -319,14 +309,14 @@ def take(slices: Words, box: Integers, side: int) -> None:
 @kernel
 def largest_box(
     words: Words, best: int, enough: int, side: int, wrap: Wrap, longest: Sides
-) -> Integers:
+) -> Ints:
     """Return the `largest` free box of more than `best` routers."""
     slices = slices_of(words, wrap[0])
     return largest(slices, bounds_of(slices, longest[0]), best, enough, side, wrap, longest)
 
 
 @kernel
-def bins(words: Words, at_least: int, side: int, wrap: Wrap, longest: Sides) -> Integers:
+def bins(words: Words, at_least: int, side: int, wrap: Wrap, longest: Sides) -> Ints:
     """Return disjoint free boxes, each the first largest one beside the earlier ones.
 
     Free routers only decrease, so an upper bound stays valid.

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._rows import Integers, Sides, may_be_side, put
+from optsched.arrays import Flags, Ints
+from optsched.boxes._rows import Sides, may_be_side, put
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.compiled import kernel
 
@@ -48,12 +49,12 @@ def layer_shape(routers: int, extent: Triple, grid: Grid | None = None) -> Tripl
     return (shape[0], shape[1], shape[2]) if fits else None
 
 
-def largest_layered_box(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> Box | None:
+def largest_layered_box(free: Flags, grid: Grid, at_least: int = 1) -> Box | None:
     """Return the largest candidate over all nodes of the tree; None below `at_least` routers."""
     return next(iter(_bins(free, grid, max(at_least, 1), 1)), None)
 
 
-def layered_bins(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
+def layered_bins(free: Flags, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
     """Return disjoint free boxes of `at_least` routers or more, the largest first.
 
     Each box is the `largest_layered_box` beside the earlier ones.
@@ -62,7 +63,7 @@ def layered_bins(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> tupl
 
 
 @lru_cache
-def tree(layers: int) -> NDArray[np.int64]:
+def tree(layers: int) -> Ints:
     """Return the nodes of the tree over the layers, children before parents.
 
     A node is its first layer, number of layers, and the numbers of its children; for a leaf, its
@@ -85,7 +86,7 @@ def tree(layers: int) -> NDArray[np.int64]:
     return np.array(nodes)
 
 
-def _bins(free: NDArray[np.bool_], grid: Grid, at_least: int, most: int) -> tuple[Box, ...]:
+def _bins(free: Flags, grid: Grid, at_least: int, most: int) -> tuple[Box, ...]:
     if free.shape != grid.shape:
         raise ValueError(f"free has shape {free.shape}; expected {grid.shape}")
     found = bins(free.copy(), tree(grid.shape[1]), at_least, most, grid.longest)
@@ -100,7 +101,7 @@ def cut(length: int, side: int, longest: int) -> int:
 
 @kernel(allocates=False)
 def largest_rectangle(
-    layer: NDArray[np.bool_], longest: Sides, bars: Integers, begin: Integers, height: Integers
+    layer: Flags, longest: Sides, bars: Ints, begin: Ints, height: Ints
 ) -> tuple[int, int, int, int]:
     """Return x, z, nx, nz of the first largest free rectangle of a layer; 0 x 0 if all is taken.
 
@@ -135,7 +136,7 @@ def largest_rectangle(
 
 
 @kernel(allocates=False)
-def free_in_all(one: NDArray[np.bool_], other: NDArray[np.bool_], both: NDArray[np.bool_]) -> int:
+def free_in_all(one: Flags, other: Flags, both: Flags) -> int:
     """Find the routers that are free in two layers; return their number."""
     free = 0
     for x in range(both.shape[0]):
@@ -146,9 +147,7 @@ def free_in_all(one: NDArray[np.bool_], other: NDArray[np.bool_], both: NDArray[
 
 
 @kernel
-def bins(
-    free: NDArray[np.bool_], nodes: Integers, at_least: int, most: int, longest: Sides
-) -> Integers:
+def bins(free: Flags, nodes: Ints, at_least: int, most: int, longest: Sides) -> Ints:
     """Return up to `most` disjoint boxes, each the largest over all nodes; overwrites `free`.
 
     The rows of `nodes` are those of `tree`, the rows of the result x, y, z, nx, ny, nz. Boxes of
@@ -189,13 +188,7 @@ def bins(
 
 
 @kernel(allocates=False)
-def find_layer_shape(
-    routers: int,
-    extent: Integers,
-    sides: Sides,
-    longest: Sides,
-    shape: Integers,
-) -> bool:
+def find_layer_shape(routers: int, extent: Ints, sides: Sides, longest: Sides, shape: Ints) -> bool:
     """Find the shape of a job by `layer_shape`; return whether it fits.
 
     It overwrites `shape`, shape (3,), which is zero if the job does not fit. `extent`, shape (3,),
@@ -228,7 +221,7 @@ def find_layer_shape(
 
 
 @kernel(allocates=False)
-def write(grid: NDArray[Any], boxes: NDArray[np.int64], values: NDArray[Any]) -> None:
+def write(grid: NDArray[Any], boxes: Ints, values: NDArray[Any]) -> None:
     """Write the value of each box (x, y, z, nx, ny, nz) at its routers, with wrap-around."""
     sx, sy, sz = grid.shape
     for number in range(len(boxes)):

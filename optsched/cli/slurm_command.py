@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -60,7 +60,6 @@ from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver_call import verify
 from optsched.solvers.solving import solve
 
-SECONDS = 10.0  # default time limit of a plan in seconds
 SHOWN = 10  # most reasons that the summary of a plan lists of one kind
 NO_PLACE = "-"  # what a table shows for no nodes
 
@@ -82,42 +81,61 @@ for _name, _help in (
 ):
     command.command(f"optsched.cli.slurm_follow_command:{_name}", name=_name, help=_help)
 
-Solver: TypeAlias = Annotated[
-    str | None,
-    Parameter(help="A solver of node-placement; by default the default solver of the model."),
-]
-
 SPARE = ("priority", "partition", "user", "start by Slurm", "nodes by Slurm")
 """Columns of a plan that a narrow terminal leaves out, the first one first."""
-
-TimeLimit: TypeAlias = Annotated[
-    options.Seconds, Parameter(help="Wall-clock seconds of the solver.")
-]
 
 Weigh: TypeAlias = Annotated[
     str, Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus.")
 ]
 
-Order: TypeAlias = Annotated[
-    Literal["weight", "strict"],
-    Parameter(
-        help="weight: the jobs of greatest weight start; strict: no job that fits is passed "
-        "over for others of lower priority."
-    ),
-]
-
-Reserve: TypeAlias = Annotated[
-    options.Integer,
-    Parameter(
-        help="So many of the jobs that do not fit now, the first ones by priority, are not "
-        "delayed, as by Slurm's backfill scheduler; those of the plan are raised until they start."
-    ),
-]
-
 MOST_RESERVED = 100
 
 MOMENT = 0.1  # seconds of a solver at least
-RESERVE = 0  # default number of blocked jobs that a plan does not delay
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Asked:
+    """The options of a plan.
+
+    Parameters
+    ----------
+    solver
+        A solver of node-placement; by default the default solver of the model.
+    time_limit
+        Wall-clock seconds of the solver.
+    order
+        weight: the jobs of greatest weight start; strict: no job that fits is passed over for
+        others of lower priority.
+    reserve
+        So many of the jobs that do not fit now, the first ones by priority, are not delayed, as by
+        Slurm's backfill scheduler; those of the plan are raised until they start.
+    """
+
+    solver: str | None = None
+    time_limit: options.Seconds = 10.0
+    weigh: Weigh = "priority"
+    order: Literal["weight", "strict"] = "weight"
+    reserve: options.Integer = 0
+    rule: options.Rules = None
+
+    @property
+    def solver_name(self) -> str:
+        """The solver, by default that of the model."""
+        return self.solver or NodePlacement.default_solver
+
+    def checked(self) -> Ask:
+        """Return what is asked of a plan; check the solver and the limits before Slurm is asked."""
+        find_solver(self.solver_name, NodePlacement.name)
+        options.budget_of(self.time_limit)
+        if not 0 <= self.reserve <= MOST_RESERVED:
+            expected = f"expected a number from 0 to {MOST_RESERVED}"
+            raise InputError(f"{self.reserve}; {expected}", field="--reserve")
+        rules = options.rules_of(self.rule) or {}
+        return Ask(self.weigh, self.order == "strict", self.reserve, rules)
+
+
+BY_DEFAULT = Asked()
 
 
 class Solved(NamedTuple):
@@ -173,24 +191,18 @@ def snapshot(
 def plan(
     *,
     source: options.Captured = None,
-    solver: Solver = None,
-    time_limit: TimeLimit = SECONDS,
-    weigh: Weigh = "priority",
-    order: Order = "weight",
-    reserve: Reserve = RESERVE,
-    rule: options.Rules = None,
+    asked: Asked = BY_DEFAULT,
     what_if: options.WhatIf = None,
     json: options.Json = False,
 ) -> int:
     """Plan which pending jobs start now, and where, next to Slurm's own plan."""
-    check_solver(solver, time_limit)
-    ask, changes = as_asked(weigh, order, reserve, rule), read_changes(what_if or ())
+    ask, changes = asked.checked(), read_changes(what_if or ())
     with captured(source) as folder:
-        solved = planned(situation_of(folder, ask), solver, time_limit)
+        solved = planned(situation_of(folder, ask), asked)
         then: Solved | int | None = None
         if changes and not isinstance(solved, int):
             there = situation_of(folder, ask._replace(changes=changes))
-            then = planned(there, solver, time_limit, {*solved.plan.situation.notes})
+            then = planned(there, asked, {*solved.plan.situation.notes})
     if isinstance(solved, int):
         return solved
     if isinstance(then, int):
@@ -260,23 +272,9 @@ def _check(output: Path, suffix: str, source: Path | None) -> None:
     check_output(output, *_files_in(source))
 
 
-def check_solver(solver: str | None, time_limit: float) -> None:
-    """Check the solver and its time limit, before Slurm is asked."""
-    find_solver(solver or NodePlacement.default_solver, NodePlacement.name)
-    options.budget_of(time_limit)
-
-
 def _files_in(folder: Path | None) -> list[Path]:
     """Return the files in a folder that must not be overwritten; none without a folder."""
     return [] if folder is None else sorted(captured_folder(folder).iterdir())
-
-
-def as_asked(weigh: str, order: str, reserve: int, rules: list[str] | None) -> Ask:
-    """Return the options of a plan."""
-    if not 0 <= reserve <= MOST_RESERVED:
-        expected = f"expected a number from 0 to {MOST_RESERVED}"
-        raise InputError(f"{reserve}; {expected}", field="--reserve")
-    return Ask(weigh, order == "strict", reserve, options.rules_of(rules) or {})
 
 
 def situation_of(source: Path | None, ask: Ask) -> Situation:
@@ -285,9 +283,7 @@ def situation_of(source: Path | None, ask: Ask) -> Situation:
         return current_situation(ask) if source is None else read_situation(source, ask)
 
 
-def planned(
-    situation: Situation, solver: str | None, time_limit: float, said: set[str] | None = None
-) -> Solved | int:
+def planned(situation: Situation, asked: Asked, said: set[str] | None = None) -> Solved | int:
     """Return the plan that a solver finds, or the exit code if it finds none.
 
     The solver starts from the pins of earlier plans, which stay if its plan is no better.
@@ -295,7 +291,7 @@ def planned(
     _say_notes(situation, said)
     if not situation.posed.rows:
         return Solved(Plan(situation, Placements((), ())), None)
-    name = solver or NodePlacement.default_solver
+    name, time_limit = asked.solver_name, asked.time_limit
     if situation.ask.strict:
         return _solve_strictly(situation, name, time_limit)
     stated = situation.snapshot()

@@ -13,18 +13,11 @@ from typing import Annotated, TypeAlias
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED
-from optsched.cli.options import Captured, Integer, Rules, Seconds
+from optsched.cli.options import Captured, Integer, Seconds
 from optsched.cli.slurm_command import (
-    RESERVE,
-    SECONDS,
+    BY_DEFAULT,
     SHOWN,
-    Order,
-    Reserve,
-    Solver,
-    TimeLimit,
-    Weigh,
-    as_asked,
-    check_solver,
+    Asked,
     planned,
     print_updates,
     situation_of,
@@ -50,25 +43,13 @@ Yes: TypeAlias = Annotated[
 ]
 
 
-def apply(
-    *,
-    source: Captured = None,
-    solver: Solver = None,
-    time_limit: TimeLimit = SECONDS,
-    weigh: Weigh = "priority",
-    order: Order = "weight",
-    reserve: Reserve = RESERVE,
-    rule: Rules = None,
-    yes: Yes = False,
-) -> int:
+def apply(*, source: Captured = None, asked: Asked = BY_DEFAULT, yes: Yes = False) -> int:
     """Plan, and pin the jobs to their nodes; pins of earlier plans are replaced.
 
     A job that has changed in the meantime is skipped.
     """
     _check_yes(source, yes)
-    check_solver(solver, time_limit)
-    there = situation_of(source, as_asked(weigh, order, reserve, rule))
-    solved = planned(there, solver, time_limit)
+    solved = planned(situation_of(source, asked.checked()), asked)
     if isinstance(solved, int):
         return solved
     for text, many in solved.plan.unseen.items():
@@ -92,12 +73,7 @@ def watch(
     *,
     every: Seconds = 60.0,
     cycles: Integer | None = None,
-    solver: Solver = None,
-    time_limit: TimeLimit = SECONDS,
-    weigh: Weigh = "priority",
-    order: Order = "weight",
-    reserve: Reserve = RESERVE,
-    rule: Rules = None,
+    asked: Asked = BY_DEFAULT,
     yes: Yes = False,
 ) -> int:
     """Apply a new plan again and again; at the end, or on an interrupt, remove all pins.
@@ -112,12 +88,11 @@ def watch(
     cycles
         Number of plans; by default until an interrupt.
     """
-    check_solver(solver, time_limit)
+    ask = asked.checked()
     if every <= 0:
         raise InputError(f"{every:g}; expected a number of seconds above 0", field="--every")
     if cycles is not None and cycles < 1:
         raise InputError(f"{cycles}; expected a number from 1", field="--cycles")
-    ask = as_asked(weigh, order, reserve, rule)
     code = done = 0
     waits: Counter[tuple[str, tuple[str, ...]]] = Counter()
     said: set[str] = set()
@@ -125,7 +100,7 @@ def watch(
         while cycles is None or done < cycles:
             until = time.monotonic() + every
             try:
-                code, plan = _cycle(solver, time_limit, ask, yes, waits, said)
+                code, plan = _cycle(asked, ask, yes, waits, said)
             except InputError as error:
                 if not done:
                     raise
@@ -145,12 +120,7 @@ def watch(
 
 
 def _cycle(
-    solver: str | None,
-    time_limit: float,
-    ask: Ask,
-    yes: bool,
-    waits: Counter[tuple[str, tuple[str, ...]]],
-    said: set[str],
+    asked: Asked, ask: Ask, yes: bool, waits: Counter[tuple[str, tuple[str, ...]]], said: set[str]
 ) -> tuple[int, Plan | None]:
     """Apply a plan, and return the exit code and it; `waits` counts cycles with unmet pins."""
     situation = situation_of(None, ask)
@@ -158,7 +128,7 @@ def _cycle(
     for pin in {*waits} - pins:
         del waits[pin]
     waits.update(pins)
-    solved = planned(situation, solver, time_limit, said)
+    solved = planned(situation, asked, said)
     if isinstance(solved, int):
         return solved, None
     unmet = frozenset(label for (label, _), cycles in waits.items() if cycles >= PATIENCE)

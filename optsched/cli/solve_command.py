@@ -21,8 +21,7 @@ from optsched.models.node_placement.rules import with_rules
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot, sources
-from optsched.numbers import percent
-from optsched.report.page import duration
+from optsched.report import displays
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
 from optsched.solvers.comparison.claims import read_known, reconcile
@@ -216,19 +215,10 @@ def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
 def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
     """Return a result as lines for a terminal."""
     problem = snapshot.problem
-    stopped = ""
-    if result.limit is not None:
-        is_limit = result.limit is not Limit.INTERRUPT
-        stopped = f", stopped by the {result.limit} limit" if is_limit else f", {result.limit}"
     shown = [
         ("problem", f"{problem.name} {problem.size}"),
         ("solver", f"{result.solver} {result.version}".rstrip()),
-        ("status", f"{result.status.value}{stopped}"),
-        ("objective", figure(result.objective)),
-        ("bound", figure(result.bound)),
-        ("gap", "-" if result.gap is None else percent(result.gap)),
-        ("time", duration(result.seconds).text),
-        ("verified", "-" if result.solution is None else figure(result.verified)),
+        *((name, figure(value)) for name, value in displays.answer(result)),
     ]
     known = {name: snapshot.known.get(name) for name in ("objective", "bound")}
     if known["objective"] is not None:

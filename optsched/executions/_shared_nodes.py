@@ -7,12 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.simulator._core import CHANGED, NOW, STARTED, Core, Way, set_speed
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 COUNTS = np.dtype((np.record, [("entries", "i8"), ("stamp", "i8"), ("affected", "i8")]))
 """Entries of `Places.node`, last stamp of `SharedNodes.mark`, jobs that may change their speed."""
@@ -22,36 +20,36 @@ COUNTS = np.dtype((np.record, [("entries", "i8"), ("stamp", "i8"), ("affected", 
 class Places(NamedTuple):
     """The nodes of each job that has started."""
 
-    first: Numbers  # node[first[job]:last[job]] are its nodes, in order
-    last: Numbers
-    node: Numbers
-    processes: Numbers  # on each of these nodes
+    first: Ints  # node[first[job]:last[job]] are its nodes, in order
+    last: Ints
+    node: Ints
+    processes: Ints  # on each of these nodes
 
 
 @by_reference
 class SharedNodes(NamedTuple):
     """Nodes, the demand on them, and the speeds of their jobs."""
 
-    demand: Numbers  # of one process, shape (jobs, resources)
-    capacity: Numbers
-    used: Numbers  # shape (nodes, resources)
-    penalty: Times  # of each node
-    on_node: Numbers  # jobs in order of their starts, shape (nodes, processors)
-    on_node_count: Numbers
-    speed: Times
+    demand: Ints  # of one process, shape (jobs, resources)
+    capacity: Ints
+    used: Ints  # shape (nodes, resources)
+    penalty: Floats  # of each node
+    on_node: Ints  # jobs in order of their starts, shape (nodes, processors)
+    on_node_count: Ints
+    speed: Floats
     # of jobs whose processes run for themselves
-    since: Times
-    work_left: Times  # as the engine counts it
-    left: Times  # of the processes on each node of a job; below 0 if they are done
-    since_then: Times  # penalty of each node of a job since its work was counted
+    since: Floats
+    work_left: Floats  # as the engine counts it
+    left: Floats  # of the processes on each node of a job; below 0 if they are done
+    since_then: Floats  # penalty of each node of a job since its work was counted
     # the jobs whose speed changes
-    affected: Numbers
-    new_speed: Times
-    mark: Numbers
+    affected: Ints
+    new_speed: Floats
+    mark: Ints
     counts: NDArray[np.void]
 
 
-def new_places(asked: Numbers, size: int) -> Places:
+def new_places(asked: Ints, size: int) -> Places:
     """Return no places, with space for those of all jobs that are no larger than the machine."""
     jobs, space = len(asked), int(asked[asked <= size].sum())
     first, last = np.zeros(jobs, dtype=np.int64), np.zeros(jobs, dtype=np.int64)
@@ -59,7 +57,7 @@ def new_places(asked: Numbers, size: int) -> Places:
 
 
 def new_shared_nodes(
-    runtime: Times, demand: Numbers, capacity: Numbers, shape: tuple[int, int], places: Places
+    runtime: Floats, demand: Ints, capacity: Ints, shape: tuple[int, int], places: Places
 ) -> SharedNodes:
     """Return empty nodes; `shape` has their number, and that of the processors of each."""
     jobs, (nodes, processors) = len(runtime), shape

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.machines._line_nodes import Held
 from optsched.machines.machine import Allocation
 from optsched.machines.torus import Torus
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
 from optsched.settings import later
@@ -25,9 +25,6 @@ from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-
-
-Flags = NDArray[np.bool_]
 
 
 @kernel(allocates=False)
@@ -149,20 +146,14 @@ class Contiguity(ExecutionModel):
         given = (run.core, run.way, decisions.places, *jobs, self._stated, self._other_speed)
         return run.bind(set_speeds, *given, numbers=(0,))
 
-    measures = {
-        "sensitive_jobs": Measure(
-            "sensitive jobs", "jobs", Group.EXECUTION,
-            "Jobs that run faster on contiguous nodes.",
-        ),
-        "sensitive_scattered": Measure(
-            "sensitive jobs on scattered nodes", "jobs", Group.EXECUTION,
-            "Sensitive jobs that finished on scattered nodes.",
-        ),
-        "lost_processor_hours": Measure(
-            "time lost on scattered nodes", "processor-hours", Group.EXECUTION,
-            "Processors times the time by which sensitive jobs ran longer on scattered nodes.",
-        ),
-    }  # fmt: skip
+    measures = measures_in(
+        Group.EXECUTION,
+        sensitive_jobs=("sensitive jobs", "jobs", "Jobs that run faster on contiguous nodes."),
+        sensitive_scattered=("sensitive jobs on scattered nodes", "jobs",
+            "Sensitive jobs that finished on scattered nodes."),
+        lost_processor_hours=("time lost on scattered nodes", "processor-hours",
+            "Processors times the time by which sensitive jobs ran longer on scattered nodes."),
+    )  # fmt: skip
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the sensitive jobs, and the seconds that each lost on scattered nodes."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.errors import InputError
@@ -26,20 +26,17 @@ from optsched.traces.rackham import check_annotations
 from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
 
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-
 
 @by_reference
 class Loading(NamedTuple):
     """The files of the jobs, and the memory of the nodes as in `NodeMemory`."""
 
-    files: Numbers
-    loads: Numbers
-    transfer: Times
-    waiting: Times
-    table: Times
-    latest_start: Times
+    files: Ints
+    loads: Ints
+    transfer: Floats
+    waiting: Floats
+    table: Floats
+    latest_start: Floats
     until_next: bool
 
 
@@ -71,7 +68,7 @@ def release(loading: Loading, job: int, node: int, now: float) -> None:
 
 
 @kernel(allocates=False)
-def follow(core: Core, loading: Loading, node: Numbers, event: int) -> None:
+def follow(core: Core, loading: Loading, node: Ints, event: int) -> None:
     """Delay the job that starts, or end the use of its file; `node` has the node of each job."""
     job = core.tally[CHANGED]
     if event == STARTED:
@@ -162,7 +159,7 @@ class FileLoading(ExecutionModel):
         return ExecutionReport(columns, figures)
 
 
-def _check_sizes(trace: Trace, machine: Cluster, loads: NDArray[np.int64]) -> None:
+def _check_sizes(trace: Trace, machine: Cluster, loads: Ints) -> None:
     """Check that each job fits on a node, and that no time is too long."""
     cores = (
         f"expected at most {machine.cores}, those of a node of {machine.spec}; "

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.numbers import LONGEST
 from optsched.registry import executions
 from optsched.schedule import Schedule
@@ -70,26 +70,17 @@ class MigrationDelay(ExecutionModel):
         once = [self.restart + self.per_node * number for number in nodes]
         return [2 * delay if job in parked else delay for job, delay in zip(jobs, once)]
 
-    measures = {
-        "migrations": Measure(
-            "migrations", "migrations", Group.EXECUTION, "Migrations of running jobs."
-        ),
-        "migrated_jobs": Measure(
-            "migrated jobs", "jobs", Group.EXECUTION, "Jobs that migrated once or more."
-        ),
-        "parked": Measure(
-            "migrations of parked jobs", "migrations", Group.EXECUTION,
-            "Migrations in which the job stopped before its new box was free.",
-        ),
-        "mean_migration_delay": Measure(
-            "mean delay of a migration", "seconds", Group.EXECUTION,
-            "Mean time for which a migration stops a job.",
-        ),
-        "migration_processor_hours": Measure(
-            "time lost in migrations", "processor-hours", Group.EXECUTION,
-            "Processors times the time for which migrations stop jobs.",
-        ),
-    }  # fmt: skip
+    measures = measures_in(
+        Group.EXECUTION,
+        migrations=("migrations", "migrations", "Migrations of running jobs."),
+        migrated_jobs=("migrated jobs", "jobs", "Jobs that migrated once or more."),
+        parked=("migrations of parked jobs", "migrations",
+            "Migrations in which the job stopped before its new box was free."),
+        mean_migration_delay=("mean delay of a migration", "seconds",
+            "Mean time for which a migration stops a job."),
+        migration_processor_hours=("time lost in migrations", "processor-hours",
+            "Processors times the time for which migrations stop jobs."),
+    )  # fmt: skip
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the number of migrations of each job, and the seconds that they took."""

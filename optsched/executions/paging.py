@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from optsched.column_sets import ColumnSet, runs_of
 from optsched.errors import InputError
 from optsched.machines.machine import Allocation
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
@@ -132,15 +132,12 @@ class Paging(ExecutionModel):
         ]
         return self._speeds(eased, slow=False)
 
-    measures = {
-        "paged_jobs": Measure(
-            "jobs short of memory", "jobs", Group.EXECUTION, "Jobs that were ever short of memory."
-        ),
-        "paging_processor_hours": Measure(
-            "time lost by paging", "processor-hours", Group.EXECUTION,
-            "Processors times the time by which jobs ran longer for want of memory.",
-        ),
-    }  # fmt: skip
+    measures = measures_in(
+        Group.EXECUTION,
+        paged_jobs=("jobs short of memory", "jobs", "Jobs that were ever short of memory."),
+        paging_processor_hours=("time lost by paging", "processor-hours",
+            "Processors times the time by which jobs ran longer for want of memory."),
+    )  # fmt: skip
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the jobs that paged, and the seconds of run time that each lost."""

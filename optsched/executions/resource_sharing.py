@@ -15,7 +15,7 @@ from optsched.errors import InputError
 from optsched.fields import LARGEST_FIELD
 from optsched.machines.nodes import Run
 from optsched.machines.smp import Smp
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.models.threshold_allocation.problem import COUNTABLE, NO_PENALTY
 from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
@@ -148,25 +148,18 @@ class ResourceSharing(ExecutionModel):
         given = (run.core, run.way, nodes, places, self.worst_node == "in-all")
         return run.bind(set_speeds, *given, numbers=(0,))
 
-    measures = {
-        "penalised_jobs": Measure(
-            "penalized jobs", "jobs", Group.EXECUTION,
-            "Jobs that ran longer because jobs on their nodes share a resource.",
-        ),
-        "mean_penalised_percent": Measure(
-            "mean penalty of the run time", "percent", Group.EXECUTION,
-            "Mean over the finished jobs of the added run time, in percent of that of the trace.",
-        ),
-        "p95_penalised_percent": Measure(
-            "95th percentile of the penalty", "percent", Group.EXECUTION,
+    measures = measures_in(
+        Group.EXECUTION,
+        penalised_jobs=("penalized jobs", "jobs",
+            "Jobs that ran longer because jobs on their nodes share a resource."),
+        mean_penalised_percent=("mean penalty of the run time", "percent",
+            "Mean over the finished jobs of the added run time, in percent of that of the trace."),
+        p95_penalised_percent=("95th percentile of the penalty", "percent",
             "Added run time, in percent of that of the trace, that 95% of the finished jobs do not"
-            " exceed.",
-        ),
-        "penalised_processor_hours": Measure(
-            "time lost by sharing", "processor-hours", Group.EXECUTION,
-            "Processors times the time by which jobs ran longer because of sharing.",
-        ),
-    }  # fmt: skip
+            " exceed."),
+        penalised_processor_hours=("time lost by sharing", "processor-hours",
+            "Processors times the time by which jobs ran longer because of sharing."),
+    )  # fmt: skip
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the seconds that sharing added to each job's run time, and their share."""

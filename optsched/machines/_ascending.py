@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.compiled import kernel
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 
 @kernel(allocates=False)
@@ -52,7 +50,7 @@ def add(values: NDArray[Any], count: int, value: float) -> None:
 
 
 @kernel(allocates=False)
-def remove(numbers: Numbers, count: int, number: int) -> None:
+def remove(numbers: Ints, count: int, number: int) -> None:
     """Delete a number, which is there, in any order."""
     place = 0
     while numbers[place] != number:
@@ -67,7 +65,7 @@ def is_behind(key: NDArray[Any], one: int, other: int) -> bool:
 
 
 @kernel(allocates=False)
-def place_of(jobs: Numbers, first: int, stop: int, key: NDArray[Any], job: int) -> int:
+def place_of(jobs: Ints, first: int, stop: int, key: NDArray[Any], job: int) -> int:
     """Return the place of a job in the order of a key, from `first` to `stop`."""
     while first < stop:
         middle = (first + stop) >> 1
@@ -79,6 +77,6 @@ def place_of(jobs: Numbers, first: int, stop: int, key: NDArray[Any], job: int) 
 
 
 @kernel(allocates=False)
-def enter(jobs: Numbers, count: int, key: NDArray[Any], job: int) -> None:
+def enter(jobs: Ints, count: int, key: NDArray[Any], job: int) -> None:
     """Insert a job into jobs in the order of a key."""
     insert(jobs, count, place_of(jobs, 0, count, key, job), job)

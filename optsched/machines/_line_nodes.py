@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
-from optsched.machines._ascending import Numbers, delete, insert, position
+from optsched.machines._ascending import delete, insert, position
 from optsched.machines.texts import Texts, interval_text
 
 COUNTS = record("slots runs done")
@@ -22,11 +23,11 @@ COUNTS = record("slots runs done")
 class Held(NamedTuple):
     """The free runs of nodes, ascending, and those of the jobs."""
 
-    free_start: Numbers
-    free_stop: Numbers
-    runs: Numbers  # shape (runs, 2): runs[first[job]:last[job]] are the job's
-    first: Numbers
-    last: Numbers
+    free_start: Ints
+    free_stop: Ints
+    runs: Ints  # shape (runs, 2): runs[first[job]:last[job]] are the job's
+    first: Ints
+    last: Ints
     counts: Record
 
 
@@ -34,8 +35,8 @@ class Held(NamedTuple):
 class Log(NamedTuple):
     """The number of each job that started, and ``~job`` of each that ended, in order."""
 
-    entries: Numbers
-    number: Numbers  # one entry: of these
+    entries: Ints
+    number: Ints  # one entry: of these
 
 
 def new_log(jobs: int) -> Log:
@@ -59,7 +60,7 @@ def new_held(jobs: int, size: int, runs: int) -> Held:
     return Held(free_start, free_stop, np.empty((runs, 2), dtype=np.int64), first, last, counts)
 
 
-def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
+def nodes_of(log: Ints, processors: Ints, size: int) -> Texts:
     """Return the nodes that each job held by the entries of a log, as interval sets."""
     jobs = len(processors)
     held = new_held(jobs, size, 2 * jobs + size + 1)
@@ -75,7 +76,7 @@ def texts_of(held: Held) -> Texts:
 
 
 @kernel(allocates=False)
-def follow(held: Held, log: Numbers, processors: Numbers) -> bool:
+def follow(held: Held, log: Ints, processors: Ints) -> bool:
     """Process the log while there is room for the runs of all nodes; return whether it is over."""
     counts = held.counts[0]
     while counts.done < len(log):

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines.texts import Texts, interval_text
-
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 NOWHERE = -1
 """In place of an alternative: the job does not fit."""
@@ -22,15 +19,15 @@ NOWHERE = -1
 class Asked(NamedTuple):
     """The requests of jobs, see `optsched.sites.requests`."""
 
-    first: Numbers  # alternatives first[request] to before first[request + 1]
-    chunks: Numbers
-    most_per_node: Numbers
+    first: Ints  # alternatives first[request] to before first[request + 1]
+    chunks: Ints
+    most_per_node: Ints
     exclusive: Flags
-    demand: Numbers  # shape (alternatives, resources)
-    licences: Numbers  # shape (alternatives, licences)
-    nodes: Numbers  # set of nodes of each alternative
-    member: Numbers  # member[first_member[set]:first_member[set + 1]] are the nodes of a set
-    first_member: Numbers
+    demand: Ints  # shape (alternatives, resources)
+    licences: Ints  # shape (alternatives, licences)
+    nodes: Ints  # set of nodes of each alternative
+    member: Ints  # member[first_member[set]:first_member[set + 1]] are the nodes of a set
+    first_member: Ints
     belongs: Flags  # shape (sets, nodes)
 
 
@@ -38,28 +35,28 @@ class Asked(NamedTuple):
 class Free(NamedTuple):
     """What is free at one time."""
 
-    amount: Numbers  # shape (nodes, resources)
-    jobs: Numbers  # number of jobs on each node; -1 for a job that shares it with no other
-    licences: Numbers
-    total: Numbers  # sum of the amounts of all nodes
+    amount: Ints  # shape (nodes, resources)
+    jobs: Ints  # number of jobs on each node; -1 for a job that shares it with no other
+    licences: Ints
+    total: Ints  # sum of the amounts of all nodes
 
 
 @by_reference
 class Place(NamedTuple):
     """Ascending nodes, each with a number of chunks, in arrays that may be longer."""
 
-    node: Numbers
-    chunks: Numbers
+    node: Ints
+    chunks: Ints
 
 
 @by_reference
 class Log(NamedTuple):
     """Nodes that each job has held, as runs of contiguous ones."""
 
-    runs: Numbers  # shape (runs, 2): first node and end of each
-    number: Numbers  # one entry: of these
-    first: Numbers  # runs[first[job]:last[job]] are those of a job
-    last: Numbers
+    runs: Ints  # shape (runs, 2): first node and end of each
+    number: Ints  # one entry: of these
+    first: Ints  # runs[first[job]:last[job]] are those of a job
+    last: Ints
 
 
 @kernel(allocates=False)
@@ -133,31 +130,26 @@ def first_fit(asked: Asked, free: Free, one: int, allowed: Flags, place: Place) 
 
 
 @kernel(allocates=False)
-def take(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int) -> None:
-    """Take the amounts of the entries `begin` to before `end` of a place."""
-    for entry in range(begin, end):
-        node = place.node[entry]
-        for resource in range(free.amount.shape[1]):
-            amount = place.chunks[entry] * asked.demand[one, resource]
-            free.amount[node, resource] -= amount
-            free.total[resource] -= amount
-        free.jobs[node] = -1 if asked.exclusive[one] else free.jobs[node] + 1
-    for licence in range(len(free.licences)):
-        free.licences[licence] -= asked.licences[one, licence]
+def change(asked: Asked, free: Free, one: int, node: int, chunks: int, sign: int) -> None:
+    """Free (1) or take (-1) chunks of an alternative on a node; the totals stay what they are."""
+    for resource in range(free.amount.shape[1]):
+        free.amount[node, resource] += sign * chunks * asked.demand[one, resource]
+    if asked.exclusive[one]:
+        free.jobs[node] = 0 if sign > 0 else -1
+    else:
+        free.jobs[node] -= sign
 
 
 @kernel(allocates=False)
-def give(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int) -> None:
-    """Free what `take` has taken."""
+def hold(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int, sign: int) -> None:
+    """Free (1) or take (-1) the amounts of the entries `begin` to before `end` of a place."""
     for entry in range(begin, end):
-        node = place.node[entry]
-        for resource in range(free.amount.shape[1]):
-            amount = place.chunks[entry] * asked.demand[one, resource]
-            free.amount[node, resource] += amount
-            free.total[resource] += amount
-        free.jobs[node] = 0 if asked.exclusive[one] else free.jobs[node] - 1
+        chunks = place.chunks[entry]
+        change(asked, free, one, place.node[entry], chunks, sign)
+        for resource in range(len(free.total)):
+            free.total[resource] += sign * chunks * asked.demand[one, resource]
     for licence in range(len(free.licences)):
-        free.licences[licence] += asked.licences[one, licence]
+        free.licences[licence] += sign * asked.licences[one, licence]
 
 
 @kernel(allocates=False)

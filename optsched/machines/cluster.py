@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.column_sets import interval_text, lowest, runs_of, runs_text
 from optsched.compiled import kernel
 from optsched.errors import InputError
@@ -18,8 +18,6 @@ from optsched.registry import machines
 
 FILE, LOAD, LOADED, UNTIL, USERS = range(5)
 FREE = -1
-
-Floats = NDArray[np.float64]
 
 
 @kernel(allocates=False)
@@ -88,9 +86,7 @@ def forget(table: Floats, latest_start: Floats, until_next: bool, node: int, now
 
 
 @kernel
-def residents(
-    table: Floats, latest_start: Floats, now: float, until_next: bool
-) -> NDArray[np.int64]:
+def residents(table: Floats, latest_start: Floats, now: float, until_next: bool) -> Ints:
     """Return the table of `NodeMemory.residents`; the arguments are its state."""
     _, nodes, slots = table.shape
     rows = np.empty((nodes * slots, 5), dtype=np.int64)
@@ -139,7 +135,7 @@ class NodeMemory:
         self.table = np.zeros((5, nodes, 2 * cores))
         self.table[FILE] = FREE
 
-    def residents(self, now: float) -> NDArray[np.int64]:
+    def residents(self, now: float) -> Ints:
         """Return the resident files, in order of the nodes.
 
         Result: the node, the file, the seconds to load it from the shared storage, and the whole
@@ -148,11 +144,11 @@ class NodeMemory:
         that have ended, as in the authors' program. Afterwards it is 0, also if files stay until
         the next start.
         """
-        rows: NDArray[np.int64]
+        rows: Ints
         rows = residents(self.table, self.latest_start, now, self.kept == "next")
         return rows
 
-    def started(self, now: float) -> NDArray[np.bool_]:
+    def started(self, now: float) -> Flags:
         """Return a mask of the nodes with a start at `now`, shape (nodes,); ``next`` only."""
         return self.latest_start >= now
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.column_sets import runs_text
 from optsched.content import bundled_sites
 from optsched.errors import InputError
@@ -25,15 +26,13 @@ from optsched.sites.site_file import site_of_table
 if TYPE_CHECKING:
     from optsched.machines._site_nodes import Asked
 
-Numbers = NDArray[np.int64]
-
 
 class Held(NamedTuple):
     """Nodes of a job."""
 
     alternative: int  # the alternative of its request, as a number in `Requests.alternatives`
-    nodes: Numbers  # numbers of the nodes, ascending
-    chunks: Numbers  # of the job on each, from 1
+    nodes: Ints  # numbers of the nodes, ascending
+    chunks: Ints  # of the job on each, from 1
 
 
 @machines.register("site")
@@ -178,22 +177,22 @@ class SiteMachine(Machine):
 
     def claim(self, place: Held, processors: int) -> Held:
         """Allocate the nodes that a policy chose for a job of a request."""
-        from optsched.machines._site_nodes import Place, can_take, take
+        from optsched.machines._site_nodes import Place, can_take, hold
 
         one, nodes, chunks = place
         where = Place(nodes, chunks)
         if not can_take(self.asked, self.nodes, processors, one, where):
             raise ValueError(f"request {processors} cannot have nodes {self.resources(place)} now")
-        take(self.asked, self.nodes, one, where, 0, len(nodes))
+        hold(self.asked, self.nodes, one, where, 0, len(nodes), -1)
         self.free = int(self.nodes.total[0])
         return place
 
     def release(self, allocation: Held) -> None:
         """Free the nodes of a job."""
-        from optsched.machines._site_nodes import Place, give
+        from optsched.machines._site_nodes import Place, hold
 
         one, nodes, chunks = allocation
-        give(self.asked, self.nodes, one, Place(nodes, chunks), 0, len(nodes))
+        hold(self.asked, self.nodes, one, Place(nodes, chunks), 0, len(nodes), 1)
         self.free = int(self.nodes.total[0])
 
     def resources(self, allocation: Held) -> str:
@@ -305,7 +304,7 @@ def _for_kernels(requests: Requests) -> Asked:
     all_of_them, count = requests.alternatives, len(requests.alternatives)
     members = [np.flatnonzero(nodes) for nodes in requests.nodes]
 
-    def column(name: str) -> Numbers:
+    def column(name: str) -> Ints:
         return np.array([getattr(each, name) for each in all_of_them], dtype=np.int64)
 
     return Asked(

@@ -13,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.compiled import kernel
 
 
@@ -31,7 +32,7 @@ class Texts(Sequence[str]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, text: NDArray[np.uint8], offset: NDArray[np.int64]) -> None:
+    def __init__(self, text: NDArray[np.uint8], offset: Ints) -> None:
         self.text, self.offset = text.view(), offset.view()
         for array in (self.text, self.offset):
             array.flags.writeable = False  # one type for kernels, wherever the texts are from
@@ -47,7 +48,7 @@ class Texts(Sequence[str]):
         return cls(np.frombuffer(stored, np.uint8), offset)
 
     @property
-    def filled(self) -> NDArray[np.bool_]:
+    def filled(self) -> Flags:
         """Mask of the texts that are not empty, shape (texts,)."""
         return np.asarray(self.offset[1:] > self.offset[:-1])
 
@@ -55,7 +56,7 @@ class Texts(Sequence[str]):
         """Return the texts that are not empty."""
         return Texts(self.text, np.append(0, self.offset[1:][self.filled]))
 
-    def occurrences(self, sign: str) -> NDArray[np.int64]:
+    def occurrences(self, sign: str) -> Ints:
         """Return how often a character occurs in each text, shape (texts,)."""
         places = np.flatnonzero(self.text == ord(sign))
         return np.diff(np.searchsorted(places, self.offset))
@@ -115,9 +116,7 @@ def put(text: NDArray[np.uint8], at: int, number: int) -> int:
     return end
 
 
-def interval_text(
-    first: NDArray[np.int64], last: NDArray[np.int64], runs: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def interval_text(first: Ints, last: Ints, runs: Ints) -> tuple[NDArray[np.uint8], Ints]:
     """Return the concatenated ASCII texts of all jobs, and the offsets of each.
 
     Rows ``runs[first[j]:last[j]]``, each a start and a stop, are the runs of job j in order. Its
@@ -131,13 +130,7 @@ def interval_text(
 
 
 @kernel(allocates=False)
-def write_texts(
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-    runs: NDArray[np.int64],
-    text: NDArray[np.uint8],
-    offset: NDArray[np.int64],
-) -> None:
+def write_texts(first: Ints, last: Ints, runs: Ints, text: NDArray[np.uint8], offset: Ints) -> None:
     """Write the texts of `interval_text`, and the end of each to `offset`."""
     at = 0
     for job in range(len(first)):
@@ -154,9 +147,7 @@ def write_texts(
 
 
 @kernel
-def text_of_box(
-    position_of: NDArray[np.int64], box: NDArray[np.int64], nodes: int
-) -> NDArray[np.uint8]:
+def text_of_box(position_of: Ints, box: Ints, nodes: int) -> NDArray[np.uint8]:
     """Return the nodes of a box of routers, `nodes` on each, by their positions on a line."""
     sx, sy, side = position_of.shape
     held = np.zeros(position_of.size + 1, dtype=np.bool_)
@@ -196,9 +187,7 @@ def read_run(text: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, int]
     return start, stop + 1, at + 1
 
 
-def interval_runs(
-    text: NDArray[np.uint8], offset: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def interval_runs(text: NDArray[np.uint8], offset: Ints) -> tuple[Ints, Ints, Ints]:
     """Return first, last and runs of `interval_text` from its text and offsets."""
     jobs = len(offset) - 1
     first, last = np.zeros((2, jobs), dtype=np.int64)
@@ -207,13 +196,7 @@ def interval_runs(
 
 
 @kernel(allocates=False)
-def read_runs(
-    text: NDArray[np.uint8],
-    offset: NDArray[np.int64],
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-    runs: NDArray[np.int64],
-) -> int:
+def read_runs(text: NDArray[np.uint8], offset: Ints, first: Ints, last: Ints, runs: Ints) -> int:
     """Read the texts of `interval_runs`; return the number of runs."""
     run = 0
     for job in range(len(first)):

@@ -11,27 +11,21 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.boxes.box import EQUAL_LINKS, Box, Grid, Links, Triple, bisection, box_of_text
 from optsched.compiled import kernel
 from optsched.errors import InputError, UnknownNameError
 from optsched.machines.machine import check_counts
 from optsched.machines.nodes import FreeRuns, Nodes
-from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
+from optsched.machines.orderings import ORDERINGS, ordering
 from optsched.machines.texts import Texts, interval_runs, text_of_box
 from optsched.registry import machines
-
-Integers = NDArray[np.int64]
 
 
 @kernel
 def hops_of_allocations(
-    coordinates: Integers,
-    shape: Integers,
-    nodes_per_router: int,
-    first: Integers,
-    last: Integers,
-    runs: Integers,
-) -> tuple[NDArray[np.float64], Integers]:
+    coordinates: Ints, shape: Ints, nodes_per_router: int, first: Ints, last: Ints, runs: Ints
+) -> tuple[Floats, Ints]:
     """Return the mean and the largest number of hops between two nodes of each allocation.
 
     The coordinates of the routers, shape (routers, 3), are by position on the line. The nodes of a
@@ -67,7 +61,7 @@ def hops_of_allocations(
 
 
 @kernel
-def hops_along_ring(count: Integers, nodes: int) -> int:
+def hops_along_ring(count: Ints, nodes: int) -> int:
     """Return the sum of the hops in one dimension over all pairs of nodes.
 
     Of the half rings (``length // 2`` routers from each router on), twice as many separate two
@@ -84,7 +78,7 @@ def hops_along_ring(count: Integers, nodes: int) -> int:
 
 
 @kernel
-def farthest_on_ring(count: Integers) -> int:
+def farthest_on_ring(count: Ints) -> int:
     """Return the largest number of hops between two routers of a ring that hold a node."""
     length = len(count)
     used = np.flatnonzero(count)
@@ -102,7 +96,7 @@ def farthest_on_ring(count: Integers) -> int:
 
 
 @kernel
-def hops_between(one: Integers, other: Integers, shape: Integers) -> int:
+def hops_between(one: Ints, other: Ints, shape: Ints) -> int:
     """Return the hops of a shortest path between two routers."""
     hops = 0
     for axis in range(3):
@@ -112,7 +106,7 @@ def hops_between(one: Integers, other: Integers, shape: Integers) -> int:
 
 
 @kernel
-def farthest_pair(held: Integers, shape: Integers, most: int) -> int:
+def farthest_pair(held: Ints, shape: Ints, most: int) -> int:
     """Return the largest number of hops between two routers.
 
     Neighbors on the line are mostly neighbors on the torus. So the routers are cut into pieces
@@ -149,7 +143,7 @@ def farthest_pair(held: Integers, shape: Integers, most: int) -> int:
 
 
 @kernel
-def hops_between_boxes(low: Integers, high: Integers, one: int, other: int, shape: Integers) -> int:
+def hops_between_boxes(low: Ints, high: Ints, one: int, other: int, shape: Ints) -> int:
     """Return an upper bound on the hops between a router of one box and a router of another."""
     hops = 0
     for axis in range(3):
@@ -161,7 +155,7 @@ def hops_between_boxes(low: Integers, high: Integers, one: int, other: int, shap
 
 
 @kernel
-def are_connected(neighbors: Integers, nodes_per_router: int, runs: Integers) -> bool:
+def are_connected(neighbors: Ints, nodes_per_router: int, runs: Ints) -> bool:
     """Return whether the routers of an allocation are connected by links between them.
 
     Links lead to the routers ``neighbors[r]`` of router r, shape (routers, 6), by position on the
@@ -265,11 +259,11 @@ class Locality(NamedTuple):
     """
 
     # Number of runs of adjacent positions; an allocation of one run is contiguous
-    runs: NDArray[np.int64]
-    mean_hops: NDArray[np.float64]  # mean over the pairs of different nodes; 0 for a single node
-    max_hops: NDArray[np.int64]  # the largest number of hops between two nodes
+    runs: Ints
+    mean_hops: Floats  # mean over the pairs of different nodes; 0 for a single node
+    max_hops: Ints  # the largest number of hops between two nodes
     # `mean_hops` over the mean hops between all nodes of the machine; 0 on one router
-    dispersal: NDArray[np.float64]
+    dispersal: Floats
 
 
 @machines.register("torus")
@@ -373,19 +367,19 @@ class Torus(Nodes):
         return frozenset({"torus"}) if self.holes else super().kinds()
 
     @cached_property
-    def coordinates(self) -> Coordinates:
+    def coordinates(self) -> Ints:
         """Coordinates of the routers, by position in the ordering, shape (routers, 3)."""
         return ordering(self.ordering, self.shape)
 
     @cached_property
-    def position_of(self) -> NDArray[np.int64]:
+    def position_of(self) -> Ints:
         """Position in the ordering of each router, shape of the torus."""
         positions = np.empty(self.shape, np.int64)
         positions[tuple(self.coordinates.T)] = np.arange(len(self.coordinates))
         return positions
 
     @cached_property
-    def neighbors(self) -> NDArray[np.int64]:
+    def neighbors(self) -> Ints:
         """Positions of the routers that links lead to, by position, shape (routers, 6).
 
         At the end of a dimension that does not wrap around, the link leads to the router itself.
@@ -502,7 +496,7 @@ class Torus(Nodes):
             dispersal=mean[which] / of_machine,
         )
 
-    def boxes_of(self, allocations: Sequence[str]) -> NDArray[np.int64]:
+    def boxes_of(self, allocations: Sequence[str]) -> Ints:
         """Return the smallest boxes around allocations, shape (allocations, 6): x y z nx ny nz.
 
         Allocations are interval sets of positions, ``0-3 16-19`` for instance, each of all nodes of

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.compiled import kernel
 from optsched.machines._ascending import delete, insert, position
 from optsched.machines.machine import Machine
@@ -18,8 +19,6 @@ from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
 
 
@@ -194,7 +193,7 @@ class Fragmentation(Metric):
 
     # Instants at which a job was submitted, started or ended, in seconds. Other arrays hold
     # the state from each instant to the next. Shape (instants,).
-    time: NDArray[np.float64]
+    time: Floats
     # Free nodes, number of slots, nodes of the largest slot, shape (instants,)
     free: NDArray[np.int32]
     slots: NDArray[np.int32]
@@ -206,7 +205,7 @@ class Fragmentation(Metric):
     useless: NDArray[np.int32]
     # Node-seconds free in slots of 2^k to 2^(k+1) - 1 nodes, in stretches of equal length
     # from the first to the last instant, shape (stretches, classes)
-    classes: NDArray[np.float64]
+    classes: Floats
     nodes: int  # nodes of the line
 
     measures = measures_in(
@@ -303,7 +302,7 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
     return Fragmentation(time, free, slots, largest, smallest, useless, classes, nodes)
 
 
-def _by_time(times: NDArray[np.float64], rows: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _by_time(times: Floats, rows: Flags) -> Ints:
     """Return some rows, ordered by time and then by row."""
     which = np.flatnonzero(rows)
     return which[np.argsort(times[which], kind="stable")]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
+from optsched.arrays import Floats
 from optsched.machines.machine import Machine
 from optsched.machines.site import SiteMachine
 from optsched.metrics.measure import Group, Measure, Metric, measures_in
@@ -136,9 +137,7 @@ MEANS = {
 """Means in the summary, with the measures of the machine that they are taken of."""
 
 
-def bounded_slowdown(
-    wait: NDArray[np.float64], runtime: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def bounded_slowdown(wait: Floats, runtime: Floats) -> Floats:
     """Return ``max(1, (wait + runtime) / max(runtime, THRESHOLD))`` for each job.
 
     The two are the seconds of the response in which the job did not run, and in which it did.
@@ -276,7 +275,7 @@ def _mean(values: NDArray[Any]) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _quantile(values: NDArray[np.float64], q: float) -> float | None:
+def _quantile(values: Floats, q: float) -> float | None:
     return float(np.quantile(values, q)) if len(values) else None
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optsched.boxes._rows import Integers, Sides, Words, Wrap, fill
+from optsched.arrays import Flags, Floats, Ints, Words
+from optsched.boxes._rows import Sides, Wrap, fill
 from optsched.boxes.box import Box
 from optsched.boxes.free_boxes import largest_box
 from optsched.compiled import kernel
@@ -22,8 +22,6 @@ from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
-Bools = NDArray[np.bool_]
-
 
 @kernel
 def free_box_holds(
@@ -31,17 +29,17 @@ def free_box_holds(
     # (X, Y)
     words: Words,
     # Boxes that are released or allocated: columns x, y, z, nx, ny, nz, shape (changes, 6)
-    boxes: Integers,
-    releases: Bools,  # whether the box is released, shape (changes,)
+    boxes: Ints,
+    releases: Flags,  # whether the box is released, shape (changes,)
     # The changes of instant i are those from ``changes[i]`` up to ``changes[i + 1]``, shape
     # (instants + 1,)
-    changes: Integers,
+    changes: Ints,
     # Routers that are needed from each instant on; 0 for no request, shape (instants,)
-    needs: Integers,
+    needs: Ints,
     side: int,
     wrap: Wrap,  # whether each dimension wraps around
     longest: Sides,  # the longest sides of a box besides whole dimensions
-) -> Bools:
+) -> Flags:
     """Return for each instant whether a free box has the ``needs`` routers; False for no need."""
     holds = np.zeros(len(needs), dtype=np.bool_)
     above_all = words.size * side + 1
@@ -103,11 +101,11 @@ class NodeTime(Metric):
 
     # Instants of changes in seconds, from the first submission to the last end, shape
     # (instants,)
-    time: NDArray[np.float64]
+    time: Floats
     # Nodes in boxes of jobs and running nodes, from each instant to the next, shape
     # (instants,)
-    held: NDArray[np.int64]
-    running: NDArray[np.int64]
+    held: Ints
+    running: Ints
     nodes: int  # nodes of the machine
     # Shares of the parts in all node time, which add up to 1. Empty if no job ran.
     shares: Mapping[str, float]
@@ -118,7 +116,7 @@ class NodeTime(Metric):
     recorded_shares: Mapping[str, float]
     # Seconds for which each large job was the queue head; nan if a job never was, because it
     # never started or started before a job that was submitted earlier, shape (large jobs,)
-    drain: NDArray[np.float64]
+    drain: Floats
 
     measures: ClassVar[dict[str, Measure]] = measures_in(
         Group.MACHINE,
@@ -171,7 +169,7 @@ class NodeTime(Metric):
             return None
         return node_time(trace, machine, schedule, large_from)
 
-    def histogram(self, levels: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def histogram(self, levels: int = 20) -> tuple[Floats, Floats]:
         """Return the distributions of the numbers of held and of running nodes over time.
 
         `levels`: number of levels of equal width from 0 to all nodes, which belong to the last
@@ -269,16 +267,14 @@ def node_time(
     )
 
 
-def _waiting_ends(schedule: Schedule) -> NDArray[np.float64]:
+def _waiting_ends(schedule: Schedule) -> Floats:
     """Return the end of each job's wait: -inf if a job never waits, inf if it never starts."""
     never = (schedule.state == State.REJECTED) | (schedule.state == State.UNSUBMITTED)
     started = np.isfinite(schedule.start)
     return np.where(started, schedule.start, np.where(never, -np.inf, np.inf))
 
 
-def _time_at_head(
-    submit: NDArray[np.float64], waits_until: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _time_at_head(submit: Floats, waits_until: Floats) -> Floats:
     """Return the seconds for which each job that started was the queue head; nan if never."""
     passed = np.maximum.accumulate(waits_until)
     comes = np.maximum(submit, np.append(-np.inf, passed[:-1]))
@@ -288,14 +284,12 @@ def _time_at_head(
     return drain
 
 
-def _head_sizes(
-    trace: Trace, waits_until: NDArray[np.float64], time: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _head_sizes(trace: Trace, waits_until: Floats, time: Floats) -> Ints:
     """Return the processors of the queue head from each instant on; 0 if no job waits."""
     passed = np.maximum.accumulate(waits_until)
     head = np.minimum(np.searchsorted(passed, time, side="right"), len(trace) - 1)
     waits = (trace.submit[head] <= time) & (passed[head] > time)
-    sizes: NDArray[np.int64] = np.where(waits, trace.processors[head], 0)
+    sizes: Ints = np.where(waits, trace.processors[head], 0)
     return sizes
 
 
@@ -306,11 +300,11 @@ class Stays(NamedTuple):
     to the box. The arrays have shape (stays,), `box` has (stays, 6).
     """
 
-    job: NDArray[np.int64]
-    since: NDArray[np.float64]
-    resumes: NDArray[np.float64]
-    until: NDArray[np.float64]
-    box: NDArray[np.int64]
+    job: Ints
+    since: Floats
+    resumes: Floats
+    until: Floats
+    box: Ints
 
     def before(self, now: float) -> dict[int, Box]:
         """Return the boxes that jobs hold just before an instant, by job."""
@@ -320,7 +314,7 @@ class Stays(NamedTuple):
         """Return the boxes that jobs hold from an instant on, by job."""
         return self._boxes((self.since <= now) & (self.until > now))
 
-    def _boxes(self, rows: NDArray[np.bool_]) -> dict[int, Box]:
+    def _boxes(self, rows: Flags) -> dict[int, Box]:
         boxes = [Box(*box) for box in self.box[rows].tolist()]
         return dict(zip(self.job[rows].tolist(), boxes))
 
@@ -335,7 +329,7 @@ class Stays(NamedTuple):
         return max(begin, float(instants[shown][held[shown].argmax()]))
 
 
-def stays_of(torus: Torus, schedule: Schedule, end: NDArray[np.float64]) -> Stays:
+def stays_of(torus: Torus, schedule: Schedule, end: Floats) -> Stays:
     """Return the stays of the jobs with a finite end; `end` has shape (jobs,)."""
     start = schedule.start
     ran = np.flatnonzero(np.isfinite(end))
@@ -365,19 +359,14 @@ def _held(shares: Mapping[str, float]) -> float:
     return sum(shares[name] for name in PARTS[:3])
 
 
-def _by_level(shares: NDArray[np.float64]) -> dict[str, float]:
+def _by_level(shares: Floats) -> dict[str, float]:
     """Return the positive levels of a histogram, by the percentage at which a level begins."""
     return {
         f"{100 * level // len(shares)}": float(shares[level]) for level in np.flatnonzero(shares)
     }
 
 
-def _over_time(
-    time: NDArray[np.float64],
-    since: NDArray[np.float64],
-    until: NDArray[np.float64],
-    nodes: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _over_time(time: Floats, since: Floats, until: Floats, nodes: Ints) -> Ints:
     """Return the sum of held nodes from each instant on, each held from `since` to `until`."""
     changes = np.zeros(len(time), np.int64)
     np.add.at(changes, np.searchsorted(time, since), nodes)
@@ -385,9 +374,7 @@ def _over_time(
     return np.cumsum(changes)
 
 
-def _fits(
-    torus: Torus, stays: Stays, time: NDArray[np.float64], needed: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def _fits(torus: Torus, stays: Stays, time: Floats, needed: Ints) -> Flags:
     """Return for each instant whether a free box has the needed routers; False for 0."""
     from optsched.boxes.free_boxes import words_of
 
@@ -395,7 +382,7 @@ def _fits(
     when = np.append(stays.until, stays.since)
     order = np.argsort(when, kind="stable")  # at one instant the releases come first
     changes = np.append(np.searchsorted(when[order], time), 2 * jobs)
-    fits: NDArray[np.bool_] = free_box_holds(
+    fits: Flags = free_box_holds(
         words_of(torus.emptied().boxes.free, torus.grid),
         np.concatenate((stays.box, stays.box))[order],
         order < jobs,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.metrics.measure import Group, measures_in
 from optsched.schedule import Schedule
 from optsched.traces.rackham import EVALUATED
@@ -20,7 +21,7 @@ from optsched.traces.trace import UNKNOWN, Trace
 WINDOW = 300  # longest time in seconds from the first job of a session to the last, as in the paper
 
 
-def consecutive_sessions(user: NDArray[np.int64]) -> NDArray[np.int64]:
+def consecutive_sessions(user: Ints) -> Ints:
     """Return the session of each job, from 0: consecutive jobs of one user.
 
     The authors' plots use this rule. A job without a known user is a session of its own. Jobs are
@@ -30,7 +31,7 @@ def consecutive_sessions(user: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.cumsum(np.concatenate(([True], ~same))[: len(user)]) - 1
 
 
-def window_sessions(user: NDArray[np.int64], submit: NDArray[Any]) -> NDArray[np.int64]:
+def window_sessions(user: Ints, submit: NDArray[Any]) -> Ints:
     """Return the session of each job, from 0: jobs that a user submits within `WINDOW`.
 
     The paper states this rule. The window opens with the first job of a session; the user's first
@@ -51,9 +52,7 @@ def window_sessions(user: NDArray[np.int64], submit: NDArray[Any]) -> NDArray[np
     return session
 
 
-def session_stretches(
-    stretch: NDArray[np.float64], session: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def session_stretches(stretch: Floats, session: Ints) -> Floats:
     """Return the stretch of each session: the sum of its jobs' stretches, shape (sessions,)."""
     return np.bincount(session, stretch).astype(np.float64)
 
@@ -101,9 +100,7 @@ SHORTEST = 300.0
 """Lower limit in seconds of the response on an empty cluster, in the bounded stretch."""
 
 
-def stretches(
-    trace: Trace, schedule: Schedule, loads: NDArray[np.int64]
-) -> dict[str, NDArray[np.float64]]:
+def stretches(trace: Trace, schedule: Schedule, loads: Ints) -> dict[str, Floats]:
     """Return the stretch of each job: its response over that on an empty cluster.
 
     `loads` are the seconds to load the file of each job. The results, ``stretch`` and
@@ -117,7 +114,7 @@ def stretches(
     }
 
 
-def evaluated(trace: Trace, schedule: Schedule) -> NDArray[np.bool_]:
+def evaluated(trace: Trace, schedule: Schedule) -> Flags:
     """Return the mask of evaluated jobs, shape (jobs,): those of that category that ran."""
     ran = np.isfinite(schedule.end)
     category = trace.annotations.get("category")
@@ -132,7 +129,7 @@ def summarise_stretches(
     columns: Mapping[str, NDArray[Any]],
     # Seconds to load the file of each job. A job with 0 s does not count as data reuse. Shape
     # (jobs,).
-    loads: NDArray[np.int64],
+    loads: Ints,
 ) -> dict[str, Any]:
     """Return the figures of the evaluated jobs; times in seconds.
 

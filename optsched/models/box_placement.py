@@ -24,7 +24,7 @@ from optsched.models.fields import Integers
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.program import UNBOUNDED, Formulation, Program, formulations
 from optsched.models.schema import declared, field, labels
-from optsched.models.torus import Boxes, TorusProblem, boxes_of_texts, overlaps, routers_for
+from optsched.models.torus import Boxes, TorusProblem, boxes_of_texts, overlaps
 from optsched.registry import models
 
 __all__ = ["BoxPlacement", "Placement"]
@@ -309,14 +309,9 @@ class BoxPlacement(TorusProblem[Placement]):
         free.flags.writeable = False
         return free
 
-    def routers(self, size: int) -> int:
-        """Return the number of routers that a job of `size` nodes holds."""
-        return routers_for(size, self.nodes_per_router)
-
     def admitted(self, size: int) -> tuple[Triple, ...]:
         """Return the shapes that a job of `size` nodes may have, the best first."""
-        ranked = ranked_shapes(self.routers(size), self.grid, self.links)
-        return ranked[: self.shapes]
+        return ranked_shapes(self.routers_of(size), self.grid, self.links)[: self.shapes]
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -352,7 +347,7 @@ class BoxPlacement(TorusProblem[Placement]):
                 continue
             shapes = self.admitted(sizes[job])
             if box.extent not in shapes:
-                detail = f"job {job + 1} of {self.routers(sizes[job])} routers in {box}"
+                detail = f"job {job + 1} of {self.routers_of(sizes[job])} routers in {box}"
                 found.append(Violation("shape", detail))
             elif (
                 self.anchors == "corners" and _can_slide(self, box) and any(map(has_corner, shapes))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.column_sets import COLUMNS, ColumnSet, columns_on_file, interval_text
 from optsched.fields import LARGEST_FIELD as LARGEST_FIELD
 from optsched.fields import (
@@ -27,8 +28,6 @@ from optsched.fields import (
 from optsched.numbers import counted
 
 Value = TypeVar("Value")
-
-Ints = NDArray[np.int64]
 
 
 def cache_last(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -102,7 +101,7 @@ class Integers(Kind):
                 raise WrongValueError(inside=first_few("", wrong))
         return tuple(array.tolist()) if self.as_tuple else array
 
-    def _array(self, value: Any) -> NDArray[np.int64]:
+    def _array(self, value: Any) -> Ints:
         sound = type(value) in (list, tuple) and {*map(type, value)} <= {int}
         if sound and (not value or (min(value) >= self.least and max(value) <= LARGEST_FIELD)):
             return _frozen(np.array(value, np.int64))
@@ -585,10 +584,10 @@ class FieldChecks(Table):
         super().__init__({})
         self.kind = kind
 
-    def integers(self, name: str, values: Any, *, at_least: int) -> NDArray[np.int64]:
+    def integers(self, name: str, values: Any, *, at_least: int) -> Ints:
         """Return `values` as a read-only int64 array, shape (n,), and note the mistakes."""
         self.table = {name: values}
-        array: NDArray[np.int64] = self.read(name, Integers(at_least), instead=np.empty(0, int))
+        array: Ints = self.read(name, Integers(at_least), instead=np.empty(0, int))
         return array
 
     def done(self, field: str | None = None) -> None:
@@ -632,7 +631,7 @@ def is_table(value: Any, dimensions: int, least: int) -> bool:
 _INT64 = np.dtype(np.int64)
 
 
-def _frozen(array: NDArray[np.int64]) -> NDArray[np.int64]:
+def _frozen(array: Ints) -> Ints:
     array.flags.writeable = False
     return array
 

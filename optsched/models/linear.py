@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError
-from optsched.models.fields import Ints
 from optsched.models.program import UNBOUNDED
 from optsched.models.verification import REFUSED
 from optsched.numbers import LARGEST

@@ -10,13 +10,13 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.boxes.box import Box, Grid, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
 from optsched.fields import Integer
-from optsched.models.fields import Ints, label
+from optsched.models.fields import label
 from optsched.models.problem import Solution, Violation
 from optsched.models.program import (
     Formulation,
@@ -178,7 +178,7 @@ class BoxVariables(NamedTuple):
 
     job: Ints
     box: Ints
-    stays: NDArray[np.bool_]
+    stays: Flags
 
 
 def _routers(grid: Grid, boxes: Ints) -> Iterator[tuple[Ints, Ints]]:

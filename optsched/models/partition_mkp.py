@@ -11,19 +11,19 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.boxes._rows import NONE, Sides, Wrap, run_of
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.layer_shapes import find_layer_shape, layer_shape
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.fields import Fields, first_few
-from optsched.models.fields import Integers, Ints, from_one
+from optsched.models.fields import Integers, from_one
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field, labels
-from optsched.models.torus import Boxes, TorusProblem, routers_for
+from optsched.models.torus import Boxes, TorusProblem
 from optsched.registry import models
 
 __all__ = ["PartitionMKP", "Place", "Placement"]
@@ -230,10 +230,10 @@ class PartitionMKP(TorusProblem[Placement]):
     @cached_property
     def routers(self) -> tuple[int, ...]:
         """Number of routers of each job."""
-        return tuple(routers_for(size, self.nodes_per_router) for size in self.waiting)
+        return tuple(map(self.routers_of, self.waiting))
 
     @cached_property
-    def bin_table(self) -> NDArray[np.int64]:
+    def bin_table(self) -> Ints:
         """The bins as rows x, y, z, nx, ny, nz."""
         numbers = np.fromiter(chain.from_iterable(self.bins), np.int64, 6 * len(self.bins))
         return numbers.reshape(-1, 6)

@@ -16,10 +16,10 @@ from itertools import repeat
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from optsched.arrays import Floats, Ints
 from optsched.errors import InputError
-from optsched.models.fields import Ints
 from optsched.registry import models
 
 
@@ -55,14 +55,14 @@ class Program:
     """
 
     sense: Literal["max", "min"]
-    objective: NDArray[np.int64]
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
-    row_start: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    values: NDArray[np.int64]
-    row_lower: NDArray[np.int64]
-    row_upper: NDArray[np.int64]
+    objective: Ints
+    lower: Ints
+    upper: Ints
+    row_start: Ints
+    columns: Ints
+    values: Ints
+    row_lower: Ints
+    row_upper: Ints
     offset: int = 0
     variable_name: Callable[[int], str] = "x{}".format
     row_name: Callable[[int], str] = "r{}".format
@@ -77,11 +77,11 @@ class Program:
         """Number of rows."""
         return len(self.row_lower)
 
-    def value(self, x: NDArray[np.int64]) -> int:
+    def value(self, x: Ints) -> int:
         """Return the objective of the vector `x`, shape (variables,), offset included."""
         return int(self.objective @ x) + self.offset
 
-    def admits(self, x: NDArray[np.int64]) -> bool:
+    def admits(self, x: Ints) -> bool:
         """Return whether the vector `x` is within all bounds of variables and rows, exactly."""
         if (x < self.lower).any() or (x > self.upper).any():
             return False
@@ -91,14 +91,14 @@ class Program:
         return not ((activity < self.row_lower) | (activity > self.row_upper)).any()
 
     @property
-    def terms(self) -> NDArray[np.float64]:
+    def terms(self) -> Floats:
         """Largest absolute terms of the objective; a variable without a bound counts as 1.
 
         The constant term is the last one. The shape is (variables + 1,).
         """
         sizes = np.abs((self.lower, self.upper)).astype(float)
         sizes[sizes == UNBOUNDED] = 1
-        terms: NDArray[np.float64] = np.append(self.objective * sizes.max(axis=0), self.offset)
+        terms: Floats = np.append(self.objective * sizes.max(axis=0), self.offset)
         return np.abs(terms)
 
     def divided(self, *, offset: bool) -> tuple[Program, int]:
@@ -441,7 +441,7 @@ class Formulation(ABC, Generic[P, Solution]):
         """
 
     @abstractmethod
-    def decode(self, x: NDArray[np.int64]) -> Solution:
+    def decode(self, x: Ints) -> Solution:
         """Return the solution of a vector of the program.
 
         Parameters
@@ -451,7 +451,7 @@ class Formulation(ABC, Generic[P, Solution]):
         """
 
     @abstractmethod
-    def encode(self, solution: Solution) -> NDArray[np.int64]:
+    def encode(self, solution: Solution) -> Ints:
         """Return the vector of a feasible solution; the inverse of `decode`."""
 
 

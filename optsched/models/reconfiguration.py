@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.boxes.box import Box, Triple
 from optsched.errors import InputError
 from optsched.fields import LARGEST_FIELD, Fields, Integer
-from optsched.models.fields import Integers, Ints, Numbers
+from optsched.models.fields import Integers, Numbers
 from optsched.models.migration import MovingFormulation
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.program import Program, ProgramBuilder, formulations

@@ -21,10 +21,10 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError, StatementError
 from optsched.fields import Kind
 from optsched.models.export import PORTABLE_NAME
-from optsched.models.fields import Ints
 from optsched.models.linear import Entries, Expression, Relation, Rows, integers
 from optsched.models.problem import Problem, Violation
 from optsched.models.program import BlockNames, Formulation, Program, formulations
@@ -72,13 +72,13 @@ def as_data(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-class Values(Mapping[str, NDArray[np.int64]]):
+class Values(Mapping[str, Ints]):
     """An answer: the values of each array of decisions, by name."""
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
         self._arrays = {name: np.asarray(values) for name, values in arrays.items()}
 
-    def __getitem__(self, name: str) -> NDArray[np.int64]:
+    def __getitem__(self, name: str) -> Ints:
         return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -340,11 +340,11 @@ class StatedFormulation(Formulation[Stated, Mapping[str, Any]]):
         """The program."""
         return self.problem.symbols.program()
 
-    def decode(self, x: NDArray[np.int64]) -> Values:
+    def decode(self, x: Ints) -> Values:
         """Return the values by name."""
         return Values({name: x[at] for name, at in self.problem.symbols.variables.items()})
 
-    def encode(self, solution: Mapping[str, Any]) -> NDArray[np.int64]:
+    def encode(self, solution: Mapping[str, Any]) -> Ints:
         """Return the vector of values by name."""
         symbols, verified = self.problem.symbols, self.problem.verified(solution)
         x = np.zeros(self.program.num_variables, dtype=np.int64)
@@ -440,7 +440,7 @@ def _first(texts: list[str]) -> str:
     return " ".join([*texts[:SHOWN], *(["..."] if len(texts) > SHOWN else [])]) or "-"
 
 
-def _chosen(values: NDArray[np.int64]) -> str:
+def _chosen(values: Ints) -> str:
     """Return the places of values other than 0, and the values other than 1."""
     if not values.ndim:
         return str(values)

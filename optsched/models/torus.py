@@ -146,6 +146,10 @@ class TorusProblem(Problem[Solution]):
         """The routers and their links."""
         return Grid(self.torus, self.wrap, self.convex)
 
+    def routers_of(self, size: int) -> int:
+        """Return the number of routers that hold a job of `size` nodes."""
+        return routers_for(size, self.nodes_per_router)
+
 
 def overlaps(fields: Fields, name: str) -> list[str]:
     """Return a mistake for each running job whose box in field `name` overlaps a job or a hole."""
@@ -327,10 +331,6 @@ class MigratingProblem(TorusProblem[Solution]):
     def movers(self) -> tuple[int, ...]:
         """The running jobs that may be moved."""
         return tuple(range(len(self.running))) if self.movable is None else self.movable
-
-    def routers_of(self, size: int) -> int:
-        """Return the number of routers that hold a job of `size` nodes."""
-        return routers_for(size, self.nodes_per_router)
 
     def admitted(self, size: int) -> tuple[Triple, ...]:
         """Return the extents that a job of `size` nodes may get, the best first."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import LARGEST_FIELD, SHOWN
 from optsched.models.fields import Integers, from_one
@@ -66,11 +66,9 @@ class WindowMKP(Problem[Assignment]):
     [Violation(constraint='capacity', detail='slot 3 of size 6 holds jobs of size 7')]
     """
 
-    weights: NDArray[np.int64] = field(Integers(0), "size of each job, in nodes", symbol="n, w_j")
-    capacities: NDArray[np.int64] = field(
-        Integers(0), "size of each slot, in nodes", symbol="m, C_i"
-    )
-    profits: NDArray[np.int64] = field(
+    weights: Ints = field(Integers(0), "size of each job, in nodes", symbol="n, w_j")
+    capacities: Ints = field(Integers(0), "size of each slot, in nodes", symbol="m, C_i")
+    profits: Ints = field(
         Integers(0, like="weights"),
         "profit of starting each job; its size if left out, as in the paper",
         symbol="p_j",
@@ -225,7 +223,7 @@ class WindowFormulation(Formulation[WindowMKP, Assignment]):
         builder.rows("once_job{}", (1, x), at_most=1)
         return builder.build()
 
-    def decode(self, x: NDArray[np.int64]) -> Assignment:
+    def decode(self, x: Ints) -> Assignment:
         """Return the slot of each job."""
         jobs, slots = len(self.problem.weights), len(self.problem.capacities)
         if slots == 0:
@@ -234,7 +232,7 @@ class WindowFormulation(Formulation[WindowMKP, Assignment]):
         slot = np.where(placed.any(axis=1), placed.argmax(axis=1), NOT_PLACED)
         return tuple(slot.tolist())
 
-    def encode(self, solution: Assignment) -> NDArray[np.int64]:
+    def encode(self, solution: Assignment) -> Ints:
         """Return the 0-1 vector of an assignment."""
         x = np.zeros((len(self.problem.weights), len(self.problem.capacities)), dtype=np.int64)
         for job, slot in enumerate(solution):

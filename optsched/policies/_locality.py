@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines.cluster import Cluster, Cores
@@ -23,7 +24,7 @@ from optsched.models.data_placement._check import (
 )
 from optsched.models.fields import LARGEST_FIELD
 from optsched.simulator import _core
-from optsched.simulator._core import Flags, News, Numbers, Times, tell, zeroed
+from optsched.simulator._core import News, tell, zeroed
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.problem_solver import ProblemSolver
 from optsched.solvers.data_placement._nodes import update_widest
@@ -55,29 +56,27 @@ class Rule(NamedTuple):
 class State(NamedTuple):
     """What the policy knows: queue, plan, and cores of the nodes as bit masks."""
 
-    jobs: Numbers  # processors, walltime, file and load time of each job
-    estimated_end: Times  # of the core
-    ran_before: Numbers  # jobs that run at the first decision
-    waiting: Numbers  # in the order of planning
-    added: Numbers  # to be added to the plan
-    planned: Numbers  # in the order of planning
-    due: Numbers  # scratch
-    start: Times  # planned, of each job
-    node: Numbers
-    cores: Numbers
+    jobs: Ints  # processors, walltime, file and load time of each job
+    estimated_end: Floats  # of the core
+    ran_before: Ints  # jobs that run at the first decision
+    waiting: Ints  # in the order of planning
+    added: Ints  # to be added to the plan
+    planned: Ints  # in the order of planning
+    due: Ints  # scratch
+    start: Floats  # planned, of each job
+    node: Ints
+    cores: Ints
     begun: Flags
-    free: Numbers  # of each node
-    holder: Numbers  # of each core, shape (nodes, cores)
-    available: Times  # from which each core is free, if running jobs end at their limits
-    reserved: Times  # until which a core is free, if free now and reserved for later; else 0
-    widest: Numbers  # cores and node of the widest hole, as the authors' program tracks it
-    plan: Numbers  # node, start and cores of each job of the queue
+    free: Ints  # of each node
+    holder: Ints  # of each core, shape (nodes, cores)
+    available: Floats  # from which each core is free, if running jobs end at their limits
+    reserved: Floats  # until which a core is free, if free now and reserved for later; else 0
+    widest: Ints  # cores and node of the widest hole, as the authors' program tracks it
+    plan: Ints  # node, start and cores of each job of the queue
     counts: Record
 
 
-def new_state(
-    jobs: Numbers, estimated_end: Times, ran_before: Numbers, shape: tuple[int, int]
-) -> State:
+def new_state(jobs: Ints, estimated_end: Floats, ran_before: Ints, shape: tuple[int, int]) -> State:
     """Return the state before the first event, of nodes and cores of a shape."""
     count, (nodes, width) = len(jobs), shape
     return zeroed(
@@ -221,7 +220,7 @@ def forget_plans(state: State) -> None:
 
 
 @kernel(allocates=False)
-def state_seconds(times: Times, now: float, seconds: Numbers) -> None:
+def state_seconds(times: Floats, now: float, seconds: Ints) -> None:
     """State times as whole seconds from now, at least 0; arrays of shape (nodes, cores)."""
     for node in range(times.shape[0]):
         for core in range(times.shape[1]):

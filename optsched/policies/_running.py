@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from optsched.arrays import Floats, Ints
 from optsched.compiled import kernel
-from optsched.machines._ascending import Numbers, Times, delete, place_of
+from optsched.machines._ascending import delete, place_of
 
 
 @kernel(allocates=False)
-def leave(jobs: Numbers, count: int, end: Times, job: int) -> None:
+def leave(jobs: Ints, count: int, end: Floats, job: int) -> None:
     """Remove a job."""
     delete(jobs, count, place_of(jobs, 0, count, end, job))
 
 
 @kernel(allocates=False)
-def number_until(jobs: Numbers, count: int, end: Times, time: float) -> int:
+def number_until(jobs: Ints, count: int, end: Floats, time: float) -> int:
     """Return how many jobs end by a time."""
     low, high = 0, count
     while low < high:
@@ -27,7 +28,7 @@ def number_until(jobs: Numbers, count: int, end: Times, time: float) -> int:
 
 @kernel(allocates=False)
 def shadow_of(
-    jobs: Numbers, count: int, end: Times, processors: Numbers, missing: int, now: float
+    jobs: Ints, count: int, end: Floats, processors: Ints, missing: int, now: float
 ) -> tuple[float, int]:
     """Return when missing processors are free, and how many others; releases at once are one."""
     shadow = now

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
@@ -19,7 +20,7 @@ from optsched.models.threshold_allocation.timeline import (
     checked_penalty,
 )
 from optsched.simulator import _core
-from optsched.simulator._core import Flags, News, Numbers, Times, tell, zeroed
+from optsched.simulator._core import News, tell, zeroed
 
 NO_JOB = -1
 
@@ -66,14 +67,14 @@ class Rule(NamedTuple):
 class Problems(NamedTuple):
     """The problems posed and their answers."""
 
-    time: Times
-    decision: Numbers
-    job: Numbers
-    answered: Numbers  # whether there is a placement
-    objective: Numbers  # of the placement used
-    heuristic: Numbers  # of the fallback's placement
-    bound: Numbers
-    work: Numbers
+    time: Floats
+    decision: Ints
+    job: Ints
+    answered: Ints  # whether there is a placement
+    objective: Ints  # of the placement used
+    heuristic: Ints  # of the fallback's placement
+    bound: Ints
+    work: Ints
 
 
 @by_reference
@@ -82,8 +83,8 @@ class Nodes(NamedTuple):
 
     nodes: int
     processors: int
-    capacity: Numbers
-    scale: Numbers
+    capacity: Ints
+    scale: Ints
     unit: int
 
 
@@ -92,47 +93,47 @@ class State(NamedTuple):
     """What the policy knows: jobs, queue, nodes and the reservation."""
 
     # of each job
-    asked: Numbers
-    walltime: Numbers  # whole seconds
-    demand: Numbers  # of one process, shape (jobs, resources)
-    thresholds: Numbers  # in thousandths, -1 for no limit, shape (jobs, thresholds)
-    limits: Numbers  # penalized times within these in units, of that shape
-    order: Times  # of candidates
-    limit_at: Times
-    first_run: Numbers  # runs[first_run[job]:last_run[job]] are its processors
-    last_run: Numbers
-    runs: Numbers
+    asked: Ints
+    walltime: Ints  # whole seconds
+    demand: Ints  # of one process, shape (jobs, resources)
+    thresholds: Ints  # in thousandths, -1 for no limit, shape (jobs, thresholds)
+    limits: Ints  # penalized times within these in units, of that shape
+    order: Floats  # of candidates
+    limit_at: Floats
+    first_run: Ints  # runs[first_run[job]:last_run[job]] are its processors
+    last_run: Ints
+    runs: Ints
     # sequences of jobs
-    queue: Numbers
-    candidates: Numbers  # the queue, in `order`
-    by_limit: Numbers  # running jobs
+    queue: Ints
+    candidates: Ints  # the queue, in `order`
+    by_limit: Ints  # running jobs
     nodes: Nodes
     # of each node
     free: Flags  # each processor
-    free_on: Numbers  # free processors
-    on_node: Numbers  # jobs by limit, shape (nodes, processors)
-    processes_of: Numbers  # of these jobs
-    on_node_count: Numbers
-    reserved: Numbers  # processes of the last reservation
-    placed: Numbers  # processes of the last answer
-    searched: Numbers
-    offered: Numbers  # of the best answer for a job
-    chosen: Numbers  # of the best candidate
+    free_on: Ints  # free processors
+    on_node: Ints  # jobs by limit, shape (nodes, processors)
+    processes_of: Ints  # of these jobs
+    on_node_count: Ints
+    reserved: Ints  # processes of the last reservation
+    placed: Ints  # processes of the last answer
+    searched: Ints
+    offered: Ints  # of the best answer for a job
+    chosen: Ints  # of the best candidate
     counts: Record
     reservation: Record
     search: Record
     round: Record
     problems: Problems
     # scratch of a decision
-    held: Numbers  # rows of the reservation, of running jobs, of a candidate
+    held: Ints  # rows of the reservation, of running jobs, of a candidate
     events: Timeline  # of all that is held
-    everywhere: Numbers  # a process on each node
-    starts: Numbers  # now and the ends of allocations
-    free_at: Numbers  # processors that are free at each
-    bound: Numbers  # number of the least threshold within which a job can start now
-    bound_at: Numbers  # `counts.looks` at that time
-    tried: Numbers  # jobs to be backfilled, by least rank
-    hopeless: Numbers  # jobs that were found to have no place now
+    everywhere: Ints  # a process on each node
+    starts: Ints  # now and the ends of allocations
+    free_at: Ints  # processors that are free at each
+    bound: Ints  # number of the least threshold within which a job can start now
+    bound_at: Ints  # `counts.looks` at that time
+    tried: Ints  # jobs to be backfilled, by least rank
+    hopeless: Ints  # jobs that were found to have no place now
     space: Space
 
 
@@ -149,7 +150,7 @@ def new_state(jobs: dict[str, Any], machine: Nodes, recorded: int) -> State:
     asked, resources, size = jobs["asked"], len(capacity), nodes * processors
     thresholds, rows = jobs["limits"].shape[1], size + 2 * nodes
 
-    def numbers(*shape: int) -> Numbers:
+    def numbers(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int64)
 
     counts, reservation = np.zeros(1, dtype=COUNTS), np.zeros(1, dtype=RESERVATION)
@@ -185,7 +186,7 @@ def new_state(jobs: dict[str, Any], machine: Nodes, recorded: int) -> State:
 
 
 @kernel(allocates=False)
-def copy(processes: Numbers, copied: Numbers) -> None:
+def copy(processes: Ints, copied: Ints) -> None:
     """Make the processes on each node equal to others."""
     for node in range(len(processes)):
         processes[node] = copied[node]
@@ -237,7 +238,7 @@ def leave_node(state: State, node: int, job: int) -> None:
 
 
 @kernel(allocates=False)
-def claim(state: State, places: Places, job: int, processes: Numbers) -> None:
+def claim(state: State, places: Places, job: int, processes: Ints) -> None:
     """Give a job the first free processors of its nodes."""
     counts, runs, width = state.counts[0], state.runs, state.nodes.processors
     entry, first = counts.entries, counts.runs
@@ -274,7 +275,7 @@ def limit_of(state: State, rule: Rule, job: int, lost: int) -> int:
 
 @kernel(allocates=False)
 def start(
-    state: State, places: Places, rule: Rule, news: News, job: int, processes: Numbers, lost: int
+    state: State, places: Places, rule: Rule, news: News, job: int, processes: Ints, lost: int
 ) -> None:
     """Start a job on its nodes, with a limit by its penalized time."""
     counts, limit = state.counts[0], limit_of(state, rule, job, lost)
@@ -308,7 +309,7 @@ def write_row(
 
 
 @kernel(allocates=False)
-def add_rows(state: State, at: int, job: int, processes: Numbers, begin: int, until: int) -> int:
+def add_rows(state: State, at: int, job: int, processes: Ints, begin: int, until: int) -> int:
     """Write the rows of a job on its nodes from a row on; return the number of rows then."""
     for node in range(len(processes)):
         if processes[node] > 0:
@@ -318,7 +319,7 @@ def add_rows(state: State, at: int, job: int, processes: Numbers, begin: int, un
 
 
 @kernel(allocates=False)
-def list_held(state: State, now: float, processes: Numbers) -> None:
+def list_held(state: State, now: float, processes: Ints) -> None:
     """Write the rows of the reservation, and of running jobs on the nodes of a placement."""
     reservation, row = state.reservation[0], 0
     if state.counts[0].backfills:
@@ -328,7 +329,7 @@ def list_held(state: State, now: float, processes: Numbers) -> None:
 
 
 @kernel(allocates=False)
-def list_running(state: State, now: float, row: int, processes: Numbers) -> None:
+def list_running(state: State, now: float, row: int, processes: Ints) -> None:
     """Write the rows of running jobs on the nodes of a placement, from a row on."""
     for node in range(len(processes)):
         if processes[node] == 0:
@@ -342,7 +343,7 @@ def list_running(state: State, now: float, row: int, processes: Numbers) -> None
 
 
 @kernel(allocates=False)
-def look(state: State, now: float, processes: Numbers) -> None:
+def look(state: State, now: float, processes: Ints) -> None:
     """Write the timeline of the nodes of a placement, whose jobs are in order of their limits."""
     first, last, time, taken, demand = state.events
     resources, reservation = demand.shape[1], state.reservation[0]

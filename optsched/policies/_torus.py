@@ -13,21 +13,19 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags
 from optsched.boxes.box import Box, Triple, shapes
 from optsched.boxes.free_boxes import disjoint_bins, first_fit, fullest_box, holds
 from optsched.boxes.layer_shapes import largest_layered_box, layered_bins, write
 from optsched.machines.torus import Torus
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.fields import read_only
 from optsched.models.partition_mkp import PartitionMKP
 from optsched.models.problem import Problem
 from optsched.models.torus import routers_for
 from optsched.simulator.system import System
-
-Free = NDArray[np.bool_]
 
 
 @dataclass
@@ -126,10 +124,10 @@ class Fitting(ABC):
         """Return the shapes of a job of `routers` routers, the best first."""
 
     @abstractmethod
-    def fits(self, free: Free, routers: int) -> bool:
+    def fits(self, free: Flags, routers: int) -> bool:
         """Return whether a free box holds a job of `routers` routers."""
 
-    def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
+    def reserved(self, free: Flags, free_then: Flags, routers: int) -> Box:
         """Return the box to reserve for a job that fits later, by what is free now and then."""
         # the best shape that is free then, where the fewest routers are free now
         grid = self.torus.grid
@@ -163,13 +161,13 @@ class InBins(Fitting):
         """Return all shapes."""
         return shapes(routers, self.torus.grid, self.torus.links)
 
-    def fits(self, free: Free, routers: int) -> bool:
+    def fits(self, free: Flags, routers: int) -> bool:
         """Return whether the largest bin has at least `routers` routers."""
         if not self.layered:
             return holds(free, self.torus.grid, routers)
         return largest_layered_box(free, self.torus.grid, routers) is not None
 
-    def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
+    def reserved(self, free: Flags, free_then: Flags, routers: int) -> Box:
         """Return the box to reserve; by layers a whole bin, since a part might not be found."""
         if not self.layered:
             return super().reserved(free, free_then, routers)
@@ -218,7 +216,7 @@ class InBoxes(Fitting):
         """Return the best shapes."""
         return shapes(routers, self.torus.grid, self.torus.links)[: self.best]
 
-    def fits(self, free: Free, routers: int) -> bool:
+    def fits(self, free: Flags, routers: int) -> bool:
         """Return whether one of the best shapes is free somewhere."""
         return first_fit(free, self.torus.grid, self.shapes(routers)) is not None
 
@@ -247,33 +245,31 @@ class InBoxes(Fitting):
         return solution
 
 
-MEASURES = {
-    name: Measure(label, unit, Group.LARGE, text, *by)
-    for name, label, unit, text, *by in (
-        ("large_detected", "large jobs detected in the window", "jobs",
-         "Large jobs that were in the scan window before their turn."),
-        ("large_mean_buffer", "mean buffer period of large jobs", "seconds",
-         "Mean time from the detection of a large job to its start."),
-        ("large_mean_ahead", "jobs before a detected large job", "jobs",
-         "Mean number of jobs before a large job in the window when it was detected."),
-        ("prepared", "large jobs prepared", "jobs", "Large jobs for which a box was prepared."),
-        ("prepared_starts", "starts in the prepared box", "jobs",
-         "Large jobs that started in the box prepared for them."),
-        ("prepared_mean_buffer", "mean time from preparation to start", "seconds",
-         "Mean time from the preparation of the box to the start of the large job."),
-        ("not_prepared", "detected, but not prepared", "jobs",
-         "Large jobs detected in the window for which no box was prepared, by the reason.",
-         "reason"),
-        ("given_up", "prepared boxes given up", "jobs",
-         "Large jobs that did not start in the box prepared for them, by the reason.", "reason"),
-        ("prepared_beside", "other jobs prepared", "jobs",
-         "Other jobs of the window that got a box in the plan for a large one."),
-        ("migrations_at_start", "migrations as a large job starts", "migrations",
-         "Migrations for a large job that starts at once."),
-        ("migrations_ahead", "migrations ahead of a start", "migrations",
-         "Migrations that prepare a box for a large job."),
-    )
-}  # fmt: skip
+MEASURES = measures_in(
+    Group.LARGE,
+    large_detected=("large jobs detected in the window", "jobs",
+        "Large jobs that were in the scan window before their turn."),
+    large_mean_buffer=("mean buffer period of large jobs", "seconds",
+        "Mean time from the detection of a large job to its start."),
+    large_mean_ahead=("jobs before a detected large job", "jobs",
+        "Mean number of jobs before a large job in the window when it was detected."),
+    prepared=("large jobs prepared", "jobs", "Large jobs for which a box was prepared."),
+    prepared_starts=("starts in the prepared box", "jobs",
+        "Large jobs that started in the box prepared for them."),
+    prepared_mean_buffer=("mean time from preparation to start", "seconds",
+        "Mean time from the preparation of the box to the start of the large job."),
+    not_prepared=("detected, but not prepared", "jobs",
+        "Large jobs detected in the window for which no box was prepared, by the reason.",
+        "reason"),
+    given_up=("prepared boxes given up", "jobs",
+        "Large jobs that did not start in the box prepared for them, by the reason.", "reason"),
+    prepared_beside=("other jobs prepared", "jobs",
+        "Other jobs of the window that got a box in the plan for a large one."),
+    migrations_at_start=("migrations as a large job starts", "migrations",
+        "Migrations for a large job that starts at once."),
+    migrations_ahead=("migrations ahead of a start", "migrations",
+        "Migrations that prepare a box for a large job."),
+)  # fmt: skip
 
 
 class Reason(StrEnum):

@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.policies.site.partition_queues import SiteRoom
 from optsched.registry import policies
 from optsched.simulator.policy import Action, Policy, Start, Wake
@@ -77,21 +77,16 @@ class AsLogged(Policy):
             else:
                 self._late.append(job)
 
-    measures = {
-        "started_late": Measure(
-            "jobs started later than logged", "jobs", Group.POLICY,
-            "Jobs that started after their submission plus logged wait.",
-        ),
-        "mean_delay": Measure(
-            "mean delay from the logged start", "seconds", Group.POLICY,
+    measures = measures_in(
+        Group.POLICY,
+        started_late=("jobs started later than logged", "jobs",
+            "Jobs that started after their submission plus logged wait."),
+        mean_delay=("mean delay from the logged start", "seconds",
             "Mean time from submission plus logged wait to start, over the jobs with a logged wait"
-            " that started.",
-        ),
-        "without_logged_wait": Measure(
-            "jobs without a logged wait", "jobs", Group.POLICY,
-            "Jobs whose wait the log leaves out.",
-        ),
-    }  # fmt: skip
+            " that started."),
+        without_logged_wait=("jobs without a logged wait", "jobs",
+            "Jobs whose wait the log leaves out."),
+    )  # fmt: skip
 
     def figures(self, system: System) -> dict[str, Any]:
         """Return how far the run is from the log."""

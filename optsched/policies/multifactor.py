@@ -13,10 +13,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
 from optsched.numbers import parse_number
-from optsched.policies.priority import Column, PriorityOrder
+from optsched.policies.priority import PriorityOrder
 from optsched.registry import policies
 from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
@@ -129,17 +130,17 @@ class Multifactor(PriorityOrder):
             found.append(f"slurm.conf: not modeled, left out: {', '.join(weights.left_out)}")
         return found
 
-    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
+    def scores_now(self, jobs: Ints, system: System) -> Floats:
         """Return minus the priority of each job."""
         weights = self._weights
         waited = (system.now - self._entered[jobs]) / weights.max_age
         priority = self._fixed[jobs] + weights.age * np.minimum(waited, 1.0)
         if self._usage is not None:
             priority += weights.fair_share * self._usage.factors()[self._usage.owner[jobs]]
-        scores: Column = -np.floor(priority)
+        scores: Floats = -np.floor(priority)
         return scores
 
-    def _size(self, system: System, site: Site) -> Column:
+    def _size(self, system: System, site: Site) -> Floats:
         """Return the factor of the size of each job."""
         weights = self._weights
         cores = np.array(system.processors) / site.capacity[:, 0].sum()
@@ -149,10 +150,10 @@ class Multifactor(PriorityOrder):
             shares = np.maximum(cores, nodes) / minutes
         else:
             shares = (cores + nodes) / 2
-        share: Column = np.minimum(shares, 1.0)
+        share: Floats = np.minimum(shares, 1.0)
         return 1.0 - share if weights.favor_small else shares
 
-    def _partition_factor(self, site: Site, names: Names) -> Column:
+    def _partition_factor(self, site: Site, names: Names) -> Floats:
         """Return the factor of the partition of each job, the highest of those that it names."""
         most = max((each.priority_factor for each in site.partitions), default=0) or 1
         if "NO_NORMAL_PART" in self._weights.flags:
@@ -163,7 +164,7 @@ class Multifactor(PriorityOrder):
         }
         return np.array([factor[text] for text in names]) / most
 
-    def _resources(self, system: System, machine: SiteMachine, names: Names) -> Column:
+    def _resources(self, system: System, machine: SiteMachine, names: Names) -> Floats:
         """Return the sum of the weighted factors of the resources of each job."""
         site, requests = machine.site, machine.requests
         total = {
@@ -186,7 +187,7 @@ class Multifactor(PriorityOrder):
                 found[job] += weight * share
         return found
 
-    def _qos_factor(self, system: System) -> Column:
+    def _qos_factor(self, system: System) -> Floats:
         """Return the factor of the QOS of each job."""
         priorities: dict[str, int] = {}
         for part in filter(None, self.qos.split(",")):
@@ -227,7 +228,7 @@ class _Usage:
         for job in system.ended:
             self._rate[self.owner[job]] -= self._processors[job]
 
-    def factors(self) -> Column:
+    def factors(self) -> Floats:
         """Return the fair share of each user: 1 for the least usage, and equal for equal usage."""
         of_account = np.bincount(self._account, self._used)[self._account]
         pairs = list(zip(of_account.tolist(), self._used.tolist()))
@@ -239,7 +240,7 @@ class _Usage:
         return 1.0 - np.array([rank[pair] for pair in pairs]) / len(pairs)
 
 
-def used_after(passed: float, used: Column, rate: Column, half_life: float) -> Column:
+def used_after(passed: float, used: Floats, rate: Floats, half_life: float) -> Floats:
     """Return usage after some seconds in which it grows at a rate, and decays by half-lives."""
     constant = math.log(2) / half_life if half_life else 0.0  # infinite: no decay
     if not constant:
@@ -303,7 +304,7 @@ def _resource_name(name: str) -> str:
     return {"cores": "cpu", "memory": "mem"}.get(name, f"gres/{name}".lower())
 
 
-def _amounts(site: Site, nodes: NDArray[np.int64]) -> dict[str, int]:
+def _amounts(site: Site, nodes: Ints) -> dict[str, int]:
     """Return the amounts of all resources of some nodes, by Slurm's names."""
     total = site.capacity[nodes].sum(axis=0).tolist()
     return {"node": len(nodes)} | {_resource_name(n): t for n, t in zip(site.resources, total)}

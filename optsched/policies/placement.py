@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.errors import InputError
 from optsched.machines.site import Held, SiteMachine
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.models.node_placement.rules import rules_at, with_rules
@@ -22,8 +23,6 @@ from optsched.simulator.system import System
 from optsched.sites.parts import Torus, Tree
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
-
-Flags = NDArray[np.bool_]
 
 
 @policies.register("placement")
@@ -120,12 +119,11 @@ class Placement(Policy):
         """Return the first shadow time of the blocked job."""
         return self._room.promised
 
-    measures = {
-        "placements_put_off": Measure(
-            "placements put off", "placements", Group.POLICY,
-            "Placements of the solver that would have delayed the reserved job.",
-        ),
-    }  # fmt: skip
+    measures = measures_in(
+        Group.POLICY,
+        placements_put_off=("placements put off", "placements",
+            "Placements of the solver that would have delayed the reserved job."),
+    )  # fmt: skip
 
     def figures(self, system: System) -> Mapping[str, Any]:
         """Return the number of placements that would have delayed the reserved job."""
@@ -184,7 +182,7 @@ class Placement(Policy):
         jobs: Sequence[Chunks],
         names: list[int],
         first: int,
-        nodes: NDArray[np.int64],
+        nodes: Ints,
         sets: Sequence[Flags],
     ) -> NodePlacement:
         """Return the problem of placing jobs, the `first` of which must be, each in its set."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError
 from optsched.executions._shared_nodes import new_places
 from optsched.executions.resource_sharing import demands
@@ -70,7 +71,7 @@ class SharingDecisions(CompiledDecisions):
         self._state = new_state(jobs, nodes, RECORDED if self.answers else 1)
         self._counts, self._search = self._state.counts[0], self._state.search[0]
         self.places = new_places(jobs["asked"], machine.size)
-        self._held: tuple[int, NDArray[np.int64]] = (-1, jobs["demand"])
+        self._held: tuple[int, Ints] = (-1, jobs["demand"])
         self.decide = run.bind(_sharing.decide, self._state, self.places, rule, run.news)
         self.resources()  # loads the kernels
 
@@ -97,9 +98,7 @@ class SharingDecisions(CompiledDecisions):
         names = ("asked", "walltime", "demand", "thresholds", "limits", "order")
         return dict(zip(names, (asked, walltime, demand, thresholds, limits, by.astype(float))))
 
-    def _check_numbers(
-        self, walltime: NDArray[np.int64], demand: NDArray[np.int64], threshold: int
-    ) -> None:
+    def _check_numbers(self, walltime: Ints, demand: Ints, threshold: int) -> None:
         """Check the largest problem that can be posed, in place of every problem."""
         # at worst behind a running job and a reservation, with limits raised on full nodes
         machine, most, (unit, scale) = self._machine, demand.max(axis=0), units(self._capacity)
@@ -148,7 +147,7 @@ class SharingDecisions(CompiledDecisions):
         if placement is not None:
             state.placed[:] = placement.processes
 
-    def _held_now(self) -> NDArray[np.int64]:
+    def _held_now(self) -> Ints:
         """Return the rows of all problems until the kernel looks again, as one array."""
         if self._held[0] != self._counts.looks:
             held = self._state.held[: self._counts.rows].copy()

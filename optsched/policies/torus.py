@@ -12,7 +12,7 @@ import numpy as np
 from optsched.boxes.box import Box
 from optsched.errors import InputError
 from optsched.machines.torus import Torus
-from optsched.metrics.measure import Group, Measure
+from optsched.metrics.measure import Group, measures_in
 from optsched.models.migration import Migration, Plan
 from optsched.models.reconfiguration import Arrangement, Reconfiguration
 from optsched.models.torus import LONGEST_SIDE
@@ -174,12 +174,11 @@ class TorusBoxes(Policy):
         if self.migrate and self.prepare == "ahead":
             self._scan = Scan(self.large, self.preparations)
 
-    measures = MEASURES | {
-        "refused_plans": Measure(
-            "refused migration plans", "plans", Group.POLICY,
-            "Plans with more migrations than the setting moves allows.",
-        ),
-    }  # fmt: skip
+    measures = MEASURES | measures_in(
+        Group.POLICY,
+        refused_plans=("refused migration plans", "plans",
+            "Plans with more migrations than the setting moves allows."),
+    )  # fmt: skip
 
     def figures(self, system: System) -> dict[str, Any]:
         """Return the plans refused for their number of moves, and the buffer periods."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Floats
 from optsched.numbers import counted
 from optsched.report import style
 from optsched.report.load import extended, log_ticks, thinned
@@ -95,8 +95,6 @@ def _by_solver(results: pd.DataFrame, seconds: pd.Series[float]) -> pd.DataFrame
     )
     return table.reindex(columns=list(dict.fromkeys(results["solver"])))
 
-
-Floats = NDArray[np.float64]
 
 MOST_POINTS = 300
 PANEL = 3.4  # height of a panel, in inches

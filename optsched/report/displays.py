@@ -17,6 +17,7 @@ from optsched.report import load
 from optsched.report.page import Facts, Table, Value, duration, environment, share
 from optsched.report.pictures import run_pictures
 from optsched.report.style import asked, finished, png
+from optsched.solvers.result import Limit, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from optsched.models.problem import Problem
     from optsched.simulator.run import Run
     from optsched.solvers.comparison import Comparison
-    from optsched.solvers.result import Result
 
 MAIN = (
     *("jobs", "finished", "killed", "rejected", "waiting", "utilization", "makespan"),
@@ -75,19 +75,23 @@ def problem(shown: Problem[Any]) -> str:
     return Card(f"{shown.name} {shown.size}", "", [Facts(facts)]).html()
 
 
-def result(shown: Result) -> str:
-    """Return a result as HTML: status, objective, bound, and the solution, drawn if it can be."""
-    problem = shown.problem
-    stopped = f", stopped by the {shown.limit.value} limit" if shown.limit else ""
-    facts: list[tuple[str, Value]] = [
-        ("status", f"{shown.status.value}{stopped}"),
+def answer(shown: Result) -> list[tuple[str, Value]]:
+    """Return what a solver says of its solution: status, objective, bound, gap and time."""
+    stopped = f", stopped by the {shown.limit} limit" if shown.limit else ""
+    return [
+        ("status", shown.status + (", interrupted" if shown.limit is Limit.INTERRUPT else stopped)),
         ("objective", shown.objective),
         ("bound", shown.bound),
         ("gap", None if shown.gap is None else share(shown.gap)),
         ("time", duration(shown.seconds)),
         ("verified", shown.verified if shown.solution is not None else None),
-        *(("violation", str(violation)) for violation in shown.violations),
     ]
+
+
+def result(shown: Result) -> str:
+    """Return a result as HTML: status, objective, bound, and the solution, drawn if it can be."""
+    problem = shown.problem
+    facts = [*answer(shown), *(("violation", str(violation)) for violation in shown.violations)]
     if problem is not None and shown.solution is not None and shown.verified:
         facts += problem.describe(shown.solution)
     known = [(name, value) for name, value in facts if value is not None]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.errors import InputError
 from optsched.numbers import DAY, HOUR, MINUTE, UNITS
 from optsched.schedule import State
@@ -77,9 +78,6 @@ def log_ticks(axis: Axis, low: float, high: float, *, zero: bool = False) -> Non
         ticks.insert(0, (0.0, "0"))
     axis.set_ticks([place for place, _ in ticks], [text for _, text in ticks])
     axis.set_minor_locator(NullLocator())
-
-
-Floats = NDArray[np.float64]
 
 
 TAIL = 0.1  # share of the time of a bin below its low value, and above its high value
@@ -178,7 +176,7 @@ class Steps:
         return found
 
 
-def thinned(x: Floats, most: int) -> NDArray[np.int64]:
+def thinned(x: Floats, most: int) -> Ints:
     """Return the indices of at most `most` points, at least 2, to show a curve on a log axis.
 
     The positions `x`, shape (n,), increase and are above 0. The last point in each cell of the axis
@@ -240,12 +238,12 @@ def spoken_days(days: Days) -> str:
     return f"days {days[0]:g} to {days[1]:g}"
 
 
-def held_until(run: Run) -> NDArray[np.float64]:
+def held_until(run: Run) -> Floats:
     """Return the end of each job; for jobs that never end, the end of the run."""
     return or_end(run.end, span(run)[1])
 
 
-def or_end(times: NDArray[np.float64], end: float) -> NDArray[np.float64]:
+def or_end(times: Floats, end: float) -> Floats:
     """Return times, with the end of a run in place of those that never come."""
     return np.where(np.isfinite(times), times, end)
 
@@ -263,7 +261,7 @@ def processors_in_use(run: Run) -> Steps:
     return held(run.start, run.end, run.trace.processors, *span(run))
 
 
-def accepted(state: NDArray[Any]) -> NDArray[np.bool]:
+def accepted(state: NDArray[Any]) -> Flags:
     """Return a mask of the jobs that joined the queue: all but the rejected ones."""
     return ~np.isin(state, (State.REJECTED, State.UNSUBMITTED))
 

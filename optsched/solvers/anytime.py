@@ -55,10 +55,7 @@ class Progress:
     """
 
     def __init__(
-        self,
-        budget: Budget,
-        on_incumbent: OnIncumbent | None,
-        sense: Literal["max", "min"] = "max",
+        self, budget: Budget, on_incumbent: OnIncumbent | None, sense: Literal["max", "min"] = "max"
     ) -> None:
         self.incumbents: list[Incumbent] = []
         self.budget = budget

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Words
 from optsched.boxes._rows import NONE, ONE, ahead, fill, find_anchors, full, lowest, ones, run_of
 from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import words_of
@@ -26,7 +26,6 @@ from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Budget, Limit
 from optsched.solvers.solver import Heuristic
 
-Words = NDArray[np.uint64]
 Wrap = tuple[bool, bool, bool]
 
 
@@ -180,7 +179,7 @@ def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Pla
     placement: list[Box | None] = [None] * len(sizes)
     without: set[int] = set()
     for job in order:
-        routers = problem.routers(sizes[job])
+        routers = problem.routers_of(sizes[job])
         if routers <= anchors.free and routers not in without:
             placement[job] = anchors.take(problem.admitted(sizes[job]))
             if placement[job] is None:

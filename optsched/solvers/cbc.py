@@ -58,11 +58,6 @@ class Cbc(GenericSolver):
         **dict.fromkeys(WITHOUT_FLAWS, "optsched: with others, CBC 2.10 cuts optima off"),
     }
 
-    @property
-    def threads(self) -> int:
-        """Number of threads, by default one."""
-        return max(1, int(self.native.get("threads", 1)))
-
     def check_native(self) -> None:
         """Check the names and values of native options, by what CBC says of them."""
         from pulp import PULP_CBC_CMD

@@ -16,8 +16,9 @@ from threading import Event, Thread
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from optsched.arrays import Ints
 from optsched.compilation import clock
 from optsched.errors import InputError, StatementError, UnknownNameError
 from optsched.models.problem import Problem
@@ -71,7 +72,7 @@ class Outcome:
     """
 
     claim: Status
-    x: NDArray[np.int64] | None = None
+    x: Ints | None = None
     bound: float | None = None
     limit: Limit | None = None
     work: float = 0.0
@@ -116,12 +117,12 @@ class Search:
     largest = math.inf
 
     def __init__(self, budget: Budget, seed: int, on_incumbent: OnIncumbent | None) -> None:
-        self.start: NDArray[np.int64] | None = None
+        self.start: Ints | None = None
         self.work = budget.work
         self.seed = seed % (LARGEST_INT - 1)
         self.incumbents: list[Incumbent] = []
         self.callback_error: BaseException | None = None
-        self._near: NDArray[np.int64] | None = None
+        self._near: Ints | None = None
         self._tightest: int | None = None
         self._seconds = budget.seconds
         self._began = clock()
@@ -144,7 +145,7 @@ class Search:
             self.start = self.formulation.encode(hint)
             self.found(self.program.value(self.start), None)
 
-    def value(self, x: NDArray[np.int64]) -> int:
+    def value(self, x: Ints) -> int:
         """Return the objective of the problem at the vector `x`."""
         return self.program.value(x) * self.divisor + self.constant
 
@@ -225,9 +226,7 @@ class Search:
         self._near = self._better_of(x, self._near)
         return self.program.value(x)
 
-    def _better_of(
-        self, one: NDArray[np.int64] | None, other: NDArray[np.int64] | None
-    ) -> NDArray[np.int64] | None:
+    def _better_of(self, one: Ints | None, other: Ints | None) -> Ints | None:
         """Return the vector of the better objective, the first one of two equally good."""
         if one is None or other is None:
             return other if one is None else one
@@ -293,7 +292,7 @@ class Search:
             return replace(outcome, limit=Limit.INTERRUPT)
         return outcome
 
-    def conclude(self, outcome: Outcome) -> tuple[Status, NDArray[np.int64] | None, int | None]:
+    def conclude(self, outcome: Outcome) -> tuple[Status, Ints | None, int | None]:
         """Return the status, the best vector and the bound that follow from `outcome`.
 
         The starting vector counts as found, and so does one that was looked at. The status is
@@ -331,6 +330,8 @@ class GenericSolver(Solver):
     ----------
     set_by : mapping of str to str
         Native options that optsched sets, with what it sets them by.
+    threads_by : str
+        Native option that sets the number of threads.
     floating_point : bool
         Whether the solver computes in floating point, to a tolerance.
     largest_number : int
@@ -347,6 +348,7 @@ class GenericSolver(Solver):
     )
 
     set_by: ClassVar[Mapping[str, str]] = {}
+    threads_by: ClassVar[str] = "threads"
     floating_point: ClassVar[bool] = True
     largest_number: ClassVar[int] = 500_000
     largest_objective: ClassVar[int] = 10**11
@@ -359,6 +361,11 @@ class GenericSolver(Solver):
                 raise InputError(f"option {name!r} of {self.name} is set by {self.set_by[name]}")
         if self.native and self.installed_version() is not None:
             self.check_native()
+
+    @property
+    def threads(self) -> int:
+        """Number of threads, by default one."""
+        return max(1, int(self.native.get(self.threads_by, 1)))
 
     def check_native(self) -> None:
         """Check the names and values of `native`.

@@ -31,6 +31,7 @@ class Gurobi(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "gurobipy"
+    threads_by = "Threads"
     set_by: ClassVar[Mapping[str, str]] = {
         "TimeLimit": "a time limit",
         "NodeLimit": "a work limit",
@@ -40,11 +41,6 @@ class Gurobi(GenericSolver):
         "OutputFlag": "-v",
         "LogToConsole": "-v",
     }
-
-    @property
-    def threads(self) -> int:
-        """Number of threads, by default one."""
-        return int(self.native.get("Threads", 1))
 
     def check_native(self) -> None:
         """Check the names and values of native options."""

@@ -35,11 +35,6 @@ class Highs(GenericSolver):
         "output_flag": "-v",
     }
 
-    @property
-    def threads(self) -> int:
-        """Number of threads, by default one."""
-        return int(self.native.get("threads", 1))
-
     def check_native(self) -> None:
         """Check the names and values of native options."""
         import highspy

@@ -8,22 +8,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.models.hold import Hold, Release
-from optsched.models.hold.program import (
-    Holding,
-    drainable,
-    groups,
-    holding,
-    liftable,
-    room,
-)
+from optsched.models.hold.program import Holding, drainable, groups, holding, liftable, room
 from optsched.registry import solvers
 from optsched.solvers.solver import Heuristic
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 @solvers.register("cheapest-first")

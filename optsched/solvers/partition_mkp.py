@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.boxes._rows import Sides
 from optsched.boxes.layer_shapes import find_layer_shape
 from optsched.compiled import kernel
 from optsched.models.partition_mkp import PartitionMKP, Place, Placement
 from optsched.registry import solvers
 from optsched.solvers.solver import Heuristic
-
-Integers = NDArray[np.int64]
 
 NX, NZ, EMPTY, REMAINING, FIRST_LAYER, FIRST_JOB = range(6)
 """Columns of bins: sides, number of empty layers, routers without a box, first layer and job."""
@@ -42,9 +40,7 @@ LARGE = 2**20
 
 
 @kernel(allocates=False)
-def spot(
-    bins: Integers, layers: Integers, shelves: Integers, b: int, shape: Integers
-) -> tuple[int, int]:
+def spot(bins: Ints, layers: Ints, shelves: Ints, b: int, shape: Ints) -> tuple[int, int]:
     """Return the layer and the shelf for a shape, `NOWHERE` if the shape does not fit.
 
     A shape deeper than one layer takes whole new layers. Any other shape goes onto the shelf, or
@@ -78,7 +74,7 @@ def spot(
 
 
 @kernel(allocates=False)
-def append(owners: Integers, owner: int, first: int, rows: Integers, link: int, row: int) -> None:
+def append(owners: Ints, owner: int, first: int, rows: Ints, link: int, row: int) -> None:
     """Append a row to the list that an owner has the first row of; links are in a column."""
     last = owners[owner, first]
     if last < 0:
@@ -90,7 +86,7 @@ def append(owners: Integers, owner: int, first: int, rows: Integers, link: int, 
 
 
 @kernel(allocates=False)
-def remove(owners: Integers, owner: int, first: int, rows: Integers, link: int, row: int) -> None:
+def remove(owners: Ints, owner: int, first: int, rows: Ints, link: int, row: int) -> None:
     """Remove a row from such a list."""
     before = owners[owner, first]
     if before == row:
@@ -103,14 +99,14 @@ def remove(owners: Integers, owner: int, first: int, rows: Integers, link: int, 
 
 @kernel(allocates=False)
 def put(
-    bins: Integers,
-    layers: Integers,
-    shelves: Integers,
-    jobs: Integers,
-    opened: Integers,
+    bins: Ints,
+    layers: Ints,
+    shelves: Ints,
+    jobs: Ints,
+    opened: Ints,
     job: int,
     b: int,
-    shape: Integers,
+    shape: Ints,
     layer: int,
     shelf: int,
 ) -> None:
@@ -143,7 +139,7 @@ def put(
 
 
 @kernel(allocates=False)
-def height_without(bins: Integers, jobs: Integers, job: int) -> int:
+def height_without(bins: Ints, jobs: Ints, job: int) -> int:
     """Return the height of a job's shelf without the job, 0 if it is alone there."""
     highest = 0
     other = bins[jobs[job, BIN], FIRST_JOB]
@@ -155,7 +151,7 @@ def height_without(bins: Integers, jobs: Integers, job: int) -> int:
 
 
 @kernel(allocates=False)
-def take(bins: Integers, layers: Integers, shelves: Integers, jobs: Integers, job: int) -> None:
+def take(bins: Ints, layers: Ints, shelves: Ints, jobs: Ints, job: int) -> None:
     """Remove a job from its bin, and lower its shelf to the highest remaining job."""
     b, shelf = jobs[job, BIN], jobs[job, OF_SHELF]
     remaining = height_without(bins, jobs, job)
@@ -180,7 +176,7 @@ def take(bins: Integers, layers: Integers, shelves: Integers, jobs: Integers, jo
 
 @kernel(allocates=False)
 def fits_without(
-    bins: Integers, layers: Integers, shelves: Integers, jobs: Integers, job: int, shape: Integers
+    bins: Ints, layers: Ints, shelves: Ints, jobs: Ints, job: int, shape: Ints
 ) -> bool:
     """Return whether a shape that does not fit into a job's bin would fit without the job."""
     wide, deep, high = shape
@@ -212,12 +208,7 @@ def fits_without(
 
 @kernel(allocates=False)
 def direct(
-    bins: Integers,
-    layers: Integers,
-    shelves: Integers,
-    shapes: Integers,
-    routers: int,
-    besides: int,
+    bins: Ints, layers: Ints, shelves: Ints, shapes: Ints, routers: int, besides: int
 ) -> tuple[int, int, int]:
     """Return the most preferred bin but `besides` that accepts a job, or -1, and the spot.
 
@@ -236,15 +227,15 @@ def direct(
 
 @kernel
 def placed(
-    extents: Integers,  # sides of the bins, shape (bins, 3)
+    extents: Ints,  # sides of the bins, shape (bins, 3)
     # Routers of each kind of job, and kind of each job in the order of the queue
-    sizes: Integers,
-    kinds: Integers,
+    sizes: Ints,
+    kinds: Ints,
     # Routers of the torus in each dimension, and the longest sides of a box besides these
     sides: Sides,
     longest: Sides,
     migrating: bool,  # whether placed jobs may migrate: Algorithm 3, otherwise Algorithm 2
-) -> Integers:
+) -> Ints:
     """Return bin, and leaders of layer and shelf, of each job, -1 if it is not placed."""
     count, wanted = len(extents), len(kinds)
     bins = np.empty((count, 6), dtype=np.int64)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from optsched.arrays import Flags
 from optsched.boxes.box import Box
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.migration import Migration, Plan
@@ -88,7 +86,7 @@ def _migration(
 
 
 @lru_cache
-def _beside_ending(problem: Reconfiguration) -> NDArray[np.bool_]:
+def _beside_ending(problem: Reconfiguration) -> Flags:
     return problem.grid.free_of(problem.ending)
 
 

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.compiled import kernel
 from optsched.models.fields import read_only
 from optsched.models.problem import Problem
@@ -33,8 +33,6 @@ from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Heuristic, Solver
 
-Integers = NDArray[np.int64]
-
 BATCH = 64
 """Start times between two checks of a budget."""
 
@@ -47,7 +45,7 @@ def kernel_input(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
     return timeline_of(problem.held, problem.nodes), problem.in_kernels
 
 
-def start_batches(problem: ThresholdAllocation) -> Iterator[Integers]:
+def start_batches(problem: ThresholdAllocation) -> Iterator[Ints]:
     """Yield the possible start times: now, which often suffices, and batches of later ones."""
     yield NOW
     if problem.latest != 0:
@@ -56,7 +54,7 @@ def start_batches(problem: ThresholdAllocation) -> Iterator[Integers]:
 
 
 @kernel(allocates=False)
-def penalize(events: Timeline, job: Job, start: int, node: int, lost: Integers) -> int:
+def penalize(events: Timeline, job: Job, start: int, node: int, lost: Ints) -> int:
     """Write the penalized time with 1, 2, ... processes on a node; return the room for processes.
 
     Times are in units, by equation (4) of the model's page; `NEVER` for processors that are not
@@ -92,7 +90,7 @@ def penalize(events: Timeline, job: Job, start: int, node: int, lost: Integers) 
 
 
 @kernel
-def penalized_times(events: Timeline, job: Job, start: int) -> Integers:
+def penalized_times(events: Timeline, job: Job, start: int) -> Ints:
     """Return the penalized times of `penalize` on all nodes, shape (nodes, processors)."""
     lost = np.empty((len(events.last), job.processors), dtype=np.int64)
     for node in range(len(lost)):
@@ -101,7 +99,7 @@ def penalized_times(events: Timeline, job: Job, start: int) -> Integers:
 
 
 @kernel
-def added_penalties(events: Timeline, job: Job, start: int, lost: Integers) -> Integers:
+def added_penalties(events: Timeline, job: Job, start: int, lost: Ints) -> Ints:
     """Return the penalty that each further process adds for all jobs, shape (nodes, processors).
 
     Penalties are in units, by equation (6) of the model's page. Of `lost`, see `penalized_times`.
@@ -135,7 +133,7 @@ def added_penalties(events: Timeline, job: Job, start: int, lost: Integers) -> I
 
 
 @kernel(allocates=False)
-def smallest(values: Integers, rank: int) -> int:
+def smallest(values: Ints, rank: int) -> int:
     """Return the value of a rank, from 0, in ascending order; reorders the values.
 
     This is Hoare's quickselect: `np.partition` takes longer to compile than all else here.
@@ -163,7 +161,7 @@ def smallest(values: Integers, rank: int) -> int:
 
 
 @kernel
-def take_cheapest(costs: Integers, asked: int) -> tuple[Integers, int]:
+def take_cheapest(costs: Ints, asked: int) -> tuple[Ints, int]:
     """Return the cheapest placement of `asked` processes, and the largest cost of one of them.
 
     Costs are those of each further process on a node, shape (nodes, processors), nondecreasing, and
@@ -193,7 +191,7 @@ FIRST_FIT, LESS_CONSUME, LESS_CONSUME_THRESHOLD = range(3)
 
 @kernel(allocates=False)
 def first_fit(
-    events: Timeline, job: Job, start: int, lost: Integers, processes: Integers
+    events: Timeline, job: Job, start: int, lost: Ints, processes: Ints
 ) -> tuple[int, int]:
     """Fill nodes in order; return the last one, and the processes for which it has room then.
 
@@ -212,7 +210,7 @@ def first_fit(
 
 
 @kernel(allocates=False)
-def worst_node(lost: Integers, processes: Integers, most: int, first: int) -> tuple[int, int]:
+def worst_node(lost: Ints, processes: Ints, most: int, first: int) -> tuple[int, int]:
     """Return the penalized time of the job and the first node that causes it.
 
     It is at most `most`, and below that on the nodes before `first`.
@@ -233,8 +231,8 @@ def place_by_rule(
     events: Timeline,
     job: Job,
     limit: int,  # largest penalized time in units, `NO_LIMIT` without a threshold
-    starts: Integers,  # candidate start times in seconds, ascending, shape (times,)
-    processes: Integers,  # processes on each node, overwritten, shape (nodes,)
+    starts: Ints,  # candidate start times in seconds, ascending, shape (times,)
+    processes: Ints,  # processes on each node, overwritten, shape (nodes,)
 ) -> int:
     """Place a job by first fit, and move its processes to nodes with a lower penalty.
 
@@ -363,10 +361,10 @@ def best_placement(
     goal: int,
     unit: int,
     limit: int,
-    starts: Integers,  # candidate start times in seconds, ascending, shape (times,)
+    starts: Ints,  # candidate start times in seconds, ascending, shape (times,)
     best: int,
     # Processes on each node, overwritten if there is such a placement, shape (nodes,)
-    processes: Integers,
+    processes: Ints,
 ) -> tuple[int, int, int, bool]:
     """Find the first best placement at `starts`, if its objective is below `best`.
 

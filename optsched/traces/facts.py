@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.errors import InputError
 from optsched.numbers import spoken
 from optsched.traces.cleaning import clean
@@ -99,9 +100,7 @@ def _distribution(sample: NDArray[Any]) -> dict[str, float] | None:
     }
 
 
-def _sizes(
-    processors: NDArray[np.int64], work: NDArray[np.float64], machine_size: int | None
-) -> dict[str, Any]:
+def _sizes(processors: Ints, work: Floats, machine_size: int | None) -> dict[str, Any]:
     """Return the distribution of job sizes, in classes of sizes above 2^(k-1), up to 2^k."""
     exponent = np.frexp(processors - 0.5)[1].clip(min=0)
     jobs = np.bincount(exponent)
@@ -138,12 +137,12 @@ def _requests(trace: Trace) -> dict[str, Any]:
     }
 
 
-def _distinct(column: NDArray[np.int64]) -> int | None:
+def _distinct(column: Ints) -> int | None:
     known = column[column != UNKNOWN]
     return len(np.unique(known)) if len(known) else None
 
 
-def _counts(column: NDArray[np.int64]) -> dict[str, int]:
+def _counts(column: Ints) -> dict[str, int]:
     values, counts = np.unique(column, return_counts=True)
     return dict(zip(map(str, values.tolist()), counts.tolist()))
 
@@ -243,7 +242,7 @@ def file_facts(trace: Trace) -> dict[str, Any] | None:
     }
 
 
-def _range(column: NDArray[np.int64]) -> dict[str, Any]:
+def _range(column: Ints) -> dict[str, Any]:
     return {
         "min": int(column.min()),
         "median": float(np.median(column)),

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError
 from optsched.files import read_bytes
 from optsched.numbers import MOST_CAPACITY
@@ -99,7 +100,7 @@ OWNERS = ("user", "group", "queue", "partition")
 """Columns of a trace that number the owner of a job."""
 
 
-def numbered(texts: NDArray[np.object_]) -> NDArray[np.int64]:
+def numbered(texts: NDArray[np.object_]) -> Ints:
     """Return the numbers of texts, from 1 as they first appear; -1 for the empty text.
 
     >>> numbered(np.array(["b", "", "a", "b"], dtype=object)).tolist()
@@ -150,7 +151,7 @@ def demands_file(path: str | Path) -> Path:
     return beside
 
 
-def split_demands(trace: Trace) -> tuple[dict[str, NDArray[np.int64]], dict[str, NDArray[Any]]]:
+def split_demands(trace: Trace) -> tuple[dict[str, Ints], dict[str, NDArray[Any]]]:
     """Return the annotations of a trace that are demands, and the other annotations.
 
     A demand is a whole number from 0 to 10^9 for each job, and has a name of small letters and
@@ -193,9 +194,7 @@ def check_demands(trace: Trace, sha256: str) -> None:
         raise InputError(f"{has}; expected demands of SHA-256 {sha256}", file=file)
 
 
-def encode_demands(
-    demands: Mapping[str, NDArray[np.int64]], job_id: NDArray[np.int64], path: Path
-) -> bytes:
+def encode_demands(demands: Mapping[str, Ints], job_id: Ints, path: Path) -> bytes:
     """Return the bytes of a demands file: the demand of one process of each job, by resource."""
     _check_numbers(job_id, path)
     rows = zip(job_id.tolist(), *(column.tolist() for column in demands.values()))
@@ -228,9 +227,7 @@ def _names(header: bytes, trace: Trace, file: Path) -> list[str]:
     return names
 
 
-def _columns(
-    lines: Iterable[bytes], names: Sequence[str], trace: Trace, file: Path
-) -> NDArray[np.int64]:
+def _columns(lines: Iterable[bytes], names: Sequence[str], trace: Trace, file: Path) -> Ints:
     """Return the demands that the lines from the second state, shape (resources, jobs)."""
     _check_numbers(trace.job_id, file)
     jobs, order = np.unique(trace.job_id, return_index=True)
@@ -279,7 +276,7 @@ def _expected(name: str) -> str:
     return f"a whole number {of_job if name == JOB_ID else f'from 0 to {MOST_CAPACITY:,}'}"
 
 
-def _check_numbers(job_id: NDArray[np.int64], file: Path) -> None:
+def _check_numbers(job_id: Ints, file: Path) -> None:
     jobs, counts = np.unique(job_id, return_counts=True)
     wrong = jobs[(counts > 1) | (jobs < 0) | (jobs >= 10**DIGITS)]
     if len(wrong):

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.errors import InputError, NoJobsError
 from optsched.files import sha256_of
 from optsched.numbers import LARGEST
@@ -51,17 +51,15 @@ PARTS = "parts of heterogeneous jobs, each one job here"
 SHARES = "jobs that ask for shares of GPUs (mps, shard), which are not read"
 """What both readers count."""
 
-Column = NDArray[np.int64]
-
 
 def trace_of_records(
     # Job of each record: its number, or for instance ``26_3`` for a task of an array
     ids: Sequence[str],
     # `TIMES`, `AMOUNTS` and `optsched.traces.requests.QUANTITIES`; -1 is unknown, the highest
     # number is 2^53, shape (records,)
-    numbers: Mapping[str, Column],
+    numbers: Mapping[str, Ints],
     # Time limits in seconds; infinity is none, -1 unknown, shape (records,)
-    limits: NDArray[np.float64],
+    limits: Floats,
     texts: Mapping[str, Sequence[str]],  # columns of `optsched.traces.requests.TEXTS`
     *,
     clusters: set[str],
@@ -143,7 +141,7 @@ def asks_shares(resources: Mapping[str, int]) -> bool:
     return any(name.split(":")[0].removeprefix("gres/") in SHARED for name in resources)
 
 
-def _add_times(found: dict[str, Column], oddities: dict[str, int]) -> None:
+def _add_times(found: dict[str, Ints], oddities: dict[str, int]) -> None:
     """Replace the times of a record by wait and run time, and count those that are unknown."""
     start, end = found.pop("start"), found.pop("end")
     elapsed, suspended = found.pop("elapsed"), found.pop("suspended")
@@ -170,7 +168,7 @@ def _add_times(found: dict[str, Column], oddities: dict[str, int]) -> None:
     oddities["jobs that started before they were submitted, whose wait is unknown"] = early
 
 
-def _add_memory(found: dict[str, Column], oddities: dict[str, int]) -> None:
+def _add_memory(found: dict[str, Ints], oddities: dict[str, int]) -> None:
     """Divide a total of memory by the cores, where it is not known for each core or node."""
     total, cores = found.pop("total_memory"), found["requested_processors"]
     divided = (found["memory_per_core"] == UNKNOWN) & (found["memory_per_node"] == UNKNOWN)

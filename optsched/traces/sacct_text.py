@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.errors import InputError
 from optsched.files import read_bytes
 from optsched.numbers import LARGEST
@@ -162,7 +163,7 @@ class _Table:
                 raise InputError(mistake, file=self.path, line=line, field=field) from None
         return [found[place] for place in places.tolist()]
 
-    def numbers(self, field: str, parse: Callable[[str], int]) -> sacct.Column:
+    def numbers(self, field: str, parse: Callable[[str], int]) -> Ints:
         """Return the whole numbers of a field, -1 where it has no value."""
         parsed = self.column(field, lambda value: _of(parse, value), UNKNOWN)
         return np.array(parsed, dtype=np.int64)
@@ -297,7 +298,7 @@ def _of(parse: Callable[[str], Any], value: str) -> Any:
     return UNKNOWN if value in UNSET else parse(value)
 
 
-def _first(*columns: sacct.Column) -> sacct.Column:
+def _first(*columns: Ints) -> Ints:
     """Return the values of the first column in which they are known."""
     first, *others = columns
     for other in others:
@@ -305,7 +306,7 @@ def _first(*columns: sacct.Column) -> sacct.Column:
     return first
 
 
-def _amounts(resources: list[dict[str, int]], name: str) -> sacct.Column:
+def _amounts(resources: list[dict[str, int]], name: str) -> Ints:
     return np.array([each.get(name, UNKNOWN) for each in resources])
 
 

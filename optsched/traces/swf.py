@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.files import opened
@@ -151,11 +152,11 @@ def _number(
 @kernel(allocates=False)
 def parse(
     data: NDArray[np.uint8],
-    with_decimals: NDArray[np.bool_],
-    lowest: NDArray[np.int64],
-    highest: NDArray[np.int64],
+    with_decimals: Flags,
+    lowest: Ints,
+    highest: Ints,
     after_jobs: bool,
-    values: NDArray[np.int64],
+    values: Ints,
     decimals: NDArray[np.int8],
 ) -> tuple[int, int, int, int, int, int]:
     """Parse the job lines of an SWF text.
@@ -410,7 +411,7 @@ class _Jobs:
             line += data.count(b"\n", end, max(start, end))
 
 
-def _column(data: bytes, digits: NDArray[np.int64], decimals: NDArray[np.int8]) -> NDArray[Any]:
+def _column(data: bytes, digits: Ints, decimals: NDArray[np.int8]) -> NDArray[Any]:
     """Return a column of numbers: float64 if any has a decimal point, else int64.
 
     A column that is unknown for all jobs takes no memory: its stride is 0.
@@ -418,9 +419,7 @@ def _column(data: bytes, digits: NDArray[np.int64], decimals: NDArray[np.int8]) 
     if decimals.max() < 0:
         unknown = bool((digits == UNKNOWN).all())
         return np.broadcast_to(np.int64(UNKNOWN), len(digits)) if unknown else digits.copy()
-    numbers: NDArray[np.float64] = (
-        digits / _POWERS_OF_TEN[np.clip(decimals, 0, len(_POWERS_OF_TEN) - 1)]
-    )
+    numbers: Floats = digits / _POWERS_OF_TEN[np.clip(decimals, 0, len(_POWERS_OF_TEN) - 1)]
     for row in np.flatnonzero(decimals == INEXACT):
         word = _WORD.match(data, int(digits[row]))
         assert word is not None
@@ -475,7 +474,7 @@ def unusual(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
     }
 
 
-def invalid(field: Field, column: NDArray[Any]) -> NDArray[np.bool_]:
+def invalid(field: Field, column: NDArray[Any]) -> Flags:
     """Return a mask of the values that are not valid in a column."""
     valid = (column >= field.lowest) & (column <= field.highest)
     if column.dtype.kind == "f":

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.errors import InputError, brief
 from optsched.numbers import LARGEST, parse_number
 from optsched.traces.formats import known_columns, shown
@@ -116,7 +117,7 @@ def _since_1970(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _chunked(found: NDArray[np.float64], missing: NDArray[np.bool_]) -> pa.ChunkedArray:
+def _chunked(found: Floats, missing: Flags) -> pa.ChunkedArray:
     """Return numbers, as integers if all are whole."""
     import pyarrow as pa
 
@@ -539,9 +540,7 @@ def _seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.divide(counts.cast(pa.float64(), safe=False), float(units))
 
 
-def _whole(
-    name: str, numbers: NDArray[Any], missing: NDArray[np.bool_] | None, path: Path | None
-) -> NDArray[np.int64]:
+def _whole(name: str, numbers: NDArray[Any], missing: Flags | None, path: Path | None) -> Ints:
     """Return numbers of a floating type as integers; refuse one that is not whole."""
     # nan and infinity are not whole either
     wrong = ~(np.abs(numbers) <= LARGEST) | (numbers != np.rint(numbers))
@@ -553,9 +552,7 @@ def _whole(
     return numbers.astype(np.int64)
 
 
-def _check(
-    name: str, column: NDArray[Any], missing: NDArray[np.bool_] | None, path: Path | None
-) -> None:
+def _check(name: str, column: NDArray[Any], missing: Flags | None, path: Path | None) -> None:
     """Refuse a column with a value that is not valid, or that is missing but has to be known."""
     field, quantity = _FIELDS.get(name), QUANTITIES.get(name)
     if field is not None:

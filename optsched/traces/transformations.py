@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError
 from optsched.numbers import LARGEST, LONGEST, MOST_CAPACITY, MOST_PROCESSORS, check_seed
 from optsched.traces.cleaning import clean
@@ -60,7 +61,7 @@ def shaken(trace: Trace, seconds: int, seed: int) -> NDArray[Any]:
     return trace.submit + np.random.default_rng(seed).integers(0, seconds + 1, len(trace))
 
 
-def submitted(trace: Trace, submit: NDArray[Any]) -> tuple[Trace, NDArray[np.int64]]:
+def submitted(trace: Trace, submit: NDArray[Any]) -> tuple[Trace, Ints]:
     """Return the trace with other submit times, and the former row of each job.
 
     The jobs are in order of their submissions, those of an instant as they were. Recorded waits are
@@ -81,8 +82,6 @@ def held_as_long(trace: Trace, submit: NDArray[Any]) -> dict[str, NDArray[Any]]:
     }
     return {**trace.annotations, **moved}
 
-
-Sizes = NDArray[np.int64]
 
 MACHINE = {"maxprocs", "maxnodes"}  # keys of the header that describe the original machine only
 
@@ -184,14 +183,14 @@ def _check(trace: Trace, to: int, processors: int | None, unit: int, load: float
         raise InputError(*mistakes)
 
 
-def _scaled(sizes: Sizes, to: int, processors: int, unit: int) -> Sizes:
+def _scaled(sizes: Ints, to: int, processors: int, unit: int) -> Ints:
     units = -(-sizes * to // (processors * unit))
     units = np.where(sizes <= processors, np.minimum(units, to // unit), units)
     return np.where(sizes > 0, units * unit, sizes)
 
 
 def _changes(
-    trace: Trace, original: Sizes, sizes: Sizes, to: int, processors: int, unit: int
+    trace: Trace, original: Ints, sizes: Ints, to: int, processors: int, unit: int
 ) -> tuple[tuple[int, str], ...]:
     known, exact = original > 0, original * to
     whole, most = f"a multiple of {unit:,}" if unit > 1 else "a whole number", to // unit * unit
@@ -204,7 +203,7 @@ def _changes(
     return tuple((int(which.sum()), what) for which, what in counts if which.any())
 
 
-def _sizes(trace: Trace) -> Sizes:
+def _sizes(trace: Trace) -> Ints:
     """Return the sizes of the jobs, chosen as in `optsched.traces.cleaning`."""
     return np.where(trace.processors > 0, trace.processors, trace.requested_processors)
 
@@ -405,7 +404,7 @@ def _shares(mix: str | tuple[int, int, int]) -> tuple[int, int, int]:
     return high, medium, low
 
 
-def _amounts(levels: Mapping[str, int]) -> NDArray[np.int64]:
+def _amounts(levels: Mapping[str, int]) -> Ints:
     for name in levels:
         if name not in LEVELS:
             raise InputError(f"{name!r}; expected {', '.join(LEVELS)}", field="levels")

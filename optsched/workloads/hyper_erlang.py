@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.errors import InputError
 from optsched.registry import workloads
 from optsched.traces.cleaning import clean
@@ -100,7 +100,7 @@ class HyperErlang:
         rising = math.prod(range(self.order, self.order + k))
         return rising * sum(p / rate**k for p, rate in zip(self.probabilities, self.rates))
 
-    def sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         """Draw `size` independent times, in seconds."""
         rates = np.where(rng.random(size) < self.p1, *self.rates)
         return np.asarray(rng.standard_gamma(self.order, size) / rates)
@@ -240,7 +240,7 @@ class JobClass:
     sizes: tuple[int, ...] = ()
     weights: tuple[float, ...] = ()  # relative frequency of each of the `sizes`
 
-    def sizes_of(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+    def sizes_of(self, uniform: Floats) -> Ints:
         """Return a size for each random number in [0, 1)."""
         if not self.sizes:
             span = self.largest - self.smallest + 1
@@ -314,9 +314,7 @@ class HyperErlangClasses(WorkloadModel):
         return Jobs(times * interarrival_factor, runtime * service_factor, processors)
 
 
-def _superposed(
-    gaps: list[Stream], rates: list[float], jobs: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _superposed(gaps: list[Stream], rates: list[float], jobs: int) -> tuple[Floats, Ints]:
     """Return the first arrival times of superposed renewal processes, and the process of each."""
     horizon = jobs / sum(rates)
     while True:
@@ -330,7 +328,7 @@ def _superposed(
     return times[first], classes[first]
 
 
-def _arrivals(gaps: Stream, rate: float, horizon: float, most: int) -> NDArray[np.float64]:
+def _arrivals(gaps: Stream, rate: float, horizon: float, most: int) -> Floats:
     """Return up to `most` arrival times of a process, until the horizon."""
     count = min(int(1.1 * rate * horizon) + 1, most)
     times = np.cumsum(gaps.first(count))
@@ -549,11 +547,7 @@ def _check(
 
 
 def _classes(
-    processors: NDArray[np.int64],
-    boundaries: Sequence[int] | None,
-    machine: int,
-    fewest: int,
-    notes: list[str],
+    processors: Ints, boundaries: Sequence[int] | None, machine: int, fewest: int, notes: list[str]
 ) -> list[tuple[int, int]]:
     """Return the smallest and largest size of each class that has jobs, in ascending order."""
     most = int(processors.max())
@@ -587,7 +581,7 @@ def _named(smallest: int, largest: int) -> str:
     return f"{sizes} processor{'s' if largest > 1 else ''}"
 
 
-def _fit(times: NDArray[np.float64], place: str, notes: list[str]) -> FittedTimes:
+def _fit(times: Floats, place: str, notes: list[str]) -> FittedTimes:
     if not times.size or not times.max() > 0:
         raise InputError(f"{place}: all are 0; expected a class of jobs where some are not")
     mu1, mu2, mu3, mu4 = (float((times**k).mean()) for k in (1, 2, 3, 4))

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.errors import InputError
 from optsched.registry import workloads
 from optsched.workloads.workload_model import (
@@ -151,12 +151,12 @@ class LublinFeitelson(WorkloadModel):
         submit = clock(np.cumsum(gaps * interarrival_factor), self.daily_cycle())
         return Jobs(submit, np.floor(runtime), processors)
 
-    def daily_cycle(self) -> NDArray[np.float64]:
+    def daily_cycle(self) -> Floats:
         """Return the arrival rate in each half hour from midnight; the mean is 1."""
         edges = (np.arange(BUCKETS + 1) + CYCLE_START + 0.5) / self.bnum
         rates = np.roll(np.diff(special_functions().gammainc(self.anum, edges)), CYCLE_START)
         with np.errstate(invalid="ignore"):
-            cycle: NDArray[np.float64] = rates / rates.mean()
+            cycle: Floats = rates / rates.mean()
         return cycle
 
     def _mistakes(self) -> list[tuple[str, str]]:
@@ -177,9 +177,7 @@ class LublinFeitelson(WorkloadModel):
             found.append(("anum", f"{self.anum}; expected with bnum some arrivals at all hours"))
         return found
 
-    def _sizes(
-        self, kind: NDArray[np.float64], stage: NDArray[np.float64], place: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
+    def _sizes(self, kind: Floats, stage: Floats, place: Floats) -> Ints:
         """Return a size for each three independent random numbers in [0, 1)."""
         top = math.log2(self.processors)
         middle = max(self.ulow, top - 2.5) if self.umed is None else self.umed
@@ -192,12 +190,7 @@ class LublinFeitelson(WorkloadModel):
         sizes = np.minimum(np.floor(2**exponent + 0.5).astype(np.int64), self.processors)
         return np.where(kind < self.serial_prob, 1, sizes)
 
-    def _run_times(
-        self,
-        processors: NDArray[np.int64],
-        choice: NDArray[np.float64],
-        quantile: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def _run_times(self, processors: Ints, choice: Floats, quantile: Floats) -> Floats:
         """Return a run time for each pair of independent random numbers in [0, 1)."""
         p = np.clip(self.pa * processors + self.pb, 0, 1)
         # a run time that is too long is drawn again, from either of the two distributions
@@ -215,11 +208,9 @@ def _share_below(limit: float, shape: float, scale: float) -> float:
     return float(special_functions().gammainc(shape, limit / scale))
 
 
-def _gamma_below(
-    limit: float, shape: float, scale: float, quantile: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _gamma_below(limit: float, shape: float, scale: float, quantile: Floats) -> Floats:
     """Return quantiles of a gamma distribution truncated at a limit."""
-    values: NDArray[np.float64] = scale * special_functions().gammaincinv(
+    values: Floats = scale * special_functions().gammaincinv(
         shape, quantile * _share_below(limit, shape, scale)
     )
     return values

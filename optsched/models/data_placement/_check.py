@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 NOWHERE = -1
 
 PROCESSORS, WALLTIME, FILE, LOAD = range(4)
@@ -22,11 +20,11 @@ PROCESSORS, WALLTIME, FILE, LOAD = range(4)
 class Arrays(NamedTuple):
     """The fields of a data-placement problem that kernels read."""
 
-    available: Integers
-    reserved: Integers  # 0 without holes
+    available: Ints
+    reserved: Ints  # 0 without holes
     occupied: Flags
-    jobs: Integers  # shape (jobs, 4)
-    resident: Integers
+    jobs: Ints  # shape (jobs, 4)
+    resident: Ints
     started: Flags
     until_next: bool  # whether files stay until the next start on their node
     partial: bool
@@ -34,7 +32,7 @@ class Arrays(NamedTuple):
 
 
 @kernel
-def by_start(node: Integers, start: Integers) -> Integers:
+def by_start(node: Ints, start: Ints) -> Ints:
     """Return the jobs with a place, by start, then in order. They are few of a long queue."""
     jobs = np.empty(len(node), dtype=np.int64)
     starts = np.empty(len(node), dtype=np.int64)
@@ -50,7 +48,7 @@ def by_start(node: Integers, start: Integers) -> Integers:
 
 
 @kernel
-def is_sound(arrays: Arrays, latest: int, plan: Integers) -> bool:
+def is_sound(arrays: Arrays, latest: int, plan: Ints) -> bool:
     """Return whether a plan, in which jobs start by `latest`, keeps equations (2) to (5).
 
     The plan is an array of node, start and cores of each job, shape (3, jobs).
@@ -82,7 +80,7 @@ def is_sound(arrays: Arrays, latest: int, plan: Integers) -> bool:
 
 
 @kernel
-def load_times(arrays: Arrays, plan: Integers) -> Integers:
+def load_times(arrays: Arrays, plan: Ints) -> Ints:
     """Return the load times of a sound plan, shape (jobs,).
 
     A file of a node is an entry: the file, the last end of its users, the time at which it is
@@ -133,9 +131,7 @@ def load_times(arrays: Arrays, plan: Integers) -> Integers:
 
 
 @kernel(allocates=False)
-def weighed(
-    arrays: Arrays, plan: Integers, times: Integers, priorities: Integers, load_weight: int
-) -> int:
+def weighed(arrays: Arrays, plan: Ints, times: Ints, priorities: Ints, load_weight: int) -> int:
     """Return the weighted sum of waiting and loading, equation (1), with the load times of a plan.
 
     A job that is left out waits until the horizon.

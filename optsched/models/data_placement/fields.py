@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.fields import LARGEST_FIELD, Fields, Kind, WrongValueError, first_few, plain
-from optsched.models.fields import Integers, Ints, Records, is_table, read_only
+from optsched.models.fields import Integers, Records, is_table, read_only
 
 LEFT_OUT = -1
 """The node of a job that is not in the plan."""
@@ -33,9 +33,9 @@ class Plan:
         Cores of each job as a bit mask, bit c for core c of its node; 0 for a job that is left out.
     """
 
-    node: NDArray[np.int64]
-    start: NDArray[np.int64]
-    cores: NDArray[np.int64]
+    node: Ints
+    start: Ints
+    cores: Ints
 
     def __post_init__(self) -> None:
         for name in ("node", "start", "cores"):
@@ -57,7 +57,7 @@ class Plan:
         return f"<Plan {np.count_nonzero(self.node != LEFT_OUT)} of {len(self.node)} jobs>"
 
     @property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Node, start and cores, shape (3, jobs)."""
         return np.array([self.node, self.start, self.cores])
 

@@ -10,8 +10,8 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.column_sets import columns_on_file, interval_text
 from optsched.errors import InputError
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, flag
@@ -29,7 +29,7 @@ from optsched.models.data_placement.fields import (
     WidestHole,
     wrong_sizes,
 )
-from optsched.models.fields import Integers, Ints, Labels, read_only
+from optsched.models.fields import Integers, Labels, read_only
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field
 from optsched.registry import models
@@ -75,12 +75,12 @@ class DataPlacement(Problem[Plan]):
     [Violation(constraint='overlap', detail='jobs 1 and 2 hold cores 0 of node 0 at 60 s')]
     """
 
-    available: NDArray[np.int64] = field(
+    available: Ints = field(
         Cores(),
         "seconds from now from which each core is free for good; 0 or less: it is free now",
         symbol="a_nc",
     )
-    processors: NDArray[np.int64] = field(
+    processors: Ints = field(
         Integers(
             1,
             limit=Limit(
@@ -92,40 +92,40 @@ class DataPlacement(Problem[Plan]):
         "cores that each job requests, all on one node; jobs in the order of the queue",
         symbol="P_j",
     )
-    walltimes: NDArray[np.int64] = field(
+    walltimes: Ints = field(
         Integers(1, like="processors"),
         "seconds for which each job holds its cores; loading is part of that",
         symbol="W_j",
     )
-    files: NDArray[np.int64] = field(
+    files: Ints = field(
         JobFiles("processors"),
         "number of the input file of each job; null (-1 in Python) for a job without one",
         symbol="f_j",
     )
-    loads: NDArray[np.int64] = field(
+    loads: Ints = field(
         Integers(0, like="processors", limit=Limit((), lambda fields: HEAVIEST, "{} s")),
         "seconds to load the file from shared storage, equal for equal files; 0 without a file",
         symbol="L_j",
     )
-    resident: NDArray[np.int64] = field(
+    resident: Ints = field(
         Residents(),
         "resident files of nodes, each with these numbers",
         default=None,
         filled=lambda fields: NO_RESIDENTS,
     )
-    reserved: NDArray[np.int64] | None = field(
+    reserved: Ints | None = field(
         Holes(),
         "if above 0, end of a *hole*: the core is also free from now to then, before a reservation",
         symbol="r_nc",
         default=None,
     )
-    occupied: NDArray[np.bool_] = field(
+    occupied: Flags = field(
         NodeFlags(),
         "whether each node runs a job now; if left out, whether one of its cores is not free now",
         default=None,
         filled=lambda fields: read_only((fields["available"] > 0).any(axis=1)),
     )
-    priorities: NDArray[np.int64] = field(
+    priorities: Ints = field(
         Integers(1, like="processors"),
         "weight of each job in the objective; 1 if left out",
         symbol="p_j",
@@ -163,7 +163,7 @@ class DataPlacement(Problem[Plan]):
         "the next start of a job on the node after that",
         default="users",
     )
-    started: NDArray[np.bool_] = field(
+    started: Flags = field(
         NodeFlags(),
         "whether a job has started on each node in this second; on no node if left out. With "
         "`next`, only jobs that also start now find files without users there",
@@ -213,7 +213,7 @@ class DataPlacement(Problem[Plan]):
             self.capacity,
         )
 
-    def load_times(self, solution: Plan) -> NDArray[np.int64]:
+    def load_times(self, solution: Plan) -> Ints:
         """Return the seconds that each job loads or waits for a load, shape (jobs,).
 
         A job that is left out counts with the whole load of its file.
@@ -268,7 +268,7 @@ class DataPlacement(Problem[Plan]):
         nodes, cores = self.available.shape
         found: list[Violation] = []
 
-        def note(name: str, wrong: NDArray[np.bool_], detail: Callable[[int], str]) -> None:
+        def note(name: str, wrong: Flags, detail: Callable[[int], str]) -> None:
             for job in np.flatnonzero(wrong).tolist():
                 found.append(Violation(name, f"job {job + 1} {detail(job)}"))
 
@@ -445,9 +445,7 @@ def _load_times(problem: DataPlacement, plan: Plan) -> Ints:
     return times
 
 
-def _quiet(
-    problem: DataPlacement, plan: Plan, node: Ints, since: Ints, until: Ints
-) -> NDArray[np.bool_]:
+def _quiet(problem: DataPlacement, plan: Plan, node: Ints, since: Ints, until: Ints) -> Flags:
     """Return whether no job starts on a node from `since` to before `until`, shape (spans,)."""
     placed = plan.node >= 0
     began = np.flatnonzero(problem.started)
@@ -459,9 +457,7 @@ def _quiet(
     return np.asarray(before == np.searchsorted(starts, node * span + since))
 
 
-def _overlaps(
-    jobs: Ints, node: Ints, start: Ints, end: Ints, held: NDArray[np.bool_]
-) -> Iterator[Violation]:
+def _overlaps(jobs: Ints, node: Ints, start: Ints, end: Ints, held: Flags) -> Iterator[Violation]:
     """Yield the overlaps of consecutive jobs, by start, on each core."""
     by_start = np.argsort(start, kind="stable")
     row, core = np.nonzero(held[by_start])
@@ -483,6 +479,6 @@ def _overlaps(
         )
 
 
-def _cores(held: NDArray[np.bool_], plan: Plan, job: int) -> str:
+def _cores(held: Flags, plan: Plan, job: int) -> str:
     mask = sum(1 << core for core in np.flatnonzero(held).tolist())
     return f"cores {interval_text(mask)} of node {plan.node[job]}"

@@ -11,9 +11,9 @@ from itertools import combinations, permutations
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.models.data_placement.fields import LEFT_OUT, NO_FILE, Plan
 from optsched.models.data_placement.problem import DataPlacement
-from optsched.models.fields import Ints
 from optsched.models.program import (
     Formulation,
     Program,

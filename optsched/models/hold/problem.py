@@ -9,17 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from optsched.arrays import Ints
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Parsed, Table, first_few, flag
-from optsched.models.fields import (
-    AmountRows,
-    Amounts,
-    Integers,
-    Ints,
-    LabelSets,
-    Numbers,
-    Texts,
-    label,
-)
+from optsched.models.fields import AmountRows, Amounts, Integers, LabelSets, Numbers, Texts, label
 from optsched.models.node_placement.fields import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation

@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.fields import LARGEST_FIELD
-from optsched.models.fields import Ints
 from optsched.models.hold.problem import Hold, Release
 from optsched.models.node_placement.fields import is_allowed
 from optsched.models.program import (
@@ -25,8 +24,6 @@ from optsched.models.program import (
     check_entries,
     formulations,
 )
-
-Flags = NDArray[np.bool_]
 
 
 class Holding(NamedTuple):

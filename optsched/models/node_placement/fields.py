@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.errors import UnknownNameError
 from optsched.fields import (
     LARGEST_FIELD,
@@ -20,7 +20,7 @@ from optsched.fields import (
     first_few,
     plain_sequence,
 )
-from optsched.models.fields import Ints, integer_schema
+from optsched.models.fields import integer_schema
 from optsched.models.problem import Violation
 
 WHOLE = 1000
@@ -158,9 +158,7 @@ def beyond_limits(
     return found
 
 
-def is_allowed(
-    kinds: Sequence[str] | None, allowed: Sequence[str] | None, nodes: int
-) -> NDArray[np.bool_]:
+def is_allowed(kinds: Sequence[str] | None, allowed: Sequence[str] | None, nodes: int) -> Flags:
     """Return whether nodes of some kinds may be used, shape (nodes,); None for all."""
     if allowed is None or kinds is None:
         return np.ones(nodes, dtype=bool)

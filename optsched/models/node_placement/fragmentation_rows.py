@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optsched.models.fields import Ints
+from optsched.arrays import Ints
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import NodePlacement, task_types
 from optsched.models.program import ProgramBuilder

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.fields import LARGEST_FIELD, Fields, Parsed, Table, first_few
-from optsched.models.fields import Amounts, Integers, Ints, LabelSets, Numbers, Texts
+from optsched.models.fields import Amounts, Integers, LabelSets, Numbers, Texts
 from optsched.models.node_placement.fields import (
     WHOLE,
     Devices,
@@ -528,9 +528,7 @@ def unusable(problem: NodePlacement, solution: Placements | None, mix: Sequence[
     return total
 
 
-def _left(
-    problem: NodePlacement, solution: Placements | None
-) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
+def _left(problem: NodePlacement, solution: Placements | None) -> tuple[Ints, Ints, Flags, Flags]:
     """Return free amounts, thousandths of devices, nodes with jobs, and with exclusive ones."""
     free = problem.free.copy()
     devices = np.zeros((len(free), max(map(len, problem.devices), default=0)), dtype=np.int64)

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optsched.models.fields import Ints
+from optsched.arrays import Flags, Ints
 from optsched.models.node_placement.fields import WHOLE, is_allowed
 from optsched.models.node_placement.fragmentation_rows import (
     FragmentationRows,
@@ -199,7 +198,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         p: Ints,
         labels: Sequence[str],
         letter: str,
-        spanning: NDArray[np.bool_],
+        spanning: Flags,
         most_groups: Ints,
         price: int = 0,
     ) -> Block:
@@ -228,7 +227,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         return Block(k, (job, group_of, group))
 
     def _pairs_in_groups(
-        self, labels: Sequence[str], chosen: NDArray[np.bool_]
+        self, labels: Sequence[str], chosen: Flags
     ) -> tuple[Ints, Ints, Ints, Ints, list[str]]:
         """Return numbers of pairs (j, n), and of (j, t) they are in, with groups and names."""
         jobs, nodes, _ = self._pairs
@@ -267,7 +266,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         own = Terms(np.ones_like(e), e, owned)
         rows.add(builder, Terms(np.ones_like(x), x, nodes), jobs, on_devices, own)
 
-    def decode(self, x: NDArray[np.int64]) -> Placements:
+    def decode(self, x: Ints) -> Placements:
         """Return the placements; chunks on whole devices get those of their node in order."""
         problem, (_, blocks) = self.problem, self._built
 
@@ -300,7 +299,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
                 devices[job] += [()] * count
         return Placements(tuple(map(tuple, nodes)), tuple(map(tuple, devices)))
 
-    def encode(self, solution: Placements) -> NDArray[np.int64]:
+    def encode(self, solution: Placements) -> Ints:
         """Return the vector of placements."""
         problem, (program, blocks) = self.problem, self._built
         counts: dict[str, Counter[tuple[int, ...]]] = {letter: Counter() for letter in "xyv"}

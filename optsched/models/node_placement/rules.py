@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import LARGEST_FIELD
-from optsched.models.fields import Ints
 from optsched.models.linear import ONE, Block, Entries, Expression, Relation
 from optsched.models.node_placement.fields import is_allowed
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement, Placements

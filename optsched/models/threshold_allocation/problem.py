@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, Table, first_few
-from optsched.models.fields import Integers, Ints, Labels, Records, cache_last, label, read_only
+from optsched.models.fields import Integers, Labels, Records, cache_last, label, read_only
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field
 from optsched.models.threshold_allocation.timeline import Job, checked_penalty, penalty_within

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optsched.models.fields import Ints
+from optsched.arrays import Flags, Ints
 from optsched.models.program import (
     Formulation,
     Program,
@@ -114,7 +113,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         return self.problem.goal in ("penalty", "response")
 
     @cached_property
-    def _costs(self) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    def _costs(self) -> tuple[Ints, Ints, Flags]:
         """Cost of each choice to the job, cost to all jobs, and whether the choice is allowed.
 
         Every array has shape `_shape`. Costs are in units, and 0 for choices that are not allowed.
@@ -128,7 +127,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         own[~allowed] = added[~allowed] = 0
         return own, added, allowed
 
-    def _costs_on(self, node: int, start: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    def _costs_on(self, node: int, start: int) -> tuple[Ints, Ints, Flags]:
         """Return the `_costs` of a node and a start without the limit, shape (processes,)."""
         problem, until = self.problem, start + self.problem.walltime
         held = problem.held[problem.held[:, 0] == node]

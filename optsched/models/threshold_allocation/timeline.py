@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.compiled import kernel
 from optsched.models.fields import cache_last
-
-Integers = NDArray[np.int64]
 
 
 class Timeline(NamedTuple):
@@ -21,11 +19,11 @@ class Timeline(NamedTuple):
     the demand, shape (events, resources).
     """
 
-    first: Integers
-    last: Integers
-    time: Integers
-    processes: Integers
-    demand: Integers
+    first: Ints
+    last: Ints
+    time: Ints
+    processes: Ints
+    demand: Ints
 
 
 class Job(NamedTuple):
@@ -34,21 +32,21 @@ class Job(NamedTuple):
     processors: int
     asked: int
     walltime: int
-    demand: Integers
-    capacity: Integers
-    scale: Integers
+    demand: Ints
+    capacity: Ints
+    scale: Ints
 
 
 class Space(NamedTuple):
     """Space for a number of each resource, of each processor of a node, and of each limit."""
 
-    level: Integers
-    lost: Integers
-    room: Integers
+    level: Ints
+    lost: Ints
+    room: Ints
 
 
 @kernel
-def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+def timeline(held: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Return the parts of the `Timeline` of the allocations `held`."""
     resources = held.shape[1] - 4
     first = np.zeros(nodes + 1, dtype=np.int64)
@@ -79,9 +77,7 @@ def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, 
 
 
 @kernel(allocates=False)
-def add_event(
-    events: Timeline, first: int, place: int, at: int, count: int, demand: Integers
-) -> None:
+def add_event(events: Timeline, first: int, place: int, at: int, count: int, demand: Ints) -> None:
     """Insert a change of the processes of a node behind its events that are not later.
 
     `first` is the first event of the node, and `place` the one behind its last.
@@ -99,7 +95,7 @@ def add_event(
 
 @kernel(allocates=False)
 def least_limit(
-    events: Timeline, start: int, free: int, job: Job, limits: Integers, space: Space
+    events: Timeline, start: int, free: int, job: Job, limits: Ints, space: Space
 ) -> int:
     """Return the number of the least limit within which a job can start at a time.
 
@@ -172,7 +168,7 @@ def penalty_within(threshold: int | None, requested: int) -> int:
 
 
 @cache_last
-def timeline_of(held: Integers, nodes: int) -> Timeline:
+def timeline_of(held: Ints, nodes: int) -> Timeline:
     """Return the timeline of the allocations `held`."""
     return Timeline(*timeline(held, nodes))
 
@@ -185,9 +181,7 @@ BROKEN = -1
 
 
 @kernel
-def events_within(
-    held: Integers, start: int, end: int, processes: Integers
-) -> tuple[Integers, Integers, Integers]:
+def events_within(held: Ints, start: int, end: int, processes: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the starts and ends of allocations from `start` to `end` on the nodes of a job.
 
     Those of node n are ``events[first[n]:until[n]]``, by time, each with its time and the number of
@@ -217,9 +211,7 @@ def events_within(
 
 
 @kernel
-def checked_penalty(
-    held: Integers, job: Job, start: int, processes: Integers, any_start: bool
-) -> int:
+def checked_penalty(held: Ints, job: Job, start: int, processes: Ints, any_start: bool) -> int:
     """Return the penalized time of a placement in units, equation (4), or `BROKEN`.
 
     A placement is broken if it violates equations (2) or (3) or, unless `any_start`, (1).
@@ -269,7 +261,7 @@ def checked_penalty(
 
 
 @kernel
-def added_penalty(held: Integers, job: Job, start: int, processes: Integers) -> int:
+def added_penalty(held: Ints, job: Job, start: int, processes: Ints) -> int:
     """Return the penalized processor time that a job adds for all jobs in units, equation (6)."""
     capacity, scale, demand = job.capacity, job.scale, job.demand
     end = start + job.walltime
@@ -302,7 +294,7 @@ def added_penalty(held: Integers, job: Job, start: int, processes: Integers) -> 
 
 @kernel
 def value(
-    held: Integers, job: Job, goal: int, unit: int, start: int, processes: Integers, lost: int
+    held: Ints, job: Job, goal: int, unit: int, start: int, processes: Ints, lost: int
 ) -> int:
     """Return the objective of a placement with a penalized time of `lost` units, equations (6)."""
     if goal == START:

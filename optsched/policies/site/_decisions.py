@@ -8,20 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._ascending import enter
-from optsched.machines._site_nodes import (
-    Flags,
-    Log,
-    Numbers,
-    Place,
-    give,
-    has_room,
-    note_node,
-    note_start,
-    take,
-)
+from optsched.machines._site_nodes import Log, Place, has_room, hold, note_node, note_start
 from optsched.policies.site._heads import (
     Candidates,
     Room,
@@ -35,23 +26,23 @@ from optsched.policies.site._heads import (
 )
 from optsched.policies.site._tables import Running, Shortages, add, ask_again, drop, ease
 from optsched.simulator import _core
-from optsched.simulator._core import News, Times, tell
+from optsched.simulator._core import News, tell
 
 
 @by_reference
 class Waiting(NamedTuple):
     """The waiting jobs."""
 
-    rank: Times  # order of the jobs
-    backfilling: Times  # order in which they are backfilled
-    queue: Numbers  # queue of each job
+    rank: Floats  # order of the jobs
+    backfilling: Floats  # order in which they are backfilled
+    queue: Ints  # queue of each job
     waits: Flags  # of each job
-    order: Numbers  # the waiting jobs, in order
-    behind: Numbers  # the same in the order of backfilling
-    number: Numbers  # one entry, as the next two: of these
-    gone: Numbers  # how many of them wait no longer
-    come: Numbers  # how many have come since the last decision
-    new: Numbers  # which these are, in order
+    order: Ints  # the waiting jobs, in order
+    behind: Ints  # the same in the order of backfilling
+    number: Ints  # one entry, as the next two: of these
+    gone: Ints  # how many of them wait no longer
+    come: Ints  # how many have come since the last decision
+    new: Ints  # which these are, in order
     candidates: Candidates
 
 
@@ -64,12 +55,12 @@ class Stops(NamedTuple):
 
     cells: Flags  # shape (queues, cells)
     shares: Flags  # shape (queues, queues), whether two share cells
-    blocked: Numbers  # the blocked job of each queue, or `NO_JOB`
+    blocked: Ints  # the blocked job of each queue, or `NO_JOB`
     open: Flags  # cells of no queue of a blocked job
     stopped: Flags  # queues
     is_kept: Flags  # one entry, as the next two: whether all of this still holds
-    last: Times  # the highest rank of a blocked job
-    until: Times  # when nodes are next closed or opened
+    last: Floats  # the highest rank of a blocked job
+    until: Floats  # when nodes are next closed or opened
 
 
 @by_reference
@@ -111,7 +102,7 @@ def stop(stops: Stops, queue: int, job: int, shared: bool) -> None:
 
 
 @kernel(allocates=False)
-def drop_gone(waiting: Waiting, order: Numbers) -> int:
+def drop_gone(waiting: Waiting, order: Ints) -> int:
     """Remove the jobs that wait no longer; return how many do."""
     kept = 0
     for at in range(waiting.number[0]):
@@ -124,7 +115,7 @@ def drop_gone(waiting: Waiting, order: Numbers) -> int:
 @kernel(allocates=False)
 def run(queues: Queues, job: int, one: int, place: Place, used: int, end: float) -> None:
     """Let a job run on the first `used` nodes of a place, until `end` at most."""
-    take(queues.room.asked, queues.room.free, one, place, 0, used)
+    hold(queues.room.asked, queues.room.free, one, place, 0, used, -1)
     add(queues.running, end, job, one, place, used)
     if queues.waiting.waits[job]:
         queues.waiting.waits[job] = False
@@ -150,7 +141,7 @@ def finish(queues: Queues, job: int) -> None:
     asked, free = room.asked, room.free
     one, begin, stop = running.alternative[job], running.begin[job], running.stop[job]
     ease(shortages, asked, free, running, job, -1)
-    give(asked, free, one, running.held, begin, stop)
+    hold(asked, free, one, running.held, begin, stop, 1)
     ease(shortages, asked, free, running, job, 1)
     note_end(room, running, job)
     drop(running, job)

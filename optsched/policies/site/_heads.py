@@ -16,17 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._site_nodes import (
     NOWHERE,
     Asked,
-    Flags,
     Free,
-    Numbers,
     Place,
+    change,
     first_fit,
-    give,
+    hold,
     is_full,
     may_fit,
     most_on,
@@ -37,12 +37,11 @@ from optsched.policies.site._tables import (
     Running,
     Shortages,
     are_listed,
-    change,
     copy,
     is_short,
     note_closed,
 )
-from optsched.simulator._core import Times, zeroed
+from optsched.simulator._core import zeroed
 
 NO_HEAD = -1
 
@@ -57,21 +56,21 @@ class Heads(NamedTuple):
     decision, it counts for no other job.
     """
 
-    number: Numbers  # one entry, as the next
-    kept: Numbers  # how many of this decision and the last are up to date, with the present ones
-    job: Numbers
+    number: Ints  # one entry, as the next
+    kept: Ints  # how many of this decision and the last are up to date, with the present ones
+    job: Ints
     # Earliest shadow time since it is a head and no job has come first; infinite where an earlier
     # head asks for the same licence
-    promised: Times
-    before: Numbers  # heads of the last decision to which a promise was made
-    promised_before: Times
-    promises: Numbers  # one entry: how many of these
-    alternative: Numbers
-    own: Numbers  # number of its reservation, 0 for none
-    shadow: Times
-    slack: Numbers  # chunks of each head that are over
-    left: Numbers  # the same, for the search
-    licences: Numbers  # shape (heads, licences), free at the shadow time of each
+    promised: Floats
+    before: Ints  # heads of the last decision to which a promise was made
+    promised_before: Floats
+    promises: Ints  # one entry: how many of these
+    alternative: Ints
+    own: Ints  # number of its reservation, 0 for none
+    shadow: Floats
+    slack: Ints  # chunks of each head that are over
+    left: Ints  # the same, for the search
+    licences: Ints  # shape (heads, licences), free at the shadow time of each
 
 
 @by_reference
@@ -81,8 +80,8 @@ class Room(NamedTuple):
     asked: Asked
     free: Free
     then: Free  # what is free on each node at the shadow time of its owner, see `owner`
-    owner: Numbers  # the head of each node, or another number; entry own * nodes + node
-    chunks: Numbers  # of the owner, which fit there at its shadow time
+    owner: Ints  # the head of each node, or another number; entry own * nodes + node
+    chunks: Ints  # of the owner, which fit there at its shadow time
     heads: Heads
     closed: Closed
     allowed: Flags  # nodes on which the next job may start
@@ -94,12 +93,12 @@ class Room(NamedTuple):
 class Candidates(NamedTuple):
     """Jobs to backfill, in order."""
 
-    job: Numbers
-    requests: Numbers  # of each job of the trace
-    requested: Times  # of each job of the trace
-    own: Numbers  # of each job of the trace: the number of its reservation, 0 for none
-    failed: Numbers  # shape (reservations and none, heads and edges and 1, requests): when last
-    decision: Numbers  # one entry: the number of the present one, from 1
+    job: Ints
+    requests: Ints  # of each job of the trace
+    requested: Floats  # of each job of the trace
+    own: Ints  # of each job of the trace: the number of its reservation, 0 for none
+    failed: Ints  # shape (reservations and none, heads and edges and 1, requests): when last
+    decision: Ints  # one entry: the number of the present one, from 1
 
 
 def new_room(asked: Asked, free: Free, queues: int, closed: Closed) -> Room:
@@ -190,7 +189,7 @@ def shadow_of(
                 node = held.node[entry]
                 if closed.open[node] and asked.belongs[group, node]:
                     chunks -= most_on(asked, then, one, node)
-            give(asked, then, running.alternative[job], held, begin, stop)
+            hold(asked, then, running.alternative[job], held, begin, stop, 1)
             for entry in range(begin, stop):
                 node = held.node[entry]
                 if closed.open[node] and asked.belongs[group, node]:

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._ascending import insert, position
-from optsched.machines._site_nodes import Asked, Free, Numbers, Place, is_full, most_on
-from optsched.policies.site._tables import Closed, change
-from optsched.simulator._core import Times
+from optsched.machines._site_nodes import Asked, Free, Place, change, is_full, most_on
+from optsched.policies.site._tables import Closed
 
 NONE = -1
 """In place of a segment: there is none."""
@@ -40,14 +40,14 @@ class Lines(NamedTuple):
 
     asked: Asked
     free: Free  # in each segment
-    first: Numbers  # the first segment of each line
-    closing: Times  # from when on no job starts on each line
-    time: Times  # when each segment begins
-    next: Numbers
-    spare: Numbers  # one entry: the first unused segment, of which `next` is the second
-    instant: Times  # ascending
-    uses: Numbers  # how many reservations begin or end at each
-    instants: Numbers  # one entry: of these
+    first: Ints  # the first segment of each line
+    closing: Floats  # from when on no job starts on each line
+    time: Floats  # when each segment begins
+    next: Ints
+    spare: Ints  # one entry: the first unused segment, of which `next` is the second
+    instant: Floats  # ascending
+    uses: Ints  # how many reservations begin or end at each
+    instants: Ints  # one entry: of these
 
 
 def new_lines(asked: Asked, free: Free, closed: Closed, jobs: int) -> Lines:
@@ -308,7 +308,7 @@ def place_at(lines: Lines, one: int, base: int, start: float, duration: float, p
 
 @kernel(allocates=False)
 def earliest_of(
-    lines: Lines, one: int, base: int, duration: float, before: float, gains: Numbers
+    lines: Lines, one: int, base: int, duration: float, before: float, gains: Ints
 ) -> tuple[float, int]:
     """Return the earliest start of an alternative before a time, and what is missing sooner.
 

@@ -35,6 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._ascending import enter
@@ -43,17 +44,15 @@ from optsched.machines._site_nodes import (
     Asked,
     Free,
     Log,
-    Numbers,
     Place,
-    give,
     has_room,
+    hold,
     is_full,
     may_fit,
     most_on,
     new_log,
     note_node,
     note_start,
-    take,
     with_runs,
 )
 from optsched.policies.site._lines import (
@@ -82,7 +81,7 @@ from optsched.policies.site._tables import (
     note_wait,
 )
 from optsched.simulator import _core
-from optsched.simulator._core import News, Times, tell, zeroed
+from optsched.simulator._core import News, tell, zeroed
 
 NEVER, IF_LATE, NOW = range(3)
 """When all waiting jobs are placed as if none had a place: never, where one comes late and has to
@@ -100,31 +99,31 @@ class Reservations(NamedTuple):
     free: Free  # now, without the jobs that run
     closed: Closed
     log: Log
-    requests: Numbers  # of each job, as the next ten
-    requested: Times
-    own: Numbers  # number of its reservation of the site, 0 for none
-    tier: Numbers  # 0 for the highest
-    rank: Times  # the lowest is first in its tier
-    most: Numbers  # entries that it can have
-    start: Times  # infinite for a job that waits and has no place
-    end: Times
-    alternative: Numbers
-    missing: Numbers
-    first: Numbers  # its first entry
-    order: Numbers  # the waiting jobs by rank
-    node: Numbers  # of each entry, as the next two
-    chunks: Numbers
-    next: Numbers
-    spare: Numbers  # one entry, as the next seven: the first unused one
-    room: Numbers  # for so many entries of jobs there is room
-    entries: Numbers  # of the jobs that wait or run
-    tiers: Numbers
-    waiting: Numbers  # jobs that wait
-    is_heard: Numbers  # whether the present submissions are in `entries`
-    changes: Numbers  # whether waiting jobs may be able to move
-    replans: Numbers  # `NEVER`, `IF_LATE` or `NOW`
+    requests: Ints  # of each job, as the next ten
+    requested: Floats
+    own: Ints  # number of its reservation of the site, 0 for none
+    tier: Ints  # 0 for the highest
+    rank: Floats  # the lowest is first in its tier
+    most: Ints  # entries that it can have
+    start: Floats  # infinite for a job that waits and has no place
+    end: Floats
+    alternative: Ints
+    missing: Ints
+    first: Ints  # its first entry
+    order: Ints  # the waiting jobs by rank
+    node: Ints  # of each entry, as the next two
+    chunks: Ints
+    next: Ints
+    spare: Ints  # one entry, as the next seven: the first unused one
+    room: Ints  # for so many entries of jobs there is room
+    entries: Ints  # of the jobs that wait or run
+    tiers: Ints
+    waiting: Ints  # jobs that wait
+    is_heard: Ints  # whether the present submissions are in `entries`
+    changes: Ints  # whether waiting jobs may be able to move
+    replans: Ints  # `NEVER`, `IF_LATE` or `NOW`
     turns: Turns
-    gains: Numbers  # for the search, see `earliest_of`; as the next three
+    gains: Ints  # for the search, see `earliest_of`; as the next three
     place: Place
     before: Place  # of a job that has just given it up
     peaks: Free
@@ -396,7 +395,7 @@ def start_due(table: Reservations, news: News) -> None:
             table.order[kept] = job
             kept += 1
             continue
-        take(asked, table.free, table.alternative[job], place, 0, used)
+        hold(asked, table.free, table.alternative[job], place, 0, used, -1)
         tell(news, _core.START, job, 0.0)
         note_start(log, job)
         for entry in range(used):
@@ -439,7 +438,7 @@ def decide(table: Reservations, news: News) -> int:
     for at in range(counts[_core.N_ENDED]):
         job, has_changed = news.ended[at], True
         used = copy_place(table, job, table.place)
-        give(lines.asked, table.free, table.alternative[job], table.place, 0, used)
+        hold(lines.asked, table.free, table.alternative[job], table.place, 0, used, 1)
         table.entries[0] -= table.most[job]
         give_up(table, job)
     for at in range(counts[_core.N_REJECTED]):
@@ -468,10 +467,10 @@ def new_reservations(
     asked: Asked,
     free: Free,
     closed: Closed,
-    requests: Numbers,
-    requested: Times,
-    own: Numbers,
-    tier: Numbers,
+    requests: Ints,
+    requested: Floats,
+    own: Ints,
+    tier: Ints,
     turns: Turns,
 ) -> Reservations:
     """Return the tables of an idle site; `tier` of each job, its higher ones first."""

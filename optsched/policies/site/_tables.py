@@ -6,22 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._ascending import enter
-from optsched.machines._site_nodes import (
-    Asked,
-    Flags,
-    Free,
-    Numbers,
-    Place,
-    is_full,
-    may_fit,
-    most_on,
-    room_for,
-)
+from optsched.machines._site_nodes import Asked, Free, Place, is_full, may_fit, most_on, room_for
 from optsched.policies._running import leave
-from optsched.simulator._core import NO_JOB, WAKE, News, Times, tell, zeroed
+from optsched.simulator._core import NO_JOB, WAKE, News, tell, zeroed
 from optsched.sites.requests import Queues
 
 
@@ -32,17 +23,17 @@ class Closed(NamedTuple):
     See `optsched.sites.requests.Windows`.
     """
 
-    of_queue: Numbers  # for each queue the number of its reservation, 0 for none
-    first: Numbers  # windows first[own] to before first[own + 1] count for the jobs of one
-    start: Times
-    end: Times
+    of_queue: Ints  # for each queue the number of its reservation, 0 for none
+    first: Ints  # windows first[own] to before first[own + 1] count for the jobs of one
+    start: Floats
+    end: Floats
     of_starts: Flags
     closed: Flags  # shape (windows, nodes)
-    edges: Times  # finite starts and ends, ascending
-    woken: Times  # one entry: for which of these a decision was asked for
+    edges: Floats  # finite starts and ends, ascending
+    woken: Floats  # one entry: for which of these a decision was asked for
     holds: Flags  # which windows count for a job, for the search
     open: Flags  # nodes that are open to a job, for the search
-    own: Numbers  # one entry: for the jobs of which
+    own: Ints  # one entry: for the jobs of which
 
 
 def closed_nodes(queues: Queues, submit: float) -> Closed:
@@ -104,13 +95,13 @@ class Running(NamedTuple):
     The nodes of a job are the entries ``begin`` to before ``stop`` of `held`.
     """
 
-    number: Numbers  # one entry, as the next
-    used: Numbers  # entries of `held`
-    jobs: Numbers
-    end: Times  # of each of these, as the next three
-    alternative: Numbers
-    begin: Numbers
-    stop: Numbers
+    number: Ints  # one entry, as the next
+    used: Ints  # entries of `held`
+    jobs: Ints
+    end: Floats  # of each of these, as the next three
+    alternative: Ints
+    begin: Ints
+    stop: Ints
     held: Place
     other: Place  # for `compact`
 
@@ -122,10 +113,10 @@ class Shortages(NamedTuple):
     A job of such an alternative is not tried again until enough room may have been freed.
     """
 
-    room: Numbers  # of each of them, at most so many chunks fit
-    position: Numbers  # of each alternative in `short`; -1 for those that are not in it
-    short: Numbers
-    number: Numbers  # one entry: of these
+    room: Ints  # of each of them, at most so many chunks fit
+    position: Ints  # of each alternative in `short`; -1 for those that are not in it
+    short: Ints
+    number: Ints  # one entry: of these
 
 
 def no_shortages(alternatives: int) -> Shortages:
@@ -246,17 +237,6 @@ def drop(running: Running, job: int) -> None:
 
 
 @kernel(allocates=False)
-def change(asked: Asked, free: Free, one: int, node: int, chunks: int, sign: int) -> None:
-    """Free (1) or take (-1) chunks of an alternative on a node, as `give` does, but for totals."""
-    for resource in range(free.amount.shape[1]):
-        free.amount[node, resource] += sign * chunks * asked.demand[one, resource]
-    if asked.exclusive[one]:
-        free.jobs[node] = 0 if sign > 0 else -1
-    else:
-        free.jobs[node] -= sign
-
-
-@kernel(allocates=False)
 def copy(free: Free, to: Free) -> None:
     """Copy what is free."""
     for node in range(len(free.jobs)):
@@ -278,11 +258,11 @@ class Turns(NamedTuple):
     job may start now.
     """
 
-    ahead: Times  # of each job: within how many seconds its reservation has to begin
-    quota: Numbers  # of each job and kind
-    most: Numbers  # of each quota
-    left: Numbers
-    queue: Numbers  # of each job
+    ahead: Floats  # of each job: within how many seconds its reservation has to begin
+    quota: Ints  # of each job and kind
+    most: Ints  # of each quota
+    left: Ints
+    queue: Ints  # of each job
     shares: Flags  # shape (queues, queues): whether both have a node
     is_awaited: Flags  # of each queue: whether a job waits for nodes of it
 
@@ -319,7 +299,7 @@ def note_wait(turns: Turns, job: int, ahead: float, is_reserved: bool) -> None:
             turns.is_awaited[queue] = True
 
 
-def all_turns(cells: Flags, of_job: Numbers) -> Turns:
+def all_turns(cells: Flags, of_job: Ints) -> Turns:
     """Return turns without quotas; `cells` has a row for each queue, `of_job` that of each job."""
     none = np.zeros(0, dtype=np.int64)
     return Turns(
@@ -333,15 +313,15 @@ def all_turns(cells: Flags, of_job: Numbers) -> Turns:
 class Limited(NamedTuple):
     """How much jobs take of limits, and how much these have left."""
 
-    first: Numbers  # entries first[job] to before first[job + 1] are those of a job
-    limit: Numbers
-    amount: Numbers
+    first: Ints  # entries first[job] to before first[job + 1] are those of a job
+    limit: Ints
+    amount: Ints
     binds: Flags  # whether the job has to keep the limit; otherwise it only counts
-    left: Numbers  # of each limit, negative where more is in use than allowed
+    left: Ints  # of each limit, negative where more is in use than allowed
 
 
 @kernel(allocates=False)
-def give_back(limited: Limited, jobs: Numbers, number: int) -> None:
+def give_back(limited: Limited, jobs: Ints, number: int) -> None:
     """Give back what the first `number` jobs have taken, which have ended."""
     for at in range(number):
         for entry in range(limited.first[jobs[at]], limited.first[jobs[at] + 1]):
@@ -349,7 +329,7 @@ def give_back(limited: Limited, jobs: Numbers, number: int) -> None:
 
 
 @kernel(allocates=False)
-def admit(limited: Limited, jobs: Numbers, number: int) -> int:
+def admit(limited: Limited, jobs: Ints, number: int) -> int:
     """Move those of the first `number` jobs to the front that limits admit; return how many."""
     admitted = 0
     for at in range(number):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.machines._site_nodes import Flags, Free, Place, log_texts, new_log, take, with_runs
+from optsched.arrays import Flags, Floats
+from optsched.machines._site_nodes import Free, Place, hold, log_texts, new_log, with_runs
 from optsched.machines.site import Held, SiteMachine
 from optsched.policies.site import _decisions, _heads, _tables
 from optsched.simulator._core import new_news, zeroed
@@ -91,11 +92,7 @@ class PartitionQueues(CompiledDecisions):
         return {job: at for job, at in promised if at < math.inf}
 
     def compiled(
-        self,
-        run: CompiledRun,
-        score: NDArray[np.float64] | None = None,
-        *,
-        shortest_first: bool = False,
+        self, run: CompiledRun, score: Floats | None = None, *, shortest_first: bool = False
     ) -> PartitionQueues:
         """Return the decisions of a run in which the order of the jobs does not change.
 
@@ -223,7 +220,7 @@ class SiteRoom(PartitionQueues):
         for at, job in enumerate(jobs):
             one, used = _decisions.place_job(left if together == at else tables, job, now)
             if used and together == at:
-                take(self._room.asked, free, one, self._room.place, 0, used)
+                hold(self._room.asked, free, one, self._room.place, 0, used, -1)
                 together += 1
             elif together == at:
                 one, _ = self._place_job(job, now)
@@ -299,7 +296,7 @@ def queues_of(system: System, *, backfills: bool) -> PartitionQueues | None:
     return PartitionQueues(system, machine, backfills=backfills)
 
 
-def _rank(*keys: NDArray[Any]) -> NDArray[np.float64]:
+def _rank(*keys: NDArray[Any]) -> Floats:
     """Return the place of each job in the order of some keys, of which the last is the first."""
     order = np.lexsort(keys)
     rank = np.empty(len(order))

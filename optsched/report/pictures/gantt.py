@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.errors import one_line
 from optsched.files import json_text, write_text
 from optsched.folders import CHARTS, Expected, checked, read_object
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from optsched.simulator.run import Run
 
-Count = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
+Count = Callable[[Floats, Floats], Ints]
 """Counts the rectangles in time windows, from their begins and ends."""
 
 MOST_RECTANGLES = 1500  # most rectangles that can be distinguished in one picture
@@ -65,16 +66,16 @@ class Rectangles:
     each interval of its processors.
     """
 
-    job: NDArray[np.int64]
-    begin: NDArray[np.float64]
-    end: NDArray[np.float64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    job: Ints
+    begin: Floats
+    end: Floats
+    low: Ints
+    high: Ints
 
     def __len__(self) -> int:
         return len(self.job)
 
-    def at(self, rows: NDArray[np.bool_]) -> Rectangles:
+    def at(self, rows: Flags) -> Rectangles:
         """Return some of the rectangles."""
         return Rectangles(*(getattr(self, one.name)[rows] for one in fields(self)))
 
@@ -87,12 +88,12 @@ class Schedule:
     job that never started has nan or nothing.
     """
 
-    start: NDArray[np.float64]
-    until: NDArray[np.float64]
+    start: Floats
+    until: Floats
     texts: Texts
 
     @cached_property
-    def rectangles(self) -> NDArray[np.int64]:
+    def rectangles(self) -> Ints:
         """Number of rectangles of each job."""
         return self.texts.occurrences(" ") + 1
 
@@ -139,7 +140,7 @@ def window(run: Run, most: int = MOST_RECTANGLES, days: load.Days | None = None)
 
 
 def busiest_part(
-    processors: NDArray[np.int64],
+    processors: Ints,
     schedules: Sequence[Schedule],
     size: int,
     span: tuple[float, float],
@@ -185,9 +186,7 @@ def _halved(schedules: Sequence[Schedule], part: Window, most: int) -> Window:
     return Window(part.begin, part.end, size)
 
 
-def processors_shown(
-    height: NDArray[np.float64], work: NDArray[np.float64], size: int, rows: int
-) -> int:
+def processors_shown(height: Floats, work: Floats, size: int, rows: int) -> int:
     """Return the number of first processors on which the usual rectangle can be distinguished.
 
     At most `rows` rectangles above each other can be. The usual height is the median of the heights
@@ -224,7 +223,7 @@ def busiest(
     return begin, end, False
 
 
-def first_processors(intervals: Texts) -> NDArray[np.int64]:
+def first_processors(intervals: Texts) -> Ints:
     """Return the first processor of each interval set; beyond all processors if it is empty."""
     first = np.zeros(len(intervals), dtype=np.int64)
     reading = intervals.filled
@@ -239,24 +238,22 @@ def first_processors(intervals: Texts) -> NDArray[np.int64]:
     return first
 
 
-def rectangles_between(
-    start: NDArray[np.float64], until: NDArray[np.float64], count: NDArray[np.int64]
-) -> Count:
+def rectangles_between(start: Floats, until: Floats, count: Ints) -> Count:
     """Return a function that counts the rectangles of jobs, `count` of each, in time windows."""
     begun, over = _running_count(start, count), _running_count(until, count)
     return lambda begins, ends: begun(ends, "left") - over(begins, "right")
 
 
 def _running_count(
-    times: NDArray[np.float64], count: NDArray[np.int64]
-) -> Callable[[NDArray[np.float64], Literal["left", "right"]], NDArray[np.int64]]:
+    times: Floats, count: Ints
+) -> Callable[[Floats, Literal["left", "right"]], Ints]:
     """Return a function that counts the rectangles before (or up to) a time."""
     order = np.argsort(times, kind="stable")  # fast for ascending stretches
     instants, total = times[order], np.concatenate(([0], np.cumsum(count[order])))
     return lambda at, side: total[np.searchsorted(instants, at, side=side)]
 
 
-def colors(boxes: Rectangles, length: float, processors: float) -> NDArray[np.int64]:
+def colors(boxes: Rectangles, length: float, processors: float) -> Ints:
     """Return a color, 0 to ``len(FILLS) - 1``, for each rectangle: one per job.
 
     Jobs are colored in order of their starts. Each gets the color with the shortest common border
@@ -364,11 +361,11 @@ def _shown(run: Run, part: Window, boxes: Rectangles, days: load.Days | None) ->
 def draw(
     axes: Axes,
     boxes: Rectangles,
-    color: NDArray[np.int64],
+    color: Ints,
     part: Window,
     zero: float,
     unit: float,
-    job_id: NDArray[np.int64] | None,
+    job_id: Ints | None,
 ) -> None:
     """Draw rectangles against the processors of a part, with the numbers of jobs if given.
 
@@ -399,7 +396,7 @@ def draw(
 
 
 def _label(
-    axes: Axes, job_id: NDArray[np.int64], boxes: Rectangles, part: Window, zero: float, unit: float
+    axes: Axes, job_id: Ints, boxes: Rectangles, part: Window, zero: float, unit: float
 ) -> None:
     """Write the number of each job into its largest rectangle, if it is large enough."""
     left, right = np.maximum(boxes.begin, part.begin), np.minimum(boxes.end, part.end)
@@ -516,11 +513,7 @@ def read_charts(folder: Path) -> list[dict[str, Any]]:
 
 
 def _busiest(
-    begin: NDArray[np.float64],
-    last: float,
-    intervals: NDArray[np.int64],
-    work: NDArray[np.float64],
-    most: int,
+    begin: Floats, last: float, intervals: Ints, work: Floats, most: int
 ) -> tuple[float, float]:
     """Return the period with the most work by length; all of them start with a job, by time."""
     counts, works = (np.concatenate(([0], np.cumsum(of))) for of in (intervals, work))
@@ -534,6 +527,6 @@ def _busiest(
     return float(begin[first[busiest]]), float(begin[after[first[busiest]]])
 
 
-def _seconds(times: NDArray[np.float64]) -> list[float | int]:
+def _seconds(times: Floats) -> list[float | int]:
     """Return times to the millisecond, whole ones as integers."""
     return [int(time) if time == int(time) else round(time, 3) for time in times.tolist()]

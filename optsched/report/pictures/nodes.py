@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.boxes.box import Box
 from optsched.machines.matrix import Matrix
 from optsched.machines.torus import Torus
@@ -200,8 +200,6 @@ def _share(torus: Torus, boxes: Mapping[int, Box]) -> str:
     return f"{nodes / torus.size:.1%} of the nodes are held"
 
 
-Shares = NDArray[np.float64]
-
 LEVELS = 20  # bars of the histogram
 FILLS = (*style.FILLS[:6], style.FAINT)  # fill of each of `PARTS`; unwanted node time is gray
 LEAST = 0.03  # least share of a bar that is written into the bar
@@ -272,7 +270,7 @@ class Histogram(RunPicture):
         return f"Breakdown of the node time: {words}.{recorded}"
 
 
-def _draw_levels(axes: Axes, held: Shares, running: Shares) -> None:
+def _draw_levels(axes: Axes, held: Floats, running: Floats) -> None:
     edges = np.linspace(0, 1, LEVELS + 1)
     axes.stairs(held, edges, fill=True, color=style.FAINT, label="nodes in boxes of jobs")
     axes.stairs(
@@ -392,7 +390,7 @@ class MatrixRows(RunPicture):
         return f"Rows of {facts.config['machine']} over time, with the columns that jobs held."
 
 
-def _rectangles_of_rows(run: Run, part: gantt.Window) -> tuple[gantt.Rectangles, NDArray[np.int64]]:
+def _rectangles_of_rows(run: Run, part: gantt.Window) -> tuple[gantt.Rectangles, Ints]:
     """Return the stays in a part of a run as rectangles, and the row of each."""
     shown = sorted(
         (stay for stay in stays(run) if stay.begin < part.end and stay.end > part.begin),

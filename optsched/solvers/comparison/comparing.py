@@ -286,10 +286,7 @@ def _smallest(entries: Sequence[Entry]) -> Iterator[int]:
 
 
 def _result(
-    call: Callable[..., Result],
-    contender: Contender,
-    problem: Problem[Any],
-    *arguments: Any,
+    call: Callable[..., Result], contender: Contender, problem: Problem[Any], *arguments: Any
 ) -> Result:
     """Return the result of a call, verified again in this process, which runs no solver."""
     began = time.perf_counter()

@@ -15,16 +15,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.compiled import kernel
 from optsched.models.data_placement._check import Arrays
 
-Integers = NDArray[np.int64]
-
 
 @kernel(allocates=False)
-def sort_cores(keys: Integers, available: Integers) -> None:
+def sort_cores(keys: Ints, available: Ints) -> None:
     """Update the keys of each node, nearly in order, and sort them; past times count as now."""
     nodes, cores = available.shape
     for node in range(nodes):
@@ -35,7 +33,7 @@ def sort_cores(keys: Integers, available: Integers) -> None:
 
 
 @kernel(allocates=False)
-def sort(keys: Integers) -> None:
+def sort(keys: Ints) -> None:
     """Sort the nearly sorted keys of a node by insertion."""
     for i in range(1, len(keys)):
         key = keys[i]
@@ -47,7 +45,7 @@ def sort(keys: Integers) -> None:
 
 
 @kernel(allocates=False)
-def free_now(keys: Integers) -> int:
+def free_now(keys: Ints) -> int:
     """Return the number of cores of a node that are free now."""
     count = 0
     for key in keys:
@@ -58,7 +56,7 @@ def free_now(keys: Integers) -> int:
 
 
 @kernel(allocates=False)
-def take_first(keys: Integers, count: int, until: int) -> int:
+def take_first(keys: Ints, count: int, until: int) -> int:
     """Allocate the first cores of a node until a time, and return a bit mask of them."""
     bits = 0
     for i in range(count):
@@ -70,7 +68,7 @@ def take_first(keys: Integers, count: int, until: int) -> int:
 
 
 @kernel(allocates=False)
-def in_holes(reserved: Integers, walltime: int) -> int:
+def in_holes(reserved: Ints, walltime: int) -> int:
     """Return the number of cores of a node in holes that last at least a walltime."""
     count = 0
     for until in reserved:
@@ -80,7 +78,7 @@ def in_holes(reserved: Integers, walltime: int) -> int:
 
 
 @kernel(allocates=False)
-def from_holes(keys: Integers, reserved: Integers, processors: int, walltime: int) -> int:
+def from_holes(keys: Ints, reserved: Ints, processors: int, walltime: int) -> int:
     """Return the number of cores from holes that a job uses now; -1 if the job does not fit."""
     count: int = min(processors, in_holes(reserved, walltime))
     missing = processors - count
@@ -90,7 +88,7 @@ def from_holes(keys: Integers, reserved: Integers, processors: int, walltime: in
 
 
 @kernel(allocates=False)
-def update_widest(reserved: Integers, widest: Integers) -> None:
+def update_widest(reserved: Ints, widest: Ints) -> None:
     """Update the core count and the first node of the widest hole."""
     widest[0] = -1
     for node in range(len(reserved)):
@@ -103,9 +101,7 @@ def update_widest(reserved: Integers, widest: Integers) -> None:
 
 
 @kernel(allocates=False)
-def take_from_holes(
-    keys: Integers, reserved: Integers, processors: int, holes: int, walltime: int
-) -> int:
+def take_from_holes(keys: Ints, reserved: Ints, processors: int, holes: int, walltime: int) -> int:
     """Start a job now on the holes that end first, and return a bit mask of its cores."""
     bits = 0
     for _ in range(holes):
@@ -122,7 +118,7 @@ def take_from_holes(
 
 @kernel(allocates=False)
 def take_by_number(
-    keys: Integers, reserved: Integers, at: Integers, processors: int, start: int, walltime: int
+    keys: Ints, reserved: Ints, at: Ints, processors: int, start: int, walltime: int
 ) -> int:
     """Allocate the lowest cores free at a start, and return a mask; those free now become holes."""
     width = len(keys)
@@ -151,13 +147,13 @@ NONE = -1
 class NodeFiles(NamedTuple):
     """Linked lists in arrays, in which an entry or a visit is a row number."""
 
-    head: Integers  # first entry of each node, and the start planned last, shape (nodes, 2)
-    entries: Integers  # columns `FILE` to `ALIKE`, load time in seconds
-    buckets: Integers  # first entry of each hash bucket of file numbers, shape (buckets,)
-    marked: Integers  # entry of the marked file on each node, shape (nodes,)
+    head: Ints  # first entry of each node, and the start planned last, shape (nodes, 2)
+    entries: Ints  # columns `FILE` to `ALIKE`, load time in seconds
+    buckets: Ints  # first entry of each hash bucket of file numbers, shape (buckets,)
+    marked: Ints  # entry of the marked file on each node, shape (nodes,)
     # Columns `START` to `LATER`; for a start without a visit, the start and the one before it
-    visits: Integers
-    used: Integers  # number of entries, number of visits, and the marked file
+    visits: Ints
+    used: Ints  # number of entries, number of visits, and the marked file
     until_next: bool  # whether files are kept until the next start, so that starts are recorded
 
 
@@ -191,7 +187,7 @@ def files_on(arrays: Arrays) -> NodeFiles:
 
 
 @kernel(allocates=False)
-def fill_files(files: NodeFiles, resident: Integers, started: NDArray[np.bool_]) -> None:
+def fill_files(files: NodeFiles, resident: Ints, started: Flags) -> None:
     """Record the resident files, and the starts of this second."""
     for row in range(len(resident)):
         node, file, load, loaded, until = resident[row]

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.compiled import kernel
 from optsched.models.data_placement._check import Arrays
 from optsched.solvers.data_placement._nodes import (
@@ -46,8 +46,6 @@ class Score(NamedTuple):
     in_memory: bool = False
 
 
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 NOWHERE = -1
 FOREVER = np.iinfo(np.int64).max
 NEVER = FOREVER // 2
@@ -63,7 +61,7 @@ class Options(NamedTuple):
     # Whether a partial plan ends at the first job that requests more than the idle cores
     short: bool
     # Keys of the cores in any order, overwritten by those of a plan, sorted; (nodes, cores)
-    sorted_keys: Integers
+    sorted_keys: Ints
 
 
 class Choice(NamedTuple):
@@ -78,31 +76,31 @@ class Choice(NamedTuple):
 class State(NamedTuple):
     """Arrays of a partial plan, which grow with its jobs."""
 
-    keys: Integers  # sorted cores of each node, shape (nodes, cores)
-    reserved: Integers  # as in the data-placement problem, shape (nodes, cores)
-    holes: Integers  # number of cores of each node in holes, shape (nodes,)
-    widest: Integers  # cores and node of the widest known hole, shape (2,)
-    bounds: Integers  # lower ones of the score on each node, for jobs equal to the last one
-    group_bounds: Integers  # the least bound of each group of `GROUP` consecutive nodes
+    keys: Ints  # sorted cores of each node, shape (nodes, cores)
+    reserved: Ints  # as in the data-placement problem, shape (nodes, cores)
+    holes: Ints  # number of cores of each node in holes, shape (nodes,)
+    widest: Ints  # cores and node of the widest known hole, shape (2,)
+    bounds: Ints  # lower ones of the score on each node, for jobs equal to the last one
+    group_bounds: Ints  # the least bound of each group of `GROUP` consecutive nodes
     group_holes: Flags  # whether one of these nodes may have a hole
     # Lower bounds of the time in seconds at which one core, two cores ... of a node of each group
     # are free; valid, as cores only become free later while the plan grows; (cores, groups)
-    group_starts: Integers
+    group_starts: Ints
     # Least walltime of the jobs of at most so many cores that fit into no hole. Once no other
     # core is free, holes only shrink: a job that did not fit never fits again.
-    hopeless: Integers
-    kept: Integers  # `kept_time` of a node once 1, 2 ... cores are free, or -1; (nodes, cores)
-    scratch: Integers  # space for the cores of a node, shape (cores,)
+    hopeless: Ints
+    kept: Ints  # `kept_time` of a node once 1, 2 ... cores are free, or -1; (nodes, cores)
+    scratch: Ints  # space for the cores of a node, shape (cores,)
 
 
 @lru_cache(maxsize=4)
-def last_order(nodes: int, cores: int) -> Integers:
+def last_order(nodes: int, cores: int) -> Ints:
     """Return keys of cores as the last plan of so many left them: any order is a beginning."""
     return np.tile(np.arange(cores, dtype=np.int64), (nodes, 1))
 
 
 @kernel
-def plan(arrays: Arrays, options: Options, widest: Integers) -> Integers:
+def plan(arrays: Arrays, options: Options, widest: Ints) -> Ints:
     """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job."""
     score, backfill, short, sorted_keys = options
     available, jobs = arrays.available, arrays.jobs
@@ -139,7 +137,7 @@ def plan(arrays: Arrays, options: Options, widest: Integers) -> Integers:
 
 @kernel(allocates=False)
 def place_jobs(
-    placed: Integers,
+    placed: Ints,
     state: State,
     files: NodeFiles,
     arrays: Arrays,
@@ -213,7 +211,7 @@ def place_jobs(
 
 
 @kernel
-def starts_of_groups(keys: Integers) -> Integers:
+def starts_of_groups(keys: Ints) -> Ints:
     """Return the time at which one core, two cores ... of a node of each group are free."""
     nodes, width = keys.shape
     starts = np.full((width, (nodes - 1) // GROUP + 1), FOREVER)
@@ -226,7 +224,7 @@ def starts_of_groups(keys: Integers) -> Integers:
 
 @kernel(allocates=False)
 def bound_groups(
-    state: State, files: NodeFiles, job: Integers, score: Score, turning_node: int, full: bool
+    state: State, files: NodeFiles, job: Ints, score: Score, turning_node: int, full: bool
 ) -> None:
     """Bound the score of a job on each group: a node without the file of the job must load it."""
     group_bounds, group_starts = state.group_bounds, state.group_starts[job[0] - 1]
@@ -249,7 +247,7 @@ def bound_groups(
 def best_node(
     state: State,
     files: NodeFiles,
-    job: Integers,
+    job: Ints,
     score: Score,
     turning_node: int,
     capacity: int,
@@ -336,7 +334,7 @@ def best_node(
 
 
 @kernel(allocates=False)
-def first_free(keys: Integers, processors: int) -> int:
+def first_free(keys: Ints, processors: int) -> int:
     """Return the first node with enough cores that are free now."""
     for node in range(len(keys)):
         if keys[node, processors - 1] < 64:

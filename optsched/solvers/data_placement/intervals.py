@@ -26,8 +26,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.column_sets import lowest
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import LEFT_OUT, NO_FILE, Plan
@@ -65,7 +65,7 @@ def lower_bound(problem: DataPlacement) -> int:
     return max(waiting + weight * loading, ready + (weight - 1) * loading)
 
 
-def earliest(problem: DataPlacement) -> NDArray[np.int64]:
+def earliest(problem: DataPlacement) -> Ints:
     """Return the earliest start of each job on each node in seconds, shape (jobs, nodes)."""
     free = np.maximum(problem.available, 0)
     if problem.reserved is None:
@@ -121,10 +121,10 @@ def _first_loads(problem: DataPlacement) -> int:
     return sum(least.values())
 
 
-def _first_ready(problem: DataPlacement, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _first_ready(problem: DataPlacement, starts: Ints) -> Ints:
     """Return the least time at which a node can have the cores and the file of each job."""
     # a file that is not resident on a node is there a load after the first start of its jobs
-    ready: NDArray[np.int64] = starts.min(axis=1)
+    ready: Ints = starts.min(axis=1)
     node, files, _, loaded, until = problem.resident.T
     for file in np.unique(problem.files[problem.files != NO_FILE]).tolist():
         jobs = problem.files == file
@@ -218,9 +218,6 @@ class ResidentFiles:
     def _new(self, *key: str | int) -> IntVar:
         self._known[key] = self._model.new_bool_var("")
         return self._known[key]
-
-
-Ints = NDArray[np.int64]
 
 
 class Intervals:
@@ -547,7 +544,7 @@ def cores_for(
     return masks
 
 
-def lowest_cores(free: NDArray[np.bool_], count: int) -> int:
+def lowest_cores(free: Flags, count: int) -> int:
     """Return a bit mask of the first cores that are free."""
     return lowest(sum(1 << core for core in np.flatnonzero(free).tolist()), count)
 

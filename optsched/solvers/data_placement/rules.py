@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.models.data_placement import DataPlacement
@@ -36,14 +36,14 @@ FOREVER = np.iinfo(np.int64).max
 class Profiles(NamedTuple):
     """Allocations of running and planned jobs on each node."""
 
-    head: Integers  # first allocation of each node, shape (nodes,)
-    held: Integers  # start, end, cores and next allocation of the node, shape (allocations, 4)
-    used: Integers
-    earliest: Integers  # first time at which so many cores of a node are free at once
+    head: Ints  # first allocation of each node, shape (nodes,)
+    held: Ints  # start, end, cores and next allocation of the node, shape (allocations, 4)
+    used: Ints
+    earliest: Ints  # first time at which so many cores of a node are free at once
 
 
 @kernel
-def profiles_of(available: Integers, reserved: Integers, jobs: int) -> Profiles:
+def profiles_of(available: Ints, reserved: Ints, jobs: int) -> Profiles:
     """Return the allocations of running jobs, with space for `jobs` more."""
     nodes, width = available.shape
     profiles = Profiles(
@@ -145,11 +145,8 @@ def lowest_bits(bits: int, count: int) -> int:
     return taken
 
 
-Integers = NDArray[np.int64]
-
-
 @kernel
-def plan_conservatively(arrays: Arrays, score: Score) -> Integers:
+def plan_conservatively(arrays: Arrays, score: Score) -> Ints:
     """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job.
 
     Each job, in the order of the queue, goes to the node with the least score, at the first time
@@ -168,11 +165,11 @@ def plan_conservatively(arrays: Arrays, score: Score) -> Integers:
 
 @kernel(allocates=False)
 def place_jobs(
-    placed: Integers,
+    placed: Ints,
     profiles: Profiles,
     files: NodeFiles,
-    starts: NDArray[np.bool_],
-    bounds: Integers,
+    starts: Flags,
+    bounds: Ints,
     arrays: Arrays,
     score: Score,
 ) -> None:
@@ -372,7 +369,7 @@ def is_published(solver: Solver) -> TypeGuard[Rule]:
     return isinstance(solver, Rule) and type(solver).__module__ == __name__
 
 
-def widest_noticed(problem: DataPlacement) -> NDArray[np.int64]:
+def widest_noticed(problem: DataPlacement) -> Ints:
     """Return the cores and the node of the widest known hole."""
     if problem.noticed is not None:
         return np.array(problem.noticed)

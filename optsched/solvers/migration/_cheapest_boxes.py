@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, find_anchors, lowest
+from optsched.arrays import Flags, Ints, Words
+from optsched.boxes._rows import NONE, ONE, Wrap, find_anchors, lowest
 from optsched.compiled import kernel
 
 
 @kernel(allocates=False)
-def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: Integers) -> int:
+def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: Ints) -> int:
     """Write the runs, start and stop, of anchors whose boxes overlap a given one; return how many.
 
     The boxes are `shape` long, the given one `length`.
@@ -32,9 +32,7 @@ def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: I
 
 
 @kernel
-def sum_up(
-    shape: Integers, boxes: Integers, values: Integers, side: int, wrap: Wrap, table: Integers
-) -> None:
+def sum_up(shape: Ints, boxes: Ints, values: Ints, side: int, wrap: Wrap, table: Ints) -> None:
     """Fill a table with the total value of the jobs that a box at each anchor overlaps.
 
     The anchors of the boxes that overlap a job form a box themselves. The value of the job is added
@@ -81,14 +79,14 @@ def comes_before(cost: int, number: int, other_cost: int, other_number: int) -> 
 
 
 @kernel(allocates=False)
-def swap(heap: Integers, one: int, other: int) -> None:
+def swap(heap: Ints, one: int, other: int) -> None:
     """Exchange two boxes."""
     for column in range(2):
         heap[one, column], heap[other, column] = heap[other, column], heap[one, column]
 
 
 @kernel(allocates=False)
-def sift_down(heap: Integers, count: int) -> None:
+def sift_down(heap: Ints, count: int) -> None:
     """Restore a max-heap after its top was replaced."""
     place = 0
     while 2 * place + 1 < count:
@@ -105,17 +103,17 @@ def sift_down(heap: Integers, count: int) -> None:
 
 @kernel
 def cheapest_boxes(
-    shapes: Integers,
-    boxes: Integers,
-    costs: Integers,
+    shapes: Ints,
+    boxes: Ints,
+    costs: Ints,
     free: Words,  # routers that boxes may take, rows along Z as bits, shape (X, Y)
     side: int,
     wrap: Wrap,
     overlapping: bool,  # whether to skip boxes that overlap no job
-    after: Integers,  # cost and number up to which boxes are skipped, shape (2,)
+    after: Ints,  # cost and number up to which boxes are skipped, shape (2,)
     below: int,  # cost from which on boxes are skipped
     most: int,  # largest number of boxes
-) -> Integers:
+) -> Ints:
     """Return cost and number, row-major over shape and anchor, of the boxes over cheapest jobs."""
     sx, sy = free.shape
     heap = np.empty((most, 2), dtype=np.int64)
@@ -165,7 +163,7 @@ def cheapest_boxes(
 
 
 @kernel(allocates=False)
-def share_a_router(one: Integers, other: Integers, sides: Integers) -> bool:
+def share_a_router(one: Ints, other: Ints, sides: Ints) -> bool:
     """Return whether two boxes have a router in common."""
     for axis in range(3):
         ahead = other[axis] - one[axis]
@@ -180,9 +178,7 @@ def share_a_router(one: Integers, other: Integers, sides: Integers) -> bool:
 
 
 @kernel(allocates=False)
-def mark_overlaps(
-    boxes: Integers, others: Integers, sides: Integers, found: NDArray[np.bool_]
-) -> None:
+def mark_overlaps(boxes: Ints, others: Ints, sides: Ints, found: Flags) -> None:
     """Mark the pairs of boxes with a router in common in `found`, shape (boxes, others)."""
     for one in range(len(boxes)):
         for other in range(len(others)):
@@ -190,7 +186,7 @@ def mark_overlaps(
 
 
 @kernel(allocates=False)
-def least_pair(places: Integers, hosts: Integers, sides: Integers) -> tuple[int, int]:
+def least_pair(places: Ints, hosts: Ints, sides: Ints) -> tuple[int, int]:
     """Return the first disjoint place and host with the fewest routers together, or (-1, -1)."""
     chosen, its_host, least = -1, -1, np.inf
     for place in range(len(places)):

@@ -7,20 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optsched.boxes._rows import (
-    NONE,
-    ONE,
-    Integers,
-    Words,
-    Wrap,
-    fill,
-    find_anchors,
-    find_first_fit,
-    lowest,
-    put,
-)
+from optsched.arrays import Flags, Ints, Words
+from optsched.boxes._rows import NONE, ONE, Wrap, fill, find_anchors, find_first_fit, lowest, put
 from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import anchors
 from optsched.compiled import kernel
@@ -34,8 +23,6 @@ from optsched.solvers.migration._cheapest_boxes import (
 )
 from optsched.solvers.migration.subproblems import NEVER, Jobs, Subproblems
 from optsched.solvers.solver import Heuristic
-
-Ints = NDArray[np.int64]
 
 NOBODY = -1
 """The job that a box without running jobs overlaps."""
@@ -117,9 +104,7 @@ def _places(problem: Migration) -> tuple[Ints, Ints]:
     return np.concatenate(places), np.concatenate(jobs)
 
 
-def _migration(
-    problem: Migration, job: int, places: Ints, room: NDArray[np.bool_]
-) -> tuple[Box, Box] | None:
+def _migration(problem: Migration, job: int, places: Ints, room: Flags) -> tuple[Box, Box] | None:
     """Return the boxes of the large job and of the victim with the fewest idle routers, or None."""
     # what the jobs need is the same in all migrations: the fewest routers in both boxes
     grid, room = problem.grid, room.copy()
@@ -147,7 +132,7 @@ HOSTS = 64
 
 
 @kernel(allocates=False)
-def bound_of(costs: Integers, count: int, fewest: int, most: int) -> int:
+def bound_of(costs: Ints, count: int, fewest: int, most: int) -> int:
     """Return a bound with `fewest` to `most` costs below it.
 
     If equal costs prevent that, it is the highest bound with fewer.
@@ -170,7 +155,7 @@ def bound_of(costs: Integers, count: int, fewest: int, most: int) -> int:
 
 
 @kernel(allocates=False)
-def cut(costs: Integers, numbers: Integers, kept: Integers, fewest: int, most: int) -> None:
+def cut(costs: Ints, numbers: Ints, kept: Ints, fewest: int, most: int) -> None:
     """Keep the cheapest places, `fewest` to `most`, in their order; of equal ones, the first.
 
     `kept` has the number of places, and the cost from which on places are left out.
@@ -194,7 +179,7 @@ def cut(costs: Integers, numbers: Integers, kept: Integers, fewest: int, most: i
 
 
 @kernel
-def jobs_met(boxes: Integers, sides: Integers) -> Words:
+def jobs_met(boxes: Ints, sides: Ints) -> Words:
     """Return the jobs that a run of coordinates meets, as bits [axis, length - 1, start, word].
 
     A box meets the jobs that it meets in each dimension.
@@ -216,13 +201,7 @@ def jobs_met(boxes: Integers, sides: Integers) -> Words:
 
 @kernel(allocates=False)
 def keep_cheap(
-    number: int,
-    starts: Words,
-    table: Integers,
-    costs: Integers,
-    numbers: Integers,
-    kept: Integers,
-    most: int,
+    number: int, starts: Words, table: Ints, costs: Ints, numbers: Ints, kept: Ints, most: int
 ) -> None:
     """Append the places of a shape to the cheapest ones, by the cost at each anchor.
 
@@ -253,13 +232,7 @@ def keep_cheap(
 
 @kernel(allocates=False)
 def find_cheapest(
-    costs: Integers,
-    numbers: Integers,
-    count: int,
-    large: Integers,
-    met: Words,
-    cheapest: Integers,
-    seen: Words,
+    costs: Ints, numbers: Ints, count: int, large: Ints, met: Words, cheapest: Ints, seen: Words
 ) -> None:
     """Find cost and number of the cheapest of the places over each job, and over none.
 
@@ -297,9 +270,7 @@ def find_cheapest(
 
 
 @kernel
-def list_hosts(
-    free: Words, box: Integers, shapes: Integers, side: int, wrap: Wrap, hosts: Integers
-) -> int:
+def list_hosts(free: Words, box: Ints, shapes: Ints, side: int, wrap: Wrap, hosts: Ints) -> int:
     """List the boxes that a job may take once it leaves its own; return how many there are.
 
     Boxes overwrite `hosts`, in order. If there are more, one more than it has rows is returned.
@@ -327,7 +298,7 @@ def list_hosts(
 
 
 @kernel(allocates=False)
-def first_box(place: Integers, boxes: Integers, overlaps: bool, sides: Integers) -> int:
+def first_box(place: Ints, boxes: Ints, overlaps: bool, sides: Ints) -> int:
     """Return the number of the first box that overlaps a place, or does not; or that of boxes."""
     number = 0
     while number < len(boxes) and share_a_router(place, boxes[number], sides) != overlaps:
@@ -336,7 +307,7 @@ def first_box(place: Integers, boxes: Integers, overlaps: bool, sides: Integers)
 
 
 @kernel
-def find_hosts(place: Integers, free: Words, moving: Jobs, hosts: Integers) -> bool:
+def find_hosts(place: Ints, free: Words, moving: Jobs, hosts: Ints) -> bool:
     """Find new boxes for the jobs that overlap a place, in order; return whether all have one.
 
     The boxes overwrite rows of `hosts`, which are zero for jobs that stay.
@@ -362,14 +333,14 @@ def find_hosts(place: Integers, free: Words, moving: Jobs, hosts: Integers) -> b
 
 @kernel
 def first_plan(
-    large: Integers,  # shapes of the large job, shape (shapes, 3)
+    large: Ints,  # shapes of the large job, shape (shapes, 3)
     moving: Jobs,  # in the order in which victims get hosts
-    costs: Integers,  # of these
+    costs: Ints,  # of these
     usable: Words,  # routers that the large job may take
     free: Words,  # those that are free now
     below: int,  # cost from which on places are left out
     most: int,  # number of cheapest places that may be examined
-) -> Integers:
+) -> Ints:
     """Return the place of the first qualified bin, and the new boxes of its victims.
 
     A place is examined if it is the cheapest one over some job, or over none: another place of the

@@ -10,13 +10,11 @@ from operator import attrgetter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints, Words
 from optsched.boxes._rows import (
     NONE,
     ONE,
-    Integers,
-    Words,
     Wrap,
     fill,
     find_anchors,
@@ -34,8 +32,6 @@ from optsched.models.migration import Migration, Plan
 from optsched.models.torus import extents_of, routers_for
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
 
-Flags = NDArray[np.bool_]
-
 AT_ONCE = 16
 """Number of shapes to try before the largest free box is computed."""
 
@@ -44,7 +40,7 @@ NO, YES, OPEN = 0, 1, 2
 
 
 @kernel(allocates=False)
-def is_free(words: Words, box: Integers, side: int) -> bool:
+def is_free(words: Words, box: Ints, side: int) -> bool:
     """Return whether all routers of a box are free."""
     sx, sy = words.shape
     run = run_of(box[2], box[5], side)
@@ -58,11 +54,11 @@ def is_free(words: Words, box: Integers, side: int) -> bool:
 @kernel
 def fits(
     words: Words,
-    shapes: Integers,
+    shapes: Ints,
     least: int,
     side: int,
     wrap: Wrap,
-    box: Integers,
+    box: Ints,
     starts: Words,
     room: Words,
 ) -> bool:
@@ -84,12 +80,12 @@ def fits(
 class Jobs(NamedTuple):
     """Jobs that may move, and the torus."""
 
-    boxes: Integers  # present box of each job, shape (jobs, 6)
-    kinds: Integers  # kind of each job, shape (jobs,)
+    boxes: Ints  # present box of each job, shape (jobs, 6)
+    kinds: Ints  # kind of each job, shape (jobs,)
     # Offsets: a job of kind k may take ``shapes[first[k]:first[k + 1]]``, shape (kinds + 1,)
-    first: Integers
-    shapes: Integers  # routers of each shape in each dimension, shape (shapes, 3)
-    needs: Integers  # least number of routers of the shapes of each kind, shape (kinds,)
+    first: Ints
+    shapes: Ints  # routers of each shape in each dimension, shape (shapes, 3)
+    needs: Ints  # least number of routers of the shapes of each kind, shape (kinds,)
     side: int
     wrap: Wrap  # whether each dimension wraps around
 
@@ -98,11 +94,11 @@ class Jobs(NamedTuple):
 def pack(
     words: Words,  # routers that are free while the jobs are in their boxes
     moving: Jobs,
-    jobs: Integers,  # numbers of the jobs to place, shape (placed,)
-    place: Integers,  # box that is taken, shape (6,)
+    jobs: Ints,  # numbers of the jobs to place, shape (placed,)
+    place: Ints,  # box that is taken, shape (6,)
     most: int,  # largest number of boxes to try
     levels: Words,  # overwritten: free routers and remaining anchors; (more than placed, 2, X, Y)
-) -> tuple[int, int, Integers, Flags]:
+) -> tuple[int, int, Ints, Flags]:
     """Search for disjoint new boxes of jobs, in the order of jobs, beside a place.
 
     A job tries its shapes in order, and the anchors of each in row-major order. Of consecutive jobs
@@ -203,8 +199,6 @@ def pack(
         job += 1
         entered = True
 
-
-Ints = NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max
 """Cost beyond that of any plan."""

@@ -11,21 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import task_types
-from optsched.solvers.node_placement._types import (
-    NO_DEVICE,
-    Content,
-    Flags,
-    Floats,
-    Instance,
-    Ints,
-    Kinds,
-    Types,
-    ints,
-)
+from optsched.solvers.node_placement._types import NO_DEVICE, Content, Instance, Kinds, Types, ints
 
 DEEPEST = 512
 """Most chunks, and devices closed, on the way to a content."""

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.solvers.node_placement._contents import Scratch
-from optsched.solvers.node_placement._types import NO_DEVICE, Floats, Instance, Ints, Kinds, ints
+from optsched.solvers.node_placement._types import NO_DEVICE, Instance, Kinds, ints
 
 MOST_FILLS = 400
 """Most contents of one device."""

@@ -27,11 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.compiled import kernel
 from optsched.models.program import Program, ProgramBuilder
 from optsched.solvers.anytime import Progress, StoppedError
 from optsched.solvers.node_placement._relaxation import DUAL, Master, best_vector
-from optsched.solvers.node_placement._types import Ints
 from optsched.solvers.node_placement._whole_nodes import Cells, Pool, PrioritySets
 from optsched.solvers.result import Limit
 

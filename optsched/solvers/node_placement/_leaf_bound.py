@@ -23,11 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.compiled import kernel
 from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._node_state import numbered
 from optsched.solvers.node_placement._packing import Packing
-from optsched.solvers.node_placement._types import Flags, Floats, Instance, Ints
+from optsched.solvers.node_placement._types import Instance
 
 
 @kernel(allocates=False)

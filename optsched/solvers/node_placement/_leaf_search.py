@@ -13,8 +13,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Floats, Ints, Words
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
@@ -31,7 +31,6 @@ from optsched.solvers.node_placement._node_state import (
     room_on,
     tightest,
 )
-from optsched.solvers.node_placement._types import Flags, Floats, Ints
 
 PASSED_OVER = 20
 """One of so many leaves is passed over."""
@@ -96,7 +95,7 @@ class Scratch(NamedTuple):
     devices: Ints
     best_node: Ints
     best_devices: Ints
-    random: NDArray[np.uint64]  # state of random numbers, shape (1,)
+    random: Words  # state of random numbers, shape (1,)
     steps: Ints  # nodes looked at, shape (1,)
 
 

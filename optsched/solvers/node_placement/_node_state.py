@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Ints
 from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import (
@@ -19,7 +20,7 @@ from optsched.models.node_placement.fields import (
     unit_of,
 )
 from optsched.models.node_placement.problem import first_alike
-from optsched.solvers.node_placement._types import Flags, Ints, device_table
+from optsched.solvers.node_placement._types import device_table
 
 
 class Allotment(NamedTuple):

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from optsched.arrays import Floats, Ints
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
 from optsched.solvers.anytime import Progress
@@ -16,7 +17,7 @@ from optsched.solvers.node_placement._contents import device_scale, losses_of, w
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._pricing import QUICK_SEARCH
 from optsched.solvers.node_placement._relaxation import Master, Prices, Relaxation, scale_of
-from optsched.solvers.node_placement._types import Content, Floats, Instance, Ints
+from optsched.solvers.node_placement._types import Content, Instance
 
 SHARE = 0.15
 """Share of the columns with fractions that a dive fixes in each step."""

@@ -7,16 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.models.node_placement import Placements
 from optsched.models.node_placement.fields import WHOLE
-from optsched.solvers.node_placement._types import (
-    Content,
-    Devices,
-    Instance,
-    Ints,
-    device_table,
-    fits_on,
-)
+from optsched.solvers.node_placement._types import Content, Devices, Instance, device_table, fits_on
 from optsched.solvers.node_placement._whole_nodes import devices_for
 
 Chunk = tuple[int, Devices]

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from optsched.arrays import Floats, Ints
 from optsched.compiled import kernel
 from optsched.models.node_placement.fields import WHOLE
 from optsched.solvers.anytime import Progress
@@ -39,15 +40,7 @@ from optsched.solvers.node_placement._device_filling import (
     fill_devices,
     filling_for,
 )
-from optsched.solvers.node_placement._types import (
-    Content,
-    Floats,
-    Instance,
-    Ints,
-    Kinds,
-    Types,
-    ints,
-)
+from optsched.solvers.node_placement._types import Content, Instance, Kinds, Types, ints
 
 GAINS = 1e-12
 WORTHLESS = 1e-9

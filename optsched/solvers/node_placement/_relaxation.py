@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Floats, Ints
 from optsched.models.export import highs_model
 from optsched.models.program import Program
 from optsched.solvers.anytime import Progress
@@ -34,7 +35,7 @@ from optsched.solvers.node_placement._pricing import (
     SECONDS_PER_STEP,
     Pricing,
 )
-from optsched.solvers.node_placement._types import Classes, Content, Floats, Instance, Ints
+from optsched.solvers.node_placement._types import Classes, Content, Instance
 from optsched.solvers.result import Limit
 
 PRIMAL, DUAL = 4, 1

@@ -13,16 +13,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.by_reference import by_reference
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.fields import WHOLE
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 Devices = tuple[int, ...]
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Ints
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE, is_allowed
-from optsched.solvers.node_placement._types import Flags, Ints, device_table, fits_on
+from optsched.solvers.node_placement._types import device_table, fits_on
 
 Cells = dict[tuple[int, int], int]
 """Number of nodes that a job of a pool has on a leaf of the pool, for the pairs that have some."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.arrays import Flags
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.node_placement import NodePlacement, Placements
@@ -24,7 +25,7 @@ from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
 from optsched.solvers.node_placement._node_state import limited_jobs
 from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._types import Flags, Instance
+from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement._whole_nodes import alike_nodes, pools
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
 from optsched.solvers.node_placement.switch_groups import SwitchGroups

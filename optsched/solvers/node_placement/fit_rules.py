@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Floats, Ints
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement, Placements
@@ -28,10 +28,9 @@ from optsched.solvers.node_placement._node_state import (
     room_on,
     tightest,
 )
-from optsched.solvers.node_placement._types import Ints
 from optsched.solvers.solver import Heuristic
 
-Scores = NDArray[np.float64] | Ints
+Scores = Floats | Ints
 Scoring = Callable[["Nodes", Ints], Scores]
 """Returns the scores of the nodes of these numbers."""
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.compiled import kernel
-
-Ints = NDArray[np.int64]
 
 EXACT = 2.0**53
 """Bound below which products are exact in floating point."""

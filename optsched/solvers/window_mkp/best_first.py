@@ -12,15 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.compiled import kernel
 from optsched.models.problem import Problem
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.result import Budget, Limit
-from optsched.solvers.window_mkp._reduction import Ints, assign, reduce
+from optsched.solvers.window_mkp._reduction import assign, reduce
 from optsched.solvers.window_mkp.branch_and_bound import dantzig_bound
 from optsched.solvers.window_mkp.greedy import greedy
 
@@ -234,7 +234,7 @@ class BestFirst(AnytimeSolver):
         self.solve(WindowMKP(weights=[1, 2], capacities=[2]), budget=Budget())
 
 
-def _twice(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _twice(rows: Ints) -> Ints:
     """Return the rows with space for as many more."""
     if len(rows) >= LARGEST_TREE:
         raise MemoryError

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.compilation import cores
 from optsched.compiled import kernel
 from optsched.models.problem import Problem
@@ -21,7 +21,7 @@ from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress
 from optsched.solvers.result import Budget
-from optsched.solvers.window_mkp._reduction import EXACT, Ints, reduce
+from optsched.solvers.window_mkp._reduction import EXACT, reduce
 from optsched.solvers.window_mkp.greedy import greedy
 
 
@@ -268,9 +268,7 @@ def quick_nodes(jobs: int, work: float | None = None) -> int:
     return nodes if work is None else max(1, int(min(nodes, work)))
 
 
-def _search_further(
-    problem: WindowMKP, placement: NDArray[np.int64], progress: Progress, seed: int
-) -> None:
+def _search_further(problem: WindowMKP, placement: Ints, progress: Progress, seed: int) -> None:
     """Continue with the Lagrangian search from a placement, which is overwritten by better ones."""
     from optsched.solvers.window_mkp._lagrangian.strategy import CardinalitySearch
 

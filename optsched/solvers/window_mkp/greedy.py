@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.compiled import kernel
 from optsched.models.problem import Problem
 from optsched.models.window_mkp import Assignment, WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.solver import Heuristic
-from optsched.solvers.window_mkp._reduction import Ints, by_efficiency, by_size
+from optsched.solvers.window_mkp._reduction import by_efficiency, by_size
 
 
 @kernel

@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Ints
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     CELLS_PER_STEP,
     INFEASIBLE,
-    Bools,
     conditional_bounds,
     fill_backward,
     knapsack,
     leaders,
     shared_capacity,
 )
-from optsched.solvers.window_mkp._reduction import Ints, assign
+from optsched.solvers.window_mkp._reduction import assign
 
 TOO_MANY = -1
 
@@ -38,8 +38,8 @@ def list_columns(
     weights: Ints,
     profits: Ints,
     residual: Ints,
-    allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
-    must: Bools,  # whether a job must be placed
+    allowed: Flags,  # whether a job may go into a slot, shape (slots, jobs)
+    must: Flags,  # whether a job must be placed
     target: int,  # least profit of a placement
     scale: int,  # divisor of weights and capacities in tables; 1 if the tables are small enough
     columns: Columns,  # overwritten; the length of its arrays limits the number of columns
@@ -160,7 +160,7 @@ class Instance(NamedTuple):
 
     weights: Ints
     profits: Ints
-    must: Bools  # whether a job must be placed, shape (jobs,)
+    must: Flags  # whether a job must be placed, shape (jobs,)
     columns: Columns  # columns of all slots
     # Weight of each column, and its rank among those of its slot, shape (columns,)
     total: Ints
@@ -182,9 +182,9 @@ class Node(NamedTuple):
     home: Ints  # slot all of whose columns contain the job, -1 without one, shape (jobs,)
     # Whether any column contains the job, whether the job must be placed, and whether the
     # knapsack contains it, shape (jobs,)
-    possible: Bools
-    must: Bools
-    chosen: Bools
+    possible: Flags
+    must: Flags
+    chosen: Flags
     # Loss of the knapsack with the job forced in, and with the job forced out, shape (jobs,)
     inside: Ints
     outside: Ints

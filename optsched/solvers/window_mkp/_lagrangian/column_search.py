@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints, Words
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.column_node import (
     TOO_MANY,
@@ -28,15 +29,8 @@ from optsched.solvers.window_mkp._lagrangian.column_node import (
     new_node,
     propagate_columns,
 )
-from optsched.solvers.window_mkp._lagrangian.knapsacks import (
-    CELLS_PER_STEP,
-    Bools,
-    coarseness,
-    knapsack,
-)
-from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
-
-Sets = NDArray[np.uint64]
+from optsched.solvers.window_mkp._lagrangian.knapsacks import CELLS_PER_STEP, coarseness, knapsack
+from optsched.solvers.window_mkp._reduction import assign, by_size
 
 MOST_JOBS = 40
 """Largest number of jobs, at most 64; of more, there are too many sets."""
@@ -62,7 +56,7 @@ class Layers(NamedTuple):
     first: Ints  # offset of the columns of each slot, shape (slots + 1,)
     # Jobs of each column, as bits; the most valuable column of a slot comes first, shape
     # (columns,)
-    used: Sets
+    used: Words
     # Sums of the multipliers and of the reduced profits of these jobs, shape (columns,)
     value: Ints
     gain: Ints
@@ -71,10 +65,10 @@ class Layers(NamedTuple):
     best: Ints
     room: Ints
     # Jobs that are in any column of the slot and of those after it, shape (slots + 1,)
-    possible: Sets
+    possible: Words
     # Jobs of positive reduced profit by decreasing reduced profit per weight, as bits, shape
     # (jobs,)
-    bit: Sets
+    bit: Words
     # Weights and reduced profits of these, shape (jobs,)
     weight: Ints
     worth: Ints
@@ -87,13 +81,13 @@ class Path(NamedTuple):
 
     depth: Ints  # number of filled slots, -1 at the end, shape (1,)
     place: Ints  # next column of each slot, shape (slots + 1,)
-    used: Sets  # jobs in the slots before, shape (slots + 1,)
+    used: Words  # jobs in the slots before, shape (slots + 1,)
     # Sums of their multipliers and of their reduced profits, shape (slots + 1,)
     value: Ints
     gain: Ints
     # Sets of used jobs and number of filled slots of the states visited last, by hash, shape
     # (STATES, 2)
-    visited: Sets
+    visited: Words
 
 
 @kernel(allocates=False)
@@ -252,7 +246,7 @@ class SlotSearch:
         return CELLS_PER_STATE * states
 
 
-def _by_slot(first: Ints, weight: Ints, used: Sets) -> tuple[Ints, Sets]:
+def _by_slot(first: Ints, weight: Ints, used: Words) -> tuple[Ints, Words]:
     """Return the largest weight of the columns of each slot, and all their jobs."""
     return np.maximum.reduceat(weight, first[:-1]), np.bitwise_or.reduceat(used, first[:-1])
 
@@ -491,8 +485,8 @@ class ColumnSearch:
         weights: Ints,
         profits: Ints,
         residual: Ints,
-        allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
-        must: Bools,  # whether a job must be placed
+        allowed: Flags,  # whether a job may go into a slot, shape (slots, jobs)
+        must: Flags,  # whether a job must be placed
         multipliers: Ints,  # of the Lagrangian decomposition, see `list_columns`
         target: int,  # least profit of a placement
         unit: int,  # common divisor of all profits

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints, Words
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._reduction import Ints, assign, by_efficiency
-
-Bools = NDArray[np.bool_]
+from optsched.solvers.window_mkp._reduction import assign, by_efficiency
 
 STATES = 1 << 12
 """Largest number of partial solutions to keep, beyond which the bound is not improved."""
@@ -26,7 +24,7 @@ INFEASIBLE = -(1 << 62)
 
 @kernel
 def knapsack(
-    worth: Ints, weights: Ints, capacity: int, must: Bools, slack: int, chosen: Bools
+    worth: Ints, weights: Ints, capacity: int, must: Flags, slack: int, chosen: Flags
 ) -> tuple[int, int]:
     """Solve a knapsack by dynamic programming over an expanding core (Pisinger).
 
@@ -149,13 +147,7 @@ def knapsack(
 
 @kernel
 def conditional_bounds(
-    worth: Ints,
-    weights: Ints,
-    capacity: int,
-    must: Bools,
-    bound: int,
-    inside: Ints,
-    outside: Ints,
+    worth: Ints, weights: Ints, capacity: int, must: Flags, bound: int, inside: Ints, outside: Ints
 ) -> None:
     """Bound the value of a knapsack with each job forced in, and forced out (Dantzig).
 
@@ -222,7 +214,7 @@ TABLE = 1 << 21
 
 
 @kernel
-def add_weight(bits: NDArray[np.uint64], weight: int) -> None:
+def add_weight(bits: Words, weight: int) -> None:
     """Add every sum plus `weight` to a set of sums (bit s of the words), in place."""
     skip = weight // WORD
     shift = np.uint64(weight % WORD)
@@ -235,13 +227,13 @@ def add_weight(bits: NDArray[np.uint64], weight: int) -> None:
 
 
 @kernel
-def holds(bits: NDArray[np.uint64], total: int) -> bool:
+def holds(bits: Words, total: int) -> bool:
     """Return whether `total` is in a set of sums."""
     return (bits[total // WORD] >> np.uint64(total % WORD)) & np.uint64(1) != 0
 
 
 @kernel
-def largest_sum(slot: int, allowed: Bools, weights: Ints, where: Ints, residual: int) -> int:
+def largest_sum(slot: int, allowed: Flags, weights: Ints, where: Ints, residual: int) -> int:
     """Return the largest total weight within `residual` of the free jobs allowed in a slot."""
     if residual > LARGEST_SET:
         return residual
@@ -257,7 +249,7 @@ def largest_sum(slot: int, allowed: Bools, weights: Ints, where: Ints, residual:
 
 @kernel
 def tighten(
-    allowed: Bools, weights: Ints, capacities: Ints, where: Ints, ordered: bool, residual: Ints
+    allowed: Flags, weights: Ints, capacities: Ints, where: Ints, ordered: bool, residual: Ints
 ) -> None:
     """Reduce the residual capacity of each slot to the part that can be filled.
 
@@ -281,7 +273,7 @@ def tighten(
 
 
 @kernel
-def leaders(allowed: Bools) -> Ints:
+def leaders(allowed: Flags) -> Ints:
     """Return the first slot with the same allowed jobs for each slot: slots that share a table."""
     m = len(allowed)
     leader = np.arange(m)
@@ -294,7 +286,7 @@ def leaders(allowed: Bools) -> Ints:
 
 
 @kernel
-def equal(first: Bools, second: Bools) -> bool:
+def equal(first: Flags, second: Flags) -> bool:
     """Return whether two arrays of one length are equal."""
     # a loop, because numba compiles its own function for a quarter of a second
     same = 0
@@ -304,7 +296,7 @@ def equal(first: Bools, second: Bools) -> bool:
 
 
 @kernel
-def numbers(chosen: Bools) -> Ints:
+def numbers(chosen: Flags) -> Ints:
     """Return the indices of the true entries."""
     # a loop, because numba compiles its own function for half a second
     found = np.empty(len(chosen), np.int64)
@@ -378,14 +370,14 @@ class Slots(NamedTuple):
     # Weight of each job, and residual capacity of each slot, in a unit that may be coarse
     weights: Ints
     residual: Ints
-    allowed: Bools  # whether a job may go into a slot, shape (slots, jobs)
+    allowed: Flags  # whether a job may go into a slot, shape (slots, jobs)
     leader: Ints  # result of `leaders`, shape (slots,)
     table: Ints
-    pattern: Bools  # best set of each slot, shape (slots, jobs)
+    pattern: Flags  # best set of each slot, shape (slots, jobs)
     value: Ints  # and its value, shape (slots,)
 
 
-def slots_of(weights: Ints, residual: Ints, allowed: Bools) -> Slots:
+def slots_of(weights: Ints, residual: Ints, allowed: Flags) -> Slots:
     """Return the knapsacks of slots, in a unit that makes tables small enough."""
     m, n = allowed.shape
     scale = coarseness(n, int(residual.max()))
@@ -478,7 +470,7 @@ def replaces(better: int, worse: int, weights: Ints, profits: Ints) -> bool:
 
 
 @kernel
-def exchange(domain: Bools, weights: Ints, profits: Ints, where: Ints) -> bool:
+def exchange(domain: Flags, weights: Ints, profits: Ints, where: Ints) -> bool:
     """Remove dominated choices, and return whether there were any.
 
     If a job waits, a job that weighs at least as much for at most the profit need not be placed. If
@@ -505,7 +497,7 @@ def exchange(domain: Bools, weights: Ints, profits: Ints, where: Ints) -> bool:
 def propagate(
     # Choices of each job: the slots, and the last row for not placed; reduced in place, shape
     # (slots + 1, jobs)
-    domain: Bools,
+    domain: Flags,
     weights: Ints,
     profits: Ints,
     capacities: Ints,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Floats, Ints, Words
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     CELLS_PER_STEP,
     LARGEST_SET,
     WORD,
-    Bools,
     add_weight,
     dense_bound,
     holds,
@@ -18,7 +17,7 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     replaces,
     tighten,
 )
-from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
+from optsched.solvers.window_mkp._reduction import assign, by_size
 
 
 @kernel
@@ -58,7 +57,7 @@ def fill_fullest(slot: int, residual: Ints, weights: Ints, jobs: Ints, placement
 
 
 @kernel
-def in_order(order: Ints, chosen: Bools) -> Ints:
+def in_order(order: Ints, chosen: Flags) -> Ints:
     """Return the chosen jobs in the given order."""
     # a loop, because numba compiles indexing by an array for a second
     jobs = np.empty(len(order), np.int64)
@@ -72,7 +71,7 @@ def in_order(order: Ints, chosen: Bools) -> Ints:
 
 @kernel
 def split(
-    chosen: Bools,  # jobs to place first, shape (jobs,)
+    chosen: Flags,  # jobs to place first, shape (jobs,)
     weights: Ints,
     profits: Ints,
     residual: Ints,  # capacity of each slot; overwritten by the residual capacities
@@ -213,7 +212,7 @@ def improve(
 @kernel
 def best_of(
     jobs: Ints, placement: Ints, weights: Ints, profits: Ints, capacity: int
-) -> tuple[int, int, Bools]:
+) -> tuple[int, int, Flags]:
     """Solve a knapsack over those of the jobs that are not placed; see `knapsack`."""
     n = len(jobs)
     waiting, weight, profit = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -276,9 +275,6 @@ def surrogate(
             break
     return bound, best, steps, cells
 
-
-Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
 
 MOST_SLOTS = 5
 """Largest number of slots that are refilled together."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.models.window_mkp import WindowMKP
 from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     CELLS_PER_STEP,
@@ -26,7 +27,7 @@ from optsched.solvers.window_mkp._lagrangian.tree_search import (
     TreeSearch,
     initial_multipliers,
 )
-from optsched.solvers.window_mkp._reduction import Ints, by_efficiency, reduce
+from optsched.solvers.window_mkp._reduction import by_efficiency, reduce
 
 FIRST_BAND = 10
 """Divisor of the gap at the root that gives the width of the first band."""

@@ -15,14 +15,13 @@ from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Floats, Ints
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
 from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     CELLS_PER_STEP,
     INFEASIBLE,
-    Bools,
     Slots,
     best_patterns,
     conditional_bounds,
@@ -37,7 +36,7 @@ from optsched.solvers.window_mkp._lagrangian.placements import (
     improve,
     split,
 )
-from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
+from optsched.solvers.window_mkp._reduction import assign, by_size
 
 UNKNOWN = 1 << 62
 
@@ -87,7 +86,7 @@ def relax(
     # Choices of each job; excluded ones are removed. The result is propagated even if the
     # allowance is spent, unless the bound is at most `cut` or the profit of `placement`.
     # Shape (slots + 1, jobs).
-    domain: Bools,
+    domain: Flags,
     multipliers: Ints,  # initial multipliers; overwritten by the best, shape (jobs,)
     weights: Ints,
     profits: Ints,
@@ -100,7 +99,7 @@ def relax(
     evaluations: int,
     allowance: int,  # table cells after which no further evaluation begins
     # Length of steps relative to Polyak's; shortened if there is no progress, shape (1,)
-    step: NDArray[np.float64],
+    step: Floats,
     best: Ints,  # profit of `placement`; both are overwritten by a better placement, shape (1,)
     placement: Ints,
     promise: Ints,  # overwritten by a bound of the profit with each remaining choice
@@ -171,12 +170,12 @@ def optimize_multipliers(
     profits: Ints,
     residual: Ints,
     slots: Slots,
-    must: Bools,
+    must: Flags,
     unit: int,
     cut: int,
     evaluations: int,
     allowance: int,
-    step: NDArray[np.float64],
+    step: Floats,
     base: int,
     best: Ints,
     found: Ints,
@@ -283,8 +282,8 @@ def optimize_multipliers(
 
 @kernel
 def merge(
-    pattern: Bools,
-    chosen: Bools,
+    pattern: Flags,
+    chosen: Flags,
     weights: Ints,
     profits: Ints,
     residual: Ints,
@@ -371,7 +370,7 @@ class TreeSearch:
 
     def search(
         self,
-        domain: Bools,
+        domain: Flags,
         multipliers: Ints,
         floor: int,
         limit: float = math.inf,
@@ -436,7 +435,7 @@ class TreeSearch:
         return not stack
 
     def leaf(
-        self, domain: Bools, multipliers: Ints, floor: int, ordered: bool, most: int = MOST_COLUMNS
+        self, domain: Flags, multipliers: Ints, floor: int, ordered: bool, most: int = MOST_COLUMNS
     ) -> Leaf:
         """Enumerate the columns below a node, for placements of more profit than `floor`.
 
@@ -474,11 +473,11 @@ class TreeSearch:
 
     def relax(
         self,
-        domain: Bools,
+        domain: Flags,
         multipliers: Ints,
         floor: int,
         evaluations: int,
-        step: NDArray[np.float64],
+        step: Floats,
         improving: bool,
         ordered: bool = True,
     ) -> tuple[int, Ints]:
