@@ -47,6 +47,12 @@ def parse_json(data: bytes) -> Any:
         return value
 
 
+def text_of(data: bytes, path: Path, form: str) -> str:
+    """Return the text of a file, which may begin with a mark of its encoding."""
+    with _expected(form, path):
+        return data.decode("utf-8-sig")
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the tables of a TOML file."""
     data, _ = read_bytes(path, MOST_TOML)

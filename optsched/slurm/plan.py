@@ -30,8 +30,8 @@ from optsched.slurm.running import read_captured, unseen_preemption
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply
 from optsched.slurm.what_if import Change, Present, changed
-from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
-from optsched.solvers.result import Result, Status
+from optsched.solvers.conflict import SECONDS, conflict_or_vector
+from optsched.solvers.result import Conflict, Result, Status
 
 
 class Ask(NamedTuple):
