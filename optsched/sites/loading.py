@@ -20,7 +20,6 @@ from optsched.sites.site import NODE_NAME, Node, Partition, Site
 from optsched.sites.site_file import read_site_file
 from optsched.sites.slurm_files import (
     UNSET,
-    Dump,
     Line,
     Notes,
     RecordFields,
@@ -104,6 +103,7 @@ def read_shown_site(path: str | Path) -> SlurmSite:
     missing = {kind for kind, file in found.items() if file is None}
     now = captured_time(path)
     nodes, time = read_nodes(nodes_file, notes, beside)
+    time = now if time is None else time
     index = {each.node.name: place for place, each in enumerate(nodes)}
     settings = {} if found["config"] is None else shown_settings(found["config"])
     if path.is_dir():
@@ -116,12 +116,9 @@ def read_shown_site(path: str | Path) -> SlurmSite:
     reserved = found["reservations"]
     reservations = () if reserved is None else read_reservations(reserved)
     partitions = partitions or partitions_of_nodes([each.partitions for each in nodes], notes)
+    described = nodes, partitions, access, topologies, settings, counts
     return slurm_site(
-        *(nodes, partitions, access, topologies, settings, counts, notes),
-        now if time is None else time,
-        reservations=reservations,
-        file=nodes_file,
-        missing=missing,
+        *described, notes, time, reservations=reservations, file=nodes_file, missing=missing
     )
 
 
@@ -162,15 +159,11 @@ def _licences(
             raise InputError(error.mistakes[0], file=config, field="Licenses") from None
         notes.count(list(total), "taken as free, without licenses.json or .txt", "licence")
         return total, total, {}
-    keys = ("licensename", "total", "free", "reserved")
-    sources: Iterable[Line | RecordFields]
-    shown = read_shown(path, "licenses", "LicenseName", "scontrol -o show licenses")
-    if isinstance(shown, Dump):
-        sources, keys = shown.fields, ("LicenseName", "Total", "Free", "Reserved")
-    else:
-        sources = shown
     total, left, reserved = {}, {}, {}
-    for source in sources:
+    for source in read_shown(path, "licenses", "LicenseName", "scontrol -o show licenses"):
+        keys = ["LicenseName", "Total", "Free", "Reserved"]
+        if isinstance(source, Line):
+            keys = [key.lower() for key in keys]
         name = source.text(keys[0])
         if not name or name in total:
             raise source.wrong(keys[0], "every licence once")

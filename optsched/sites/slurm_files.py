@@ -165,14 +165,14 @@ class Dump(NamedTuple):
         return f"record {place + 1}" + ("" if known is None else f" ({known})")
 
 
-def read_shown(path: Path, key: str, *of_lines: str) -> Dump | list[Line]:
+def read_shown(path: Path, key: str, *of_lines: str) -> Sequence[Line | RecordFields]:
     """Return what Slurm has shown, plain or gzip: records in JSON, or lines with pairs.
 
     `key`: key of the records; `of_lines`: first key and command of a file that has no other lines.
     """
     data, _ = read_bytes(path)
     if data.lstrip().startswith(b"{"):
-        return _dump(data, path, key)
+        return _dump(data, path, key).fields
     text = _text_of(data, path)
     return only_lines(text, path, *of_lines) if of_lines else [*_printed(text, path)]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.sites.parts import repeated
 from optsched.sites.site import Partition
-from optsched.sites.slurm_files import Dump, Line, Notes, number, read_shown
+from optsched.sites.slurm_files import Line, Notes, RecordFields, number, read_shown
 from optsched.sites.slurm_notation import INFINITE, hosts_of, megabytes, seconds, time_text
 
 USUAL: Mapping[str, tuple[str, ...]] = {
@@ -184,8 +184,10 @@ def shown_partitions(
     The second result is the rules that a site does not have, by name of the partition.
     """
     command = "scontrol -o show partitions"
-    shown = read_shown(path, "partitions", "PartitionName", command)
-    lines = [*_of_dump(shown, notes)] if isinstance(shown, Dump) else shown
+    lines = [
+        each if isinstance(each, Line) else _of_record(each, notes)
+        for each in read_shown(path, "partitions", "PartitionName", command)
+    ]
     partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
     names = [each.name for each in partitions]
     if (twice := repeated(names)) is not None:
@@ -270,16 +272,16 @@ def _memory_per_core(line: Line, settings: Mapping[str, str]) -> int:
     return int(whole)
 
 
-def _of_dump(dump: Dump, notes: Notes) -> Iterator[Line]:
-    """Yield what scontrol wrote as JSON, under the keys of the text."""
+def _of_record(record: RecordFields, notes: Notes) -> Line:
+    """Return what scontrol wrote as JSON, under the keys of the text."""
+    dump = record.dump
     if dump.version <= LAST_WITHOUT_DEFAULT:
         notes.add(f"{dump.path.name} does not say which partition is the default")
-    for place, record in enumerate(dump.records):
-        try:
-            yield Line("partitionname", _texts(record, dump.version), dump.path, None)
-        except InputError as error:
-            message = f"{dump.name(place)}: {error.mistakes[0]}"
-            raise InputError(message, file=dump.path, field=error.field) from None
+    try:
+        return Line("partitionname", _texts(record.fields, dump.version), dump.path, None)
+    except InputError as error:
+        message = f"{dump.name(record.place)}: {error.mistakes[0]}"
+        raise InputError(message, file=dump.path, field=error.field) from None
 
 
 def _texts(record: Mapping[str, Any], version: int) -> dict[str, str]:

@@ -18,7 +18,6 @@ from optsched.sites.parts import Ints, Reservation, Topology, overlapping, whole
 from optsched.sites.site import NODE_NAME, Node, Partition, Site, described, typed
 from optsched.sites.slurm_files import (
     UNSET,
-    Dump,
     Line,
     Notes,
     RecordFields,
@@ -99,11 +98,10 @@ def read_nodes(
     nodes -o`` wrote at the same time, for the cores and the memory that are kept for the system
     where the JSON does not state them, as that of Slurm 22.05.
     """
-    shown = read_shown(path, "nodes")
-    sources: Iterable[Line | RecordFields] = shown.fields if isinstance(shown, Dump) else shown
     nodes: list[SlurmNode] = []
     seen: set[str] = set()
     texts = {each.text("nodename"): each for each in printed_lines(beside)} if beside else {}
+    sources = read_shown(path, "nodes")
     for source in sources:
         each = _node(source, notes, texts)
         if each.node.name in seen:
@@ -112,7 +110,7 @@ def read_nodes(
         nodes.append(each)
     if not nodes:
         raise InputError("no nodes; expected what scontrol show nodes writes", file=path)
-    return nodes, shown.time if isinstance(shown, Dump) else None
+    return nodes, sources[0].dump.time if isinstance(sources[0], RecordFields) else None
 
 
 def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
