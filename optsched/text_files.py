@@ -1,4 +1,4 @@
-"""Strict reading of JSON and TOML that people write, and of texts line by line."""
+"""Strict reading of texts, JSON and TOML that people write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _DOTTED = re.compile(
     rb"""(?<![\w.-])(?:(?:"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]{0,64}+'|[\w-]++)"""
     rb"""[ \t]*+\.[ \t]*+){%d}""" % MOST_PARTS
 )
-_LINE = re.compile(r"[^\n]++")
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Start of a character that JSON writes as a pair of escapes."""
 
@@ -45,6 +44,12 @@ def parse_json(data: bytes) -> Any:
         if SURROGATE.search(data):
             json.dumps(value, ensure_ascii=False).encode()  # refuses those without their other half
         return value
+
+
+def text_of(data: bytes, path: Path, form: str) -> str:
+    """Return the text of a file, which may begin with a mark of its encoding."""
+    with _expected(form, path):
+        return data.decode("utf-8-sig")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -108,19 +113,6 @@ def _finite(literal: str) -> float:
 
 def _not_finite(literal: str) -> Any:
     raise InputError(f"{literal}; expected a finite number")
-
-
-def lines_of(
-    text: str, path: Path | None = None, longest: int = LONGEST_LINE
-) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text that are not empty, with their numbers from 1."""
-    number, place = 1, 0
-    for found in _LINE.finditer(text):
-        number += text.count("\n", place, found.start())
-        place = found.start()
-        if found.end() - place > longest:
-            raise too_long(path, number)
-        yield number, found[0].removesuffix("\r")
 
 
 def too_long(path: Path | None, line: int) -> InputError:

@@ -23,7 +23,8 @@ from optsched.numbers import (
     whole_number,
 )
 from optsched.settings import configure, has_plain_settings, read_settings
-from optsched.text_files import LONGEST_LINE, MOST_PARTS, lines_of, read_toml
+from optsched.sites.slurm_files import lines_of
+from optsched.text_files import LONGEST_LINE, MOST_PARTS, read_toml
 
 
 @pytest.mark.parametrize(

@@ -347,7 +347,7 @@ def command(
     if demands_sha256 is not None:
         check_demands(source, demands_sha256)
     read_seconds = clock() - began
-    first, last = (1, len(source)) if scenario.span is None else numbers_in(scenario.span, source)
+    first, last = numbers_in(scenario.jobs, source)
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))  # for the output of solvers
         folder = stack.enter_context(written_folder(output, RUN))

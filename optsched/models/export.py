@@ -376,11 +376,12 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
 
 
 def _knapsack(problem: Problem[Any]) -> str:
-    from optsched.models.window_mkp import WindowMKP, window_mkp_text
+    from optsched.models.instances import knapsack_text
+    from optsched.models.window_mkp import WindowMKP
 
     if not isinstance(problem, WindowMKP):
         raise InputError(f"{problem.name} has no text format; expected a window-mkp problem")
-    return window_mkp_text(problem)
+    return knapsack_text(problem)
 
 
 def _with_infinities(bounds: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,15 +1,22 @@
-"""Snapshots on file, and problems in other formats. File format: ``docs/formats/snapshot.md``."""
+"""Snapshots and problems in other formats on file, and the table of known values beside them.
+
+File format: ``docs/formats/snapshot.md``.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import logging
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from optsched.content import SCHEMA_FILE, find_snapshot, of_model
 from optsched.errors import InputError, path_of
@@ -22,34 +29,15 @@ from optsched.files import (
     read_head,
     write_bytes,
 )
-from optsched.models.integer_program.or_library import instances
-from optsched.models.integer_program.program_files import parse_lp, parse_mps
+from optsched.models.instances import instance, instances, parse_knapsack_table
+from optsched.models.integer_program.program_files import parse_program_file
 from optsched.models.problem import Problem
-from optsched.models.snapshot import FILE as TABLE
-from optsched.models.snapshot import Snapshot, known_values, text_of
-from optsched.models.window_mkp import parse_window_mkp_table, parse_window_mkp_text
-from optsched.numbers import counted
-from optsched.text_files import parse_json
+from optsched.models.snapshot import Snapshot
+from optsched.numbers import parse_number
+from optsched.text_files import parse_json, text_of
 
-FORMATS = {".lp": "LP", ".mps": "MPS"}
-"""Name of the format by the suffix of its files."""
-
-IN_COMMENT = re.compile(r"^\*\s*SENSE:\s*Max", re.IGNORECASE | re.MULTILINE)
-"""The sense as PuLP writes it."""
-
-
-def parse_program_file(data: bytes, path: Path, suffix: str) -> Snapshot:
-    """Return the integer program of an LP or MPS file, decompressed."""
-    text = text_of(data, path, FORMATS[suffix])
-    if suffix == ".mps" and IN_COMMENT.search(text) and "OBJSENSE" not in text:
-        problem = "is maximized by a comment (*SENSE) alone, which no reader of MPS heeds"
-        raise InputError(f"{problem}; expected a section OBJSENSE", file=path)
-    try:
-        stated = parse_lp(text) if suffix == ".lp" else parse_mps(text)
-    except InputError as error:
-        raise error.within(path) from None
-    return stated.snapshot(path)
-
+TEXTS = {".txt": "an instance of the literature", ".csv": "CSV", ".lp": "LP", ".mps": "MPS"}
+"""What a text file holds, by its suffix."""
 
 SEPARATORS = re.compile(r"[,:\s]*")
 """Separators of the parts of a JSON list or object."""
@@ -116,7 +104,7 @@ def _instances(path: Path) -> list[Path]:
     if _suffix(path) != ".txt" or not path.is_file():
         return [path]
     try:
-        found = instances(_words(read_bytes(path, MOST_TEXT)[0], path), path) or ()
+        found = instances(text_of(read_bytes(path, MOST_TEXT)[0], path, TEXTS[".txt"]), path)
     except InputError:  # reading the file tells it
         return [path]
     if len(found) < 2:
@@ -156,46 +144,17 @@ def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
     suffix = _suffix(file)
     data, sha256 = read_bytes(file, MOST_TEXT if suffix in (".txt", ".csv") else MOST)
     with in_memory(file):
+        text = text_of(data, file, TEXTS[suffix]) if suffix in TEXTS else ""
         if suffix == ".txt":
-            snapshot = _of_text(_words(data, file), file, number)
+            snapshot = instance(text, file, number)
         elif suffix == ".csv":
-            snapshot = parse_window_mkp_table(data, file)
-        elif suffix in FORMATS:
-            snapshot = parse_program_file(data, file, suffix)
+            snapshot = parse_knapsack_table(text, file)
+        elif suffix in TEXTS:
+            snapshot = parse_program_file(text, file, suffix)
         else:
             snapshot = _parsed(data, file)
     known = known_values(file)
     return snapshot if known is None else known.added_to(snapshot, path if number else file), sha256
-
-
-def _words(data: bytes, path: Path) -> list[list[str]]:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError("not text; expected an instance of the literature", file=path) from None
-    return [line.split() for line in text.splitlines()]
-
-
-def _of_text(words: list[list[str]], path: Path, number: int | None) -> Snapshot:
-    """Return an instance of a text file; without a number, the only one."""
-    found = instances(words, path)
-    if found is None:
-        if number not in (None, 1):
-            raise InputError(f"holds one instance; there is no number {number}", file=path)
-        return parse_window_mkp_text(words, path)
-    if not found:
-        raise InputError("holds no instance", file=path)
-    if number is None and len(found) > 1:
-        held = f"holds {counted(len(found), 'instance')} ({found[0].kind} of OR-Library)"
-        named = f"{path.name}#1 to {path.name}#{len(found)}"
-        raise InputError(f"{held}; expected one of them, {named}", file=path)
-    if number is not None and number > len(found):
-        held = f"holds {counted(len(found), 'instance')}"
-        raise InputError(f"{held}; there is no number {number}", file=path)
-    chosen = number or 1
-    snapshot = found[chosen - 1].build()
-    about = {"instance": f"{chosen} of {len(found)}"} if len(found) > 1 else {}
-    return replace(snapshot, origin={**snapshot.origin, **about})
 
 
 def _parsed(data: bytes, path: Path) -> Snapshot:
@@ -251,6 +210,131 @@ def _next(text: str, at: int) -> int:
     separators = SEPARATORS.match(text, at)
     assert separators is not None
     return separators.end()
+
+
+TABLE = "known_values.csv"
+"""Name of the table in a folder of instances."""
+
+INSTANCE = "instance"
+BOUNDS = ("lower_bound", "upper_bound")
+
+SUFFIX = re.compile(r"\.(json|txt|csv|lp|mps)(\.gz)?(?=#\d+$|$)")
+"""Ending of the name of an instance's file, which the table may leave out."""
+
+
+class Row(NamedTuple):
+    """Bounds of the optimum of an instance, None if unknown, and the line that states them."""
+
+    line: int
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True)
+class KnownValues:
+    """The table of a folder."""
+
+    path: Path
+    sha256: str  # SHA-256 of the table
+    rows: Mapping[str, Row]  # known values by name of the instance
+
+    def name_of(self, path: Path) -> str | None:
+        """Return the name of an instance's file in the table, None if it is not there."""
+        found = {self.rows[name].line: name for name in _names(path) if name in self.rows}
+        if len(found) > 1:
+            (first, _), (again, name) = sorted(found.items())
+            message = f"{name!r} names the same file as line {first}"
+            raise InputError(message, file=self.path, line=again, field=INSTANCE)
+        return next(iter(found.values()), None)
+
+    def unused(self, paths: Iterable[Path]) -> list[str]:
+        """Return the names in the table that are of none of these files."""
+        names = {name for path in paths for name in _names(path)}
+        return [name for name in self.rows if name not in names]
+
+    def added_to(self, snapshot: Snapshot, path: Path) -> Snapshot:
+        """Return a snapshot with its known values in the table, unless it has some of its own."""
+        name = self.name_of(path)
+        if name is None or snapshot.known:
+            return snapshot
+        row = self.rows[name]
+        maximized = snapshot.problem.sense == "max"
+        column, stated = (BOUNDS[0], row.lower) if maximized else (BOUNDS[1], row.upper)
+        scale = snapshot.scale
+        objective = _times(scale, stated)
+        bound = _times(scale, row.upper if maximized else row.lower)
+        known: dict[str, Any] = {}
+        if objective is not None:
+            if not objective.is_integer():
+                expected = "an integer" if scale == 1 else f"a multiple of {1 / scale:g}"
+                problem = f"{stated:.15g}; expected {expected}, the value of a solution"
+                raise InputError(problem, file=self.path, line=row.line, field=column)
+            known["objective"] = int(objective)
+        if bound is not None:
+            known["bound"] = int(bound) if bound.is_integer() else bound
+        if known:
+            known["source"] = f"{TABLE}, line {row.line}"
+        return replace(snapshot, known=known)
+
+
+def _times(scale: int, bound: float | None) -> float | None:
+    return None if bound is None else float(scale * Decimal(str(bound)))
+
+
+def _names(path: Path) -> tuple[str, str]:
+    """Return the names that the table may have for a file: with and without its suffix."""
+    return path.name, SUFFIX.sub("", path.name)
+
+
+def known_values(path: Path) -> KnownValues | None:
+    """Return the table beside an instance's file, None without one."""
+    table = path.parent / TABLE
+    try:
+        facts = table.stat()
+    except OSError:
+        return None
+    return _read(table, facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, _changed: int, _size: int) -> KnownValues:
+    """Return a table; it is read once for all instances beside it."""
+    data, sha256 = read_bytes(path, MOST)
+    text = text_of(data, path, "CSV")
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    rows: dict[str, Row] = {}
+    mistakes: list[str] = []
+    try:
+        columns = reader.fieldnames or ()
+        missing = [c for c in (INSTANCE, *BOUNDS) if c not in columns]
+        if missing:
+            raise InputError(f"column {missing[0]!r} is missing", file=path, line=1)
+        for cells in reader:
+            line, name = reader.line_num, (cells[INSTANCE] or "").strip()
+            if not name:
+                mistakes.append(f"line {line}, {INSTANCE}: expected the name of an instance")
+            elif name in rows:
+                first = rows[name].line
+                mistakes.append(f"line {line}, {INSTANCE}: {name!r} again, as on line {first}")
+            lower, upper = (_bound(cells[c], line, c, mistakes) for c in BOUNDS)
+            if lower is not None and upper is not None and lower > upper:
+                above = f"{lower:.15g}; expected at most {BOUNDS[1]}, {upper:.15g}"
+                mistakes.append(f"line {line}, {BOUNDS[0]}: {above}")
+            rows.setdefault(name, Row(line, lower, upper))
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", file=path, line=reader.reader.line_num) from None
+    if mistakes:
+        raise InputError(*mistakes, file=path)
+    return KnownValues(path, sha256, rows)
+
+
+def _bound(text: str | None, line: int, column: str, mistakes: list[str]) -> float | None:
+    text = (text or "").strip()
+    try:
+        return parse_number(text) if text else None
+    except ValueError as error:
+        mistakes.append(f"line {line}, {column}: {error}")
+        return None
 
 
 def load_snapshot(path: str | Path) -> Problem[Any]:

@@ -5,25 +5,18 @@ Model page: ``models/window-mkp/README.md``.
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from optsched.arrays import Ints
-from optsched.errors import InputError, UnknownNameError
-from optsched.fields import LARGEST_FIELD, SHOWN
+from optsched.errors import InputError
 from optsched.models.fields import Integers, from_one
 from optsched.models.problem import Choice, Problem, Violation, listed, named, wrong_length
 from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field, labels
-from optsched.models.snapshot import Snapshot, text_of
-from optsched.numbers import counted, parse_integer
 from optsched.registry import models
 
 __all__ = ["NOT_PLACED", "Assignment", "WindowMKP"]
@@ -239,150 +232,3 @@ class WindowFormulation(Formulation[WindowMKP, Assignment]):
             if slot != NOT_PLACED:
                 x[job, slot] = 1
         return x.ravel()
-
-
-def _number(text: str, place: str, mistakes: list[str]) -> int:
-    """Return the integer of a text, and note a mistake for a wrong one."""
-    try:
-        value = parse_integer(text)
-    except ValueError:
-        value = -1
-    if not 0 <= value <= LARGEST_FIELD:
-        expected = f"expected an integer from 0 to {LARGEST_FIELD}"
-        mistakes.append(f"{place}: {text[:24]!r}; {expected}")
-    return value
-
-
-def _check(mistakes: Sequence[str], noun: str, path: Path) -> None:
-    """Raise the mistakes in a file, the first few of many."""
-    if mistakes:
-        more = len(mistakes) - SHOWN
-        rest = [f"{more} more {noun}"] if more > 0 else []
-        raise InputError(*mistakes[:SHOWN], *rest, file=path)
-
-
-def parse_window_mkp_text(words: Sequence[Sequence[str]], path: Path) -> Snapshot:
-    """Return a multiple knapsack instance of the literature: items are jobs, knapsacks are slots.
-
-    The instances of Kataoka and Yamada and of Fukunaga that Dell'Amico, Delorme, Iori and Martello
-    ("Mathematical models and decomposition methods for the multiple knapsack problem", EJOR 274,
-    2019) use are text files. A file has the number of knapsacks, the number of items, each
-    capacity, and the weight and profit of each item, on a line each. Blank lines are ignored.
-
-    `words`: the words of each line, blank lines included.
-    """
-    lines = [(number, line) for number, line in enumerate(words, start=1) if line]
-    mistakes: list[str] = []
-
-    def read(number: int, fields: Sequence[str], *names: str) -> list[int]:
-        """Return the values of the fields of a line, and note mistakes."""
-        if len(fields) != len(names):
-            mistakes.append(
-                f"line {number}: {counted(len(fields), 'value')}; expected {' and '.join(names)}"
-            )
-            return [0] * len(names)
-        named = zip(fields, names)
-        return [_number(text, f"line {number}, {name}", mistakes) for text, name in named]
-
-    if len(lines) < 2:
-        raise InputError("ends before the numbers of knapsacks and items", file=path)
-    (knapsacks,) = read(*lines[0], "knapsacks")
-    (items,) = read(*lines[1], "items")
-    if any(len(fields) != 1 for _, fields in lines[:2]):
-        mistakes.append(
-            "begins like no text format that is read; a multiple knapsack has one number on each of"
-            " its first lines, a file of OR-Library on its first line"
-        )
-    _check(mistakes, "such lines", path)
-    if len(lines) != 2 + knapsacks + items:
-        raise InputError(
-            f"{len(lines)} lines that are not blank; expected {2 + knapsacks + items}: "
-            f"2 counts, {knapsacks} capacities and {items} items",
-            file=path,
-        )
-    capacities = [read(*line, "capacity")[0] for line in lines[2 : 2 + knapsacks]]
-    pairs = [read(*line, "weight", "profit") for line in lines[2 + knapsacks :]]
-    _check(mistakes, "such lines", path)
-    problem = WindowMKP(
-        weights=[weight for weight, _ in pairs],
-        capacities=capacities,
-        profits=[profit for _, profit in pairs],
-    )
-    return Snapshot(problem, origin={"file": path.name})
-
-
-def window_mkp_text(problem: WindowMKP) -> str:
-    """Return a problem in the text format, which has no labels."""
-    capacities = problem.capacities.tolist()
-    items = zip(problem.weights.tolist(), problem.profits.tolist())
-    lines = [len(capacities), len(problem.weights), *capacities]
-    return "".join(f"{line}\n" for line in [*lines, *(f"{w} {p}" for w, p in items)])
-
-
-REQUIRED = ("kind", "size")
-COLUMNS = (*REQUIRED, "profit", "name")
-
-
-def parse_window_mkp_table(data: bytes, path: Path) -> Snapshot:
-    """Return the knapsack problem of a table: items are jobs, knapsacks are slots.
-
-    Columns are ``kind`` (item or knapsack), ``size``, and optionally ``profit`` of items and
-    ``name``. Without profits, an item is worth its size.
-    """
-    reader = csv.reader(io.StringIO(text_of(data, path, "CSV"), newline=""), strict=True)
-    try:
-        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
-    except csv.Error as error:
-        raise InputError(f"not CSV: {error}", file=path, line=reader.line_num) from None
-    if not lines:
-        raise InputError(f"is empty; expected the columns {', '.join(COLUMNS)}", file=path)
-    columns = lines[0][1]
-    if len(columns) == 1 and (other := re.search(r"[;\t|]", columns[0])):
-        message = f"the columns are separated by {other[0]!r}; expected commas"
-        raise InputError(message, file=path, line=lines[0][0])
-    mistakes = [str(UnknownNameError("column", c, COLUMNS)) for c in columns if c not in COLUMNS]
-    mistakes += [f"column {name!r} is missing" for name in REQUIRED if name not in columns]
-    if len(set(columns)) < len(columns):
-        mistakes.append("a column is there twice")
-    if mistakes:
-        raise InputError(*mistakes, file=path, line=lines[0][0])
-
-    items: list[tuple[int, int | None, str]] = []
-    knapsacks: list[tuple[int, str]] = []
-
-    for line, cells in lines[1:]:
-        if len(cells) != len(columns):
-            expected = f"expected {len(columns)}, one for each column"
-            mistakes.append(f"line {line}: {counted(len(cells), 'value')}; {expected}")
-            continue
-        row = dict.fromkeys(COLUMNS, "") | dict(zip(columns, cells))
-        kind, stated = row["kind"], row["profit"]
-        if kind not in ("item", "knapsack"):
-            mistakes.append(f"line {line}, kind: {kind!r}; expected item or knapsack")
-            continue
-        if kind == "knapsack" and stated:
-            mistakes.append(f"line {line}, profit: {stated!r}; a knapsack has none")
-        size = _number(row["size"], f"line {line}, size", mistakes)
-        if kind == "knapsack":
-            knapsacks.append((size, row["name"]))
-        else:
-            profit = _number(stated, f"line {line}, profit", mistakes) if stated else None
-            items.append((size, profit, row["name"]))
-    profits = [profit for _, profit, _ in items]
-    for what, given in (
-        ("profit", profits),
-        ("name of items", [name or None for *_, name in items]),
-        ("name of knapsacks", [name or None for _, name in knapsacks]),
-    ):
-        missing = given.count(None)
-        if 0 < missing < len(given):
-            mistakes.append(f"{what}: missing in {missing} of {len(given)}; expected all or none")
-    _check(mistakes, "mistakes", path)
-    problem = WindowMKP(
-        weights=[size for size, *_ in items],
-        capacities=[size for size, _ in knapsacks],
-        profits=None if None in profits else profits,
-        jobs=[name for *_, name in items] if any(name for *_, name in items) else None,
-        slots=[name for _, name in knapsacks] if any(name for _, name in knapsacks) else None,
-    )
-    return Snapshot(problem, origin={"file": path.name})

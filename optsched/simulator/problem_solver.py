@@ -18,10 +18,12 @@ from optsched.models.problem import ListsEquallyGood, Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import LONGEST
-from optsched.registry import ClassInFile, home_of, models
+from optsched.registry import ClassInFile, home_of, models, origin_of
+from optsched.registry import solvers as registered
 from optsched.solvers.comparison.claims import contradicted
 from optsched.solvers.finding import (
     Profile,
+    classes_of,
     find_solver,
     label_of,
     solvers_of,
@@ -58,6 +60,7 @@ class ChosenSolver:
     budget: Budget  # for one problem
     seed: int
     options: Mapping[str, Any]  # by the policy's settings, see `Answers`
+    is_named: bool  # whether a command can name the solver, as it was not built with options
 
     @property
     def is_compared(self) -> bool:
@@ -110,6 +113,7 @@ def choose_solvers(
             budget=budget or own,
             seed=profile.seed if seed is None else seed,
             options=options,
+            is_named=not isinstance(given, Solver) or _is_plain(solver, profile),
         )
         log = logging.getLogger("optsched")
         log.debug("%s answers %s problems, limit: %s", chosen[model].name, model, budget or own)
@@ -122,6 +126,12 @@ def text_of(chosen: Mapping[str, ChosenSolver]) -> str:
     if len(set(names)) == 1:
         return names[0]
     return ",".join(f"{model}={one.name}" for model, one in chosen.items())
+
+
+def _is_plain(solver: Solver, profile: Profile) -> bool:
+    """Return whether a solver without options is registered, or of a class in a file."""
+    known = solver.name in registered and type(solver) in classes_of(solver.name)
+    return not profile.options and (known or origin_of(type(solver)) is not None)
 
 
 def _check_nominal_time(solver: Solver) -> None:
@@ -207,7 +217,7 @@ class ProblemSolver:
         *,
         charge: bool = False,
         ties: Ties = Ties.HEURISTIC,
-        capture: Path | None = None,
+        capture: Path | str | None = None,
         capture_every: int = 1,
         origin: Mapping[str, Any] | None = None,
     ) -> None:
@@ -219,7 +229,7 @@ class ProblemSolver:
         self.charge = charge  # whether the nominal time of solvers delays decisions
         self.ties = ties
         self._draws = {model: random.Random(one.seed) for model, one in solvers.items()}
-        self.capture = capture
+        self.capture = None if capture is None else _empty_folder(Path(capture))
         self.capture_every = capture_every  # of each model
         self.origin = dict(origin or {})
         self.config = {
@@ -354,6 +364,14 @@ class ProblemSolver:
     def compared(self) -> frozenset[str]:
         """The models whose problems the fallback solves beside the solver."""
         return frozenset(model for model, one in self.solvers.items() if one.is_compared)
+
+
+def _empty_folder(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise InputError("no such folder; expected an empty one to capture to", file=folder)
+    if any(folder.iterdir()):
+        raise InputError("is not empty; expected an empty folder to capture to", file=folder)
+    return folder
 
 
 def _nominal_time(solver: Solver, work: float) -> float:

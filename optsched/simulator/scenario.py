@@ -32,7 +32,6 @@ from optsched.simulator.engine import EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import ProblemSolver, SolverChoice, Ties
-from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import as_budget, checked_seed
 from optsched.traces.cleaning import Days, Span, span_of
@@ -452,6 +451,7 @@ def describe(
     problem_solver: ProblemSolver,
 ) -> dict[str, Any]:
     """Return the config of a run of the jobs `trace` of `source`."""
+    solvers = problem_solver.solvers.values()
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
         "trace_sha256": source.sha256,
@@ -464,7 +464,7 @@ def describe(
         "execution_settings": {} if execution is None else values_of(execution),
         **scenario.recorded(),
         **problem_solver.config,
-        **_files(policy, execution, *(chosen.solver for chosen in problem_solver.solvers.values())),
+        **_files(policy, execution, *(chosen.solver for chosen in solvers)),
         "versions": versions(),
     }
     if ignored := _ignored(trace, machine):
@@ -473,7 +473,7 @@ def describe(
         execution is None or _is_named(execution, registry.executions)
     )
     from_file = source.path is not None or scenario.workload is not None
-    repeatable = from_file and known and _names_solvers(problem_solver)
+    repeatable = from_file and known and all(one.is_named for one in solvers)
     config["repeat"] = _command(config) if repeatable else None
     return config
 
@@ -514,20 +514,6 @@ def _is_named(part: Any, kind: registry.Registry[Any]) -> bool:
     in_file = origin_of(type(part)) is not None
     is_registered = part.name in kind and kind[part.name] is type(part)
     return (in_file or is_registered) and has_plain_settings(type(part))
-
-
-def _names_solvers(problem_solver: ProblemSolver) -> bool:
-    """Return whether a command can name the solvers, as none was built with options."""
-    for chosen in problem_solver.solvers.values():
-        if origin_of(type(chosen.solver)) is not None and not chosen.profile.options:
-            continue
-        try:
-            _, profile = find_solver(chosen.name)
-        except InputError:
-            return False
-        if profile.options != chosen.profile.options:
-            return False
-    return True
 
 
 def _command(config: Mapping[str, Any]) -> str:

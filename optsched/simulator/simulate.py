@@ -28,7 +28,7 @@ from optsched.simulator.scenario import BUDGET, Scenario, check_use, configure, 
 from optsched.simulator.system import Journal
 from optsched.simulator.user_code import execution_report, explaining, policy_report
 from optsched.solvers.solving import as_budget
-from optsched.traces.cleaning import numbers_in, span_of
+from optsched.traces.cleaning import numbers_in
 from optsched.traces.reading import read_trace
 from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
@@ -197,14 +197,12 @@ def prepared(scenario: Scenario) -> Trace:
 
 def _jobs_to_run(scenario: Scenario, trace: Trace) -> tuple[Scenario, Trace, Flags | None]:
     """Return the scenario with numbers of jobs, the jobs that run, and which are measured."""
-    if scenario.span is not None:
-        first, last = numbers_in(scenario.span, trace)
+    if scenario.jobs is not None:
+        first, last = numbers_in(scenario.jobs, trace)
         trace, scenario = trace.jobs(first, last), replace(scenario, jobs=(first, last))
     measured = None
     if scenario.measure is not None:
-        span = span_of(scenario.measure)
-        assert span is not None
-        first, last = numbers_in(span, trace, "measure")
+        first, last = numbers_in(scenario.measure, trace, "measure")
         scenario = replace(scenario, measure=(first, last))
         measured = np.zeros(len(trace), dtype=np.bool_)
         measured[first - 1 : last] = True
@@ -269,29 +267,17 @@ def _problem_solver(
 ) -> ProblemSolver:
     """Return the problem solver of a run, with its solvers prepared."""
     if posed := policy.posed():
+        budget = as_budget(scenario.budget)
         return ProblemSolver(
-            choose_solvers(
-                posed, scenario.solver, budget=as_budget(scenario.budget), seed=scenario.seed
-            ),
+            choose_solvers(posed, scenario.solver, budget=budget, seed=scenario.seed),
             charge=scenario.charge_decisions,
             ties=Ties(scenario.ties),
-            capture=_capture_folder(scenario),
+            capture=scenario.capture,
             capture_every=scenario.capture_every,
             origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
         )
     check_use(policy, scenario.for_problems())
     return NoProblems()
-
-
-def _capture_folder(scenario: Scenario) -> Path | None:
-    if scenario.capture is None:
-        return None
-    folder = Path(scenario.capture)
-    if not folder.is_dir():
-        raise InputError("no such folder; expected an empty one to capture to", file=folder)
-    if any(folder.iterdir()):
-        raise InputError("is not empty; expected an empty folder to capture to", file=folder)
-    return folder
 
 
 ROUNDING = 1e-6

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Ints
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
-from optsched.sites.parts import Flags, Ints
 from optsched.sites.site import Partition, Site
 
 CORES, MEMORY, GPU = "cores", "memory", "gpu"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,13 +24,14 @@ from optsched.sites.slurm_files import (
     Notes,
     RecordFields,
     captured_file,
+    captured_files,
     captured_time,
     check_keys,
     configuration_lines,
-    is_json,
-    only_lines,
+    lines_of,
     read_dump,
-    read_text,
+    read_shown,
+    shown_settings,
 )
 from optsched.sites.slurm_notation import (
     INFINITE,
@@ -59,11 +60,13 @@ from optsched.sites.slurm_site import (
     state_of,
 )
 from optsched.sites.slurm_topology import read_first_topologies
-from optsched.text_files import lines_of
 
-PARTITIONS = ("partitions.txt", "partitions.json")
-LICENCES = ("licenses.json", "licenses.txt")
-RESERVATIONS = ("reservations.json", "reservations.txt")
+FILES: Mapping[str, tuple[str, ...]] = {
+    "config": ("config.txt",),
+    "partitions": ("partitions.txt", "partitions.json"),
+    "licences": ("licenses.json", "licenses.txt"),
+    "reservations": ("reservations.json", "reservations.txt"),
+}
 TOPOLOGIES = ("topoconf.txt", "topology.yaml", "topology.txt", "topology.conf")
 """Files of each kind, of which the first one that is there counts.
 
@@ -95,23 +98,28 @@ def read_shown_site(path: str | Path) -> SlurmSite:
         beside = captured_file(path, "nodes.txt")
         if beside is None:
             notes.add("no nodes.txt: memory kept for the system (MemSpecLimit) is not known")
-    nodes, time = read_nodes(nodes_file, notes, beside)
-    index = {each.node.name: place for place, each in enumerate(nodes)}
+    found = {kind: captured_file(path, *names) for kind, names in FILES.items()}
+    of_topologies = [*captured_files(path, *TOPOLOGIES)]
+    missing = {kind for kind, file in found.items() if file is None}
     now = captured_time(path)
+    nodes, time = read_nodes(nodes_file, notes, beside)
     time = now if time is None else time
-    settings = _settings(path)
+    index = {each.node.name: place for place, each in enumerate(nodes)}
+    settings = {} if found["config"] is None else shown_settings(found["config"])
     if path.is_dir():
-        _note_missing(path, notes)
-    topologies = read_first_topologies(path, TOPOLOGIES, index, notes)
+        _note_missing(missing if of_topologies else missing | {"topologies"}, notes)
+    topologies = read_first_topologies(of_topologies, index, notes)
     partitions, access = list[Partition](), dict[str, Access]()
-    if shown := captured_file(path, *PARTITIONS):
-        partitions, access = shown_partitions(shown, index, settings, notes)
-    counts = _licences(path, settings, notes)
-    reserved = captured_file(path, *RESERVATIONS)
+    if found["partitions"] is not None:
+        partitions, access = shown_partitions(found["partitions"], index, settings, notes)
+    counts = _licences(found["licences"], found["config"], settings, notes)
+    reserved = found["reservations"]
     reservations = () if reserved is None else read_reservations(reserved)
     partitions = partitions or partitions_of_nodes([each.partitions for each in nodes], notes)
     described = nodes, partitions, access, topologies, settings, counts
-    return slurm_site(*described, notes, time, reservations=reservations, file=nodes_file)
+    return slurm_site(
+        *described, notes, time, reservations=reservations, file=nodes_file, missing=missing
+    )
 
 
 def _nodes_file(folder: Path) -> Path:
@@ -129,63 +137,33 @@ def _nodes_file(folder: Path) -> Path:
     return path
 
 
-def _note_missing(folder: Path, notes: Notes) -> None:
+def _note_missing(missing: Container[str], notes: Notes) -> None:
     """Note what is not known, for want of a file, of what decides where jobs may be."""
-    if captured_file(folder, *TOPOLOGIES) is None:
+    if "topologies" in missing:
         notes.add("no topology.txt: switches and blocks are not known, nor what jobs ask of them")
-    if captured_file(folder, "config.txt") is None:
+    if "config" in missing:
         taken = "Slurm is taken to give jobs cores and memory, and not whole nodes"
         notes.add(f"no config.txt: {taken}")
-        if captured_file(folder, *LICENCES) is None:
+        if "licences" in missing:
             notes.add("no licenses.json or .txt: licences are not known")
 
 
-_HEADING = re.compile(r"Configuration data as of .*|.* Configuration:|Slurmctld\(.*\) at .* is .*")
-"""Lines of ``scontrol show config`` that are no settings."""
-
-
-def _settings(folder: Path) -> dict[str, str]:
-    """Return the settings that ``scontrol show config`` wrote, by names in small letters."""
-    path = captured_file(folder, "config.txt")
-    found: dict[str, str] = {}
-    if path is not None:
-        expected = "expected Key = Value, as scontrol show config writes it"
-        is_empty = True
-        for number, line in lines_of(read_text(path), path):
-            name, has_value, value = line.partition("=")
-            if not has_value and line.strip() and not _HEADING.fullmatch(line.strip()):
-                raise InputError(f"{line.strip()[:40]!r}; {expected}", file=path, line=number)
-            is_empty &= not has_value
-            if value.strip() not in UNSET:
-                found[name.strip().lower()] = value.strip()
-            check_keys(found, path, number)
-        if is_empty:
-            raise InputError(f"no settings; {expected}", file=path)
-    return found
-
-
 def _licences(
-    folder: Path, settings: Mapping[str, str], notes: Notes
+    path: Path | None, config: Path | None, settings: Mapping[str, str], notes: Notes
 ) -> tuple[dict[str, int], ...]:
     """Return the numbers of all, of the free and of the reserved licences."""
-    path = captured_file(folder, *LICENCES)
     if path is None:
         try:
             total = licences(settings.get("licenses", ""))
         except InputError as error:
-            message = error.mistakes[0]
-            raise InputError(message, file=folder / "config.txt", field="Licenses") from None
+            raise InputError(error.mistakes[0], file=config, field="Licenses") from None
         notes.count(list(total), "taken as free, without licenses.json or .txt", "licence")
         return total, total, {}
-    keys = ("licensename", "total", "free", "reserved")
-    sources: Iterable[Line | RecordFields]
-    if is_json(path):
-        sources = read_dump(path, "licenses").fields
-        keys = ("LicenseName", "Total", "Free", "Reserved")
-    else:
-        sources = only_lines(path, "LicenseName", "scontrol -o show licenses")
     total, left, reserved = {}, {}, {}
-    for source in sources:
+    for source in read_shown(path, "licenses", "LicenseName", "scontrol -o show licenses"):
+        keys = ["LicenseName", "Total", "Free", "Reserved"]
+        if isinstance(source, Line):
+            keys = [key.lower() for key in keys]
         name = source.text(keys[0])
         if not name or name in total:
             raise source.wrong(keys[0], "every licence once")
@@ -248,6 +226,7 @@ def _timed(one: Reservation, now: int | None) -> Reservation:
 
 def _from_text(text: str, path: Path) -> Iterator[Reservation]:
     zones: list[ZoneInfo] | None = None
+    now = captured_time(path.parent)
     for place, line in lines_of(text, path):
         if not line.strip() or line.startswith("No reservations"):
             continue
@@ -271,7 +250,7 @@ def _from_text(text: str, path: Path) -> Iterator[Reservation]:
         if start >= end:
             raise pairs.wrong("EndTime", f"a time after {said['StartTime']}")
         one = Reservation(name[1], there, start, end, kept, None, *rest)
-        yield _timed(one, captured_time(path.parent))
+        yield _timed(one, now)
 
 
 _SUBMITTED = re.compile(r"^JobId=([0-9]{1,10})\b.* SubmitTime=(\S+) EligibleTime=", re.MULTILINE)
@@ -361,8 +340,8 @@ def read_configuration(path: str | Path) -> SlurmSite:
     nodes_of = _nodes_of(tables["nodeset"], nodes, index)
     lines = list(_with_defaults(tables["partitionname"]))
     partitions = [partition_of(line, nodes_of, index, settings, notes) for line in lines]
-    names = ("topology.yaml", "topology.conf")
-    topologies = read_first_topologies(path.parent, names, index, notes)
+    of_topologies = captured_files(path.parent, "topology.yaml", "topology.conf")
+    topologies = read_first_topologies(of_topologies, index, notes)
     access, counts = accesses_of(lines), (total, total, dict[str, int]())
     return slurm_site(nodes, partitions, access, topologies, settings, counts, notes, file=path)
 

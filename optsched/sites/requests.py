@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags
 from optsched.sites.job_request import (
     CORES,
     GPU,
@@ -28,7 +29,6 @@ from optsched.sites.job_request import (
     nodes_with,
     on_each,
 )
-from optsched.sites.parts import Flags
 from optsched.sites.site import Partition, Site
 
 BEYOND_RESERVATION = "it cannot end within its reservation"

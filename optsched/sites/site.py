@@ -18,11 +18,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.sites.parts import (
     MOST_NODES,
-    Ints,
     Record,
     Reservation,
     Topology,

@@ -11,17 +11,17 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 from optsched.errors import InputError
 from optsched.fields import Fields, Integer, Kind, Of, Parsed, WrongValueError, shown
-from optsched.files import HEAD, MOST, read_bytes, read_head
+from optsched.files import HEAD, MOST, read_bytes
 from optsched.numbers import counted, whole_number
 from optsched.sites.slurm_notation import host_list
-from optsched.text_files import LONGEST_LINE, lines_of, parse_json, too_long
+from optsched.text_files import LONGEST_LINE, parse_json, too_long
 
 STATES = r"COMPLETED|CANCELLED|FAILED|TIMEOUT|RUNNING|PENDING|NODE_FAIL|OUT_OF_MEM\w*"
 
@@ -165,9 +165,16 @@ class Dump(NamedTuple):
         return f"record {place + 1}" + ("" if known is None else f" ({known})")
 
 
-def is_json(path: Path) -> bool:
-    """Return whether a file, plain or gzip, holds JSON and no text."""
-    return read_head(path).lstrip().startswith(b"{")
+def read_shown(path: Path, key: str, *of_lines: str) -> Sequence[Line | RecordFields]:
+    """Return what Slurm has shown, plain or gzip: records in JSON, or lines with pairs.
+
+    `key`: key of the records; `of_lines`: first key and command of a file that has no other lines.
+    """
+    data, _ = read_bytes(path)
+    if data.lstrip().startswith(b"{"):
+        return _dump(data, path, key).fields
+    text = _text_of(data, path)
+    return only_lines(text, path, *of_lines) if of_lines else [*_printed(text, path)]
 
 
 def read_dump(path: str | Path, *keys: str, written_by: str | None = None) -> Dump:
@@ -177,7 +184,10 @@ def read_dump(path: str | Path, *keys: str, written_by: str | None = None) -> Du
     counts; `written_by`: command whose jobs are expected.
     """
     path = Path(path)
-    data, _ = read_bytes(path)
+    return _dump(read_bytes(path)[0], path, *keys, written_by=written_by)
+
+
+def _dump(data: bytes, path: Path, *keys: str, written_by: str | None = None) -> Dump:
     try:
         value = parse_json(data)
     except InputError as error:
@@ -398,16 +408,20 @@ def captured_folder(path: Path) -> Path:
     return path
 
 
-def captured_file(folder: Path, *names: str) -> Path | None:
-    """Return the first of these files that is there, plain or with ``.gz``; None without one.
+def captured_files(folder: Path, *names: str) -> Iterator[Path]:
+    """Yield those of these files that are there, plain or with ``.gz``.
 
     An empty file does not count: a command that Slurm refuses leaves one.
     """
     for name in names:
         for path in (folder / name, folder / f"{name}.gz"):
             if path.is_file() and path.stat().st_size:
-                return path
-    return None
+                yield path
+
+
+def captured_file(folder: Path, *names: str) -> Path | None:
+    """Return the first of `captured_files`; None without one."""
+    return next(captured_files(folder, *names), None)
 
 
 def captured_time(folder: Path) -> int | None:
@@ -434,8 +448,10 @@ MOST_LINES = 250_000
 """Most lines with keys in a file."""
 
 _PAIR = re.compile(r"""\s*([\w.]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S+))(?:\s+|$)""")
+_LINE = re.compile(r"[^\n]++")
 _PRINTED = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*(?:\s+(?![A-Za-z][\w/:]*=)\S+)*)")
 _COMMENT = re.compile(r"(?<!\\)#.*")
+_HEADING = re.compile(r"Configuration data as of .*|.* Configuration:|Slurmctld\(.*\) at .* is .*")
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*", re.IGNORECASE)
 
 
@@ -527,12 +543,14 @@ def printed_lines(path: Path) -> Iterator[Line]:
 
     The first value of a key counts: comments and reasons, which may hold anything, are at the end.
     """
-    content = read_text(path)
-    for (_, before), (number, text) in pairwise(lines_of(content, path)):
-        if said := on_several_lines(before, text):
-            raise InputError(said, file=path, line=number)
+    yield from _printed(read_text(path), path)
+
+
+def _printed(content: str, path: Path) -> Iterator[Line]:
     lines = 0
-    for number, text in lines_of(content, path):
+    for (number, text), (following, after) in pairwise(chain(lines_of(content, path), [(0, "")])):
+        if said := on_several_lines(text, after):
+            raise InputError(said, file=path, line=following)
         values: dict[str, str] = {}
         for pair in _PRINTED.finditer(text):
             values.setdefault(sys.intern(pair[1].lower()), pair[2])
@@ -545,20 +563,54 @@ def printed_lines(path: Path) -> Iterator[Line]:
         raise InputError(said, file=path)
 
 
-def only_lines(path: Path, key: str, command: str) -> list[Line]:
-    """Return the lines with pairs of a file that has nothing else, but for ``No ...``."""
-    lines = list(printed_lines(path))
+def only_lines(content: str, path: Path, key: str, command: str) -> list[Line]:
+    """Return the lines with pairs of a text that has nothing else, but for ``No ...``."""
+    lines = list(_printed(content, path))
     known = {line.number for line in lines}
-    for place, text in lines_of(read_text(path), path):
+    for place, text in lines_of(content, path):
         if text.strip() and place not in known and not text.startswith("No "):
             expected = f"expected {key}=..., as {command} writes it"
             raise InputError(f"{text.strip()[:40]!r}; {expected}", file=path, line=place)
     return lines
 
 
+def shown_settings(path: Path) -> dict[str, str]:
+    """Return the settings that ``scontrol show config`` wrote, by names in small letters."""
+    found: dict[str, str] = {}
+    expected = "expected Key = Value, as scontrol show config writes it"
+    is_empty = True
+    for number, line in lines_of(read_text(path), path):
+        name, has_value, value = line.partition("=")
+        if not has_value and line.strip() and not _HEADING.fullmatch(line.strip()):
+            raise InputError(f"{line.strip()[:40]!r}; {expected}", file=path, line=number)
+        is_empty &= not has_value
+        if value.strip() not in UNSET:
+            found[name.strip().lower()] = value.strip()
+        check_keys(found, path, number)
+    if is_empty:
+        raise InputError(f"no settings; {expected}", file=path)
+    return found
+
+
+def lines_of(
+    text: str, path: Path | None = None, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text that are not empty, with their numbers from 1."""
+    number, place = 1, 0
+    for found in _LINE.finditer(text):
+        number += text.count("\n", place, found.start())
+        place = found.start()
+        if found.end() - place > longest:
+            raise too_long(path, number)
+        yield number, found[0].removesuffix("\r")
+
+
 def read_text(path: Path) -> str:
     """Return the text of a file, plain or gzip."""
-    data, _ = read_bytes(path)
+    return _text_of(read_bytes(path)[0], path)
+
+
+def _text_of(data: bytes, path: Path) -> str:
     try:
         if b"\0" not in data:
             return data.decode("utf-8-sig")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,14 +17,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.sites.parts import repeated
 from optsched.sites.site import Partition
-from optsched.sites.slurm_files import (
-    Line,
-    Notes,
-    is_json,
-    number,
-    only_lines,
-    read_dump,
-)
+from optsched.sites.slurm_files import Line, Notes, RecordFields, number, read_shown
 from optsched.sites.slurm_notation import INFINITE, hosts_of, megabytes, seconds, time_text
 
 USUAL: Mapping[str, tuple[str, ...]] = {
@@ -191,8 +184,10 @@ def shown_partitions(
     The second result is the rules that a site does not have, by name of the partition.
     """
     command = "scontrol -o show partitions"
-    is_dump = is_json(path)
-    lines = [*_of_dump(path, notes)] if is_dump else only_lines(path, "PartitionName", command)
+    lines = [
+        each if isinstance(each, Line) else _of_record(each, notes)
+        for each in read_shown(path, "partitions", "PartitionName", command)
+    ]
     partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
     names = [each.name for each in partitions]
     if (twice := repeated(names)) is not None:
@@ -277,35 +272,34 @@ def _memory_per_core(line: Line, settings: Mapping[str, str]) -> int:
     return int(whole)
 
 
-def _of_dump(path: Path, notes: Notes) -> Iterator[Line]:
-    """Yield what scontrol wrote as JSON, under the keys of the text."""
-    dump = read_dump(path, "partitions")
+def _of_record(record: RecordFields, notes: Notes) -> Line:
+    """Return what scontrol wrote as JSON, under the keys of the text."""
+    dump = record.dump
     if dump.version <= LAST_WITHOUT_DEFAULT:
-        notes.add(f"{path.name} does not say which partition is the default")
-    for place, record in enumerate(dump.records):
-        try:
-            yield Line("partitionname", _texts(record, dump.version), path, None)
-        except InputError as error:
-            message = f"{dump.name(place)}: {error.mistakes[0]}"
-            raise InputError(message, file=path, field=error.field) from None
+        notes.add(f"{dump.path.name} does not say which partition is the default")
+    try:
+        return Line("partitionname", _texts(record.fields, dump.version), dump.path, None)
+    except InputError as error:
+        message = f"{dump.name(record.place)}: {error.mistakes[0]}"
+        raise InputError(message, file=dump.path, field=error.field) from None
 
 
 def _texts(record: Mapping[str, Any], version: int) -> dict[str, str]:
-    shares = number(_at(record, "maximums", "shares"))
+    shares = _number(record, "maximums", "shares")
     states = _at(record, "partition", "state")
     flags = _at(record, "flags")
-    per_core = _whole(number(_at(record, "defaults", "partition_memory_per_cpu"), 0))
+    per_core = _whole(record, 0, "defaults", "partition_memory_per_cpu")
     values = {
         "partitionname": _at(record, "name"),
         "nodes": _at(record, "nodes", "configured"),
-        "maxtime": _minutes(number(_at(record, "maximums", "time"))),
-        "defaulttime": _minutes(number(_at(record, "defaults", "time"))),
-        "maxnodes": _whole(number(_at(record, "maximums", "nodes"), math.inf)),
+        "maxtime": _minutes(record, "maximums", "time"),
+        "defaulttime": _minutes(record, "defaults", "time"),
+        "maxnodes": _whole(record, math.inf, "maximums", "nodes"),
         "exclusive": _at(record, "partition", "exclusive"),
         "oversubscribe": _at(record, "partition", "oversubscribe"),
         "state": states[0] if isinstance(states, list) and states else None,
-        "prioritytier": _whole(number(_at(record, "priority", "tier"), 1)),
-        "priorityjobfactor": _whole(number(_at(record, "priority", "job_factor"), 1)),
+        "prioritytier": _whole(record, 1, "priority", "tier"),
+        "priorityjobfactor": _whole(record, 1, "priority", "job_factor"),
         "defmempercpu": per_core if per_core != "0" else None,
         "topology": _at(record, "topology"),
         "allowaccounts": _at(record, "accounts", "allowed"),
@@ -314,11 +308,11 @@ def _texts(record: Mapping[str, Any], version: int) -> dict[str, str]:
         "denyqos": _at(record, "qos", "deny"),
         "qos": _at(record, "qos", "assigned"),
         "allowgroups": _at(record, "groups", "allowed"),
-        "minnodes": _whole(number(_at(record, "minimums", "nodes"), 0)),
-        "maxcpuspernode": _whole(number(_at(record, "maximums", "cpus_per_node"), math.inf)),
-        "maxcpuspersocket": _whole(number(_at(record, "maximums", "cpus_per_socket"), math.inf)),
-        "maxmempernode": _whole(number(_at(record, "maximums", "partition_memory_per_node"), 0)),
-        "maxmempercpu": _whole(number(_at(record, "maximums", "partition_memory_per_cpu"), 0)),
+        "minnodes": _whole(record, 0, "minimums", "nodes"),
+        "maxcpuspernode": _whole(record, math.inf, "maximums", "cpus_per_node"),
+        "maxcpuspersocket": _whole(record, math.inf, "maximums", "cpus_per_socket"),
+        "maxmempernode": _whole(record, 0, "maximums", "partition_memory_per_node"),
+        "maxmempercpu": _whole(record, 0, "maximums", "partition_memory_per_cpu"),
         "flags": None if isinstance(flags, list) else "not stated",
     }
     for key, flag in FLAGS.items():
@@ -337,9 +331,15 @@ def _at(record: Any, *keys: str) -> Any:
     return record
 
 
-def _minutes(amount: float | None) -> str:
+def _number(record: Any, *keys: str, otherwise: float | None = None) -> Any:
+    return number(_at(record, *keys), otherwise)
+
+
+def _minutes(record: Any, *keys: str) -> str:
+    amount = _number(record, *keys)
     return time_text(60 * amount) if amount is not None and amount >= 0 else "UNLIMITED"
 
 
-def _whole(amount: float) -> str:
+def _whole(record: Any, otherwise: float, *keys: str) -> str:
+    amount = _number(record, *keys, otherwise=otherwise)
     return "UNLIMITED" if amount == math.inf else f"{amount:.0f}"

@@ -13,18 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError
 from optsched.sites.job_request import unit_of
-from optsched.sites.parts import Ints, Reservation, Topology, overlapping, whole_numbers
+from optsched.sites.parts import Reservation, Topology, overlapping, whole_numbers
 from optsched.sites.site import NODE_NAME, Node, Partition, Site, described, typed
 from optsched.sites.slurm_files import (
     UNSET,
     Line,
     Notes,
     RecordFields,
-    is_json,
     printed_lines,
-    read_dump,
+    read_shown,
 )
 from optsched.sites.slurm_notation import SHARED, Shares, gres, shares_in_use, tres
 from optsched.sites.slurm_partitions import Access
@@ -100,20 +100,19 @@ def read_nodes(
     nodes -o`` wrote at the same time, for the cores and the memory that are kept for the system
     where the JSON does not state them, as that of Slurm 22.05.
     """
-    dump = read_dump(path, "nodes") if is_json(path) else None
-    sources: Iterable[Line | RecordFields] = printed_lines(path) if dump is None else dump.fields
     nodes: list[SlurmNode] = []
     seen: set[str] = set()
     texts = {each.text("nodename"): each for each in printed_lines(beside)} if beside else {}
+    sources = read_shown(path, "nodes")
     for source in sources:
-        shown = _node(source, notes, texts)
-        if shown.node.name in seen:
+        each = _node(source, notes, texts)
+        if each.node.name in seen:
             raise source.wrong(_key("name", source), "every node once")
-        seen.add(shown.node.name)
-        nodes.append(shown)
+        seen.add(each.node.name)
+        nodes.append(each)
     if not nodes:
         raise InputError("no nodes; expected what scontrol show nodes writes", file=path)
-    return nodes, dump and dump.time
+    return nodes, sources[0].dump.time if isinstance(sources[0], RecordFields) else None
 
 
 def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -323,6 +322,7 @@ class SlurmSite:
     settings: Mapping[str, str]  # settings of slurm.conf, by names in small letters
     time: int | None  # when the output was captured, in seconds since 1970; None if no file says it
     notes: tuple[str, ...]
+    missing: frozenset[str]  # kinds of files that are not there, of `optsched.sites.loading.FILES`
 
 
 def slurm_site(
@@ -339,6 +339,7 @@ def slurm_site(
     # the site and noted. Those that overlap are noted.
     reservations: Sequence[Reservation] = (),
     file: Path,  # the file or folder, for messages
+    missing: Iterable[str] = (),
 ) -> SlurmSite:
     """Return the site of nodes, partitions and topologies; see `SlurmSite`."""
     partitions = _known_topologies(partitions, topologies, notes)
@@ -386,6 +387,7 @@ def slurm_site(
         settings,
         time,
         notes.texts,
+        frozenset(missing),
     )
 
 

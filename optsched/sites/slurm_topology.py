@@ -18,13 +18,7 @@ from optsched.errors import InputError
 from optsched.fields import REQUIRED, Kind, Parsed, Table
 from optsched.sites.parts import MOST_NODES, Places, Topology, Torus, blocks_of, places_of, tree_of
 from optsched.sites.site import some
-from optsched.sites.slurm_files import (
-    Notes,
-    captured_file,
-    configuration_lines,
-    only_lines,
-    read_text,
-)
+from optsched.sites.slurm_files import Notes, configuration_lines, only_lines, read_text
 from optsched.sites.slurm_notation import hosts_of
 
 DEEPEST, MOST_VALUES = 50, 100_000
@@ -35,10 +29,10 @@ _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
 def read_first_topologies(
-    folder: Path, names: Iterable[str], index: Mapping[str, int], notes: Notes
+    paths: Iterable[Path], index: Mapping[str, int], notes: Notes
 ) -> dict[str, Topology]:
     """Return the topologies in the first of these files that has any, the default one first."""
-    for path in filter(None, (captured_file(folder, name) for name in names)):
+    for path in paths:
         if found := read_topologies(path, index, notes):
             return found
     return {}
@@ -89,7 +83,11 @@ def _of_lines(path: Path, index: Mapping[str, int], strange: list[str]) -> dict[
     sizes: set[int] = set()
     is_conf = "conf" in path.name
     command = "scontrol show topology"
-    lines = [*configuration_lines(path)] if is_conf else only_lines(path, "SwitchName", command)
+    lines = (
+        [*configuration_lines(path)]
+        if is_conf
+        else only_lines(read_text(path), path, "SwitchName", command)
+    )
     for line in lines:
         try:
             nodes = hosts_of(line.values.get("nodes", ""))

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from optsched.arrays import Flags
 from optsched.numbers import counted, short, whole_number
-from optsched.sites.parts import FLEX, Flags, Reservation
+from optsched.sites.parts import FLEX, Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_partitions import Access, of_gpu
 from optsched.slurm.limits import Limits

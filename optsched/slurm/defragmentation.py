@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Ints
 from optsched.models.integer_program import IntegerProgram
 from optsched.models.program import UNBOUNDED, Program
 from optsched.models.stated import Symbols
 from optsched.sites.job_request import MEMORY, UnplaceableError
-from optsched.sites.parts import Flags, Ints
 from optsched.slurm.access import NO_RULES
 from optsched.slurm.hold_problem import is_stoppable
 from optsched.slurm.limits import Limits

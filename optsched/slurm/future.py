@@ -12,13 +12,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Ints
 from optsched.numbers import counted, whole_number
 from optsched.policies.site import _tables
 from optsched.simulator.engine import Engine
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems
 from optsched.sites.job_request import UnplaceableError
-from optsched.sites.parts import FLEX, Flags, Ints, Reservation
+from optsched.sites.parts import FLEX, Reservation
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
 from optsched.slurm.access import longest, open_partitions, own_qos_of

@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.models.node_placement.fields import Limit
 from optsched.sites.job_request import UnplaceableError
-from optsched.sites.parts import Blocks, Ints, Places, Torus, Tree
+from optsched.sites.parts import Blocks, Places, Torus, Tree
 from optsched.sites.slurm_notation import host_list
 
 LEVELS = 5

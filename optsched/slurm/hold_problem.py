@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.job_request import MEMORY, UnplaceableError
-from optsched.sites.parts import Flags, Ints
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, shares_with_own

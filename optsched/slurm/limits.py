@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from optsched.errors import InputError
-from optsched.numbers import whole_number
+from optsched.numbers import parse_number, whole_number
 from optsched.sites.slurm_files import read_text
 from optsched.slurm.queue import QueuedJob
 
@@ -351,3 +351,38 @@ def _limits(owner: str, values: Mapping[str, str]) -> Iterator[Limit]:
             resource, most, used = found.groups()
             if most not in ("N", None):
                 yield Limit(owner, name, resource, int(most), int(used or 0))
+
+
+def read_qos(
+    path: Path | None,
+) -> tuple[Mapping[str, tuple[str, ...]] | None, Mapping[str, float]]:
+    """Return which QOS each one may preempt, or None where that is not known, and their usage."""
+    if path is None:
+        return None, {}
+    header, *lines = read_text(path).splitlines() or [""]
+    names = header.split("|")
+    if not {"Name", "Preempt"} <= {*names}:
+        expected = "expected what sacctmgr -P show qos writes, with its line of names"
+        raise InputError(f"no Name and Preempt; {expected}", file=path, line=1)
+    preempts, usage = dict[str, tuple[str, ...]](), dict[str, float]()
+    for number, line in enumerate(lines, 2):
+        words = line.split("|")
+        if len(words) != len(names):
+            expected = f"expected {len(names)}, as in line 1"
+            raise InputError(f"{len(words)} fields; {expected}", file=path, line=number)
+        values = dict(zip(names, words))
+        name = values["Name"]
+        preempts[name] = tuple(filter(None, values["Preempt"].split(",")))
+        if "within" in values.get("PreemptMode", "").lower().split(","):
+            preempts[name] += (name,)
+        if text := values.get("UsageFactor"):
+            try:
+                usage[name] = parse_number(text)
+            except ValueError:
+                raise InputError(
+                    f"{text!r}; expected a number such as 1.000000",
+                    file=path,
+                    line=number,
+                    field="UsageFactor",
+                ) from None
+    return preempts, usage

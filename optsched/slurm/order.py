@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Ints
 from optsched.errors import InputError
 from optsched.numbers import whole_number
 from optsched.policies.multifactor import WEEK, used_after
-from optsched.sites.parts import Ints
 from optsched.sites.slurm_notation import seconds
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.limits import Limits

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.models.node_placement.problem import Placements
 from optsched.numbers import short
 from optsched.sites.job_request import UnplaceableError, column
-from optsched.sites.parts import Ints
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import alternatives, licences_of
 from optsched.slurm.running import Held

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.node_placement.rules import Rule, RuledPlacement, room, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import short
-from optsched.sites.parts import Ints
 from optsched.slurm.capture import capture_queue, captured, run_command
 from optsched.slurm.explain import unseen_rules
 from optsched.slurm.order import Order, age, ahead_by, rank
@@ -30,8 +30,8 @@ from optsched.slurm.running import read_captured, unseen_preemption
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply
 from optsched.slurm.what_if import Change, Present, changed
-from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
-from optsched.solvers.result import Result, Status
+from optsched.solvers.conflict import SECONDS, conflict_or_vector
+from optsched.solvers.result import Conflict, Result, Status
 
 
 class Ask(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.machines.site import SiteMachine
 from optsched.numbers import whole_number
 from optsched.policies.conservative import Conservative, NodeReservations
@@ -19,7 +20,6 @@ from optsched.policies.site import _reservations, _tables
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
-from optsched.sites.parts import Flags, Ints
 from optsched.sites.requests import Chunks, Queues, Requests, Windows
 from optsched.sites.site import Site
 from optsched.slurm.order import Aging, Floats, Usage

@@ -20,6 +20,7 @@ from optsched.sites.slurm_files import (
     RecordFields,
     captured_file,
     captured_time,
+    lines_of,
     on_several_lines,
     read_dump,
 )
@@ -32,7 +33,6 @@ from optsched.sites.slurm_notation import (
     shares_in_use,
     tres,
 )
-from optsched.text_files import lines_of
 
 LAST_WITH_SHARED = 44
 """Last version of the data parser that says which jobs are exclusive; version 45 is silent."""

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from optsched.arrays import Flags, Ints
 from optsched.models.fields import read_only
 from optsched.models.node_placement.fields import most_chunks
 from optsched.numbers import counted, short
@@ -29,7 +30,7 @@ from optsched.sites.job_request import (
     nodes_with,
     resource_of,
 )
-from optsched.sites.parts import FLEX, Blocks, Flags, Ints, Reservation, Torus, Tree
+from optsched.sites.parts import FLEX, Blocks, Reservation, Torus, Tree
 from optsched.sites.site import Partition
 from optsched.sites.slurm_notation import SHARED
 from optsched.slurm.access import (

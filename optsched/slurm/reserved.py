@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.models.node_placement.problem import NodePlacement
 from optsched.sites.job_request import UnplaceableError
-from optsched.sites.parts import Ints
 from optsched.slurm.access import longest, partitions_of
 from optsched.slurm.order import rank
 from optsched.slurm.queue import Queue, QueuedJob

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Flags, Ints
 from optsched.numbers import counted
 from optsched.sites.job_request import UnplaceableError, unit_of
-from optsched.sites.parts import Flags, Ints
 from optsched.sites.site import some
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import SHARED

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from optsched.arrays import Flags, Ints
 from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.job_request import CORES, MEMORY, UnplaceableError, column, limited_cores
-from optsched.sites.parts import Flags, Ints
 from optsched.sites.site import typed
 from optsched.slurm.access import exceeded_limit, open_partitions, with_started
 from optsched.slurm.limits import Limits

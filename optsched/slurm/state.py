@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.numbers import counted, moment, short
 from optsched.report import style
 from optsched.report.page import (
@@ -32,7 +33,6 @@ from optsched.report.page import (
 )
 from optsched.simulator.scenario import versions
 from optsched.sites.job_request import CORES, MEMORY, UnplaceableError
-from optsched.sites.parts import Flags, Ints
 from optsched.sites.site import some
 from optsched.sites.slurm_notation import host_list
 from optsched.slurm.access import open_partitions

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.errors import InputError
-from optsched.numbers import parse_number
 from optsched.sites.job_request import Columns
-from optsched.sites.loading import PARTITIONS, RESERVATIONS, read_shown_site
-from optsched.sites.parts import Blocks, Flags, Ints, Reservation, Tree, assign, whole_numbers
+from optsched.sites.loading import read_shown_site
+from optsched.sites.parts import Blocks, Reservation, Tree, assign, whole_numbers
 from optsched.sites.site import Site
-from optsched.sites.slurm_files import captured_file, read_text
+from optsched.sites.slurm_files import captured_file
 from optsched.sites.slurm_partitions import Access
-from optsched.sites.slurm_site import MOST_THREADS
-from optsched.slurm.limits import Limits, read_limits
+from optsched.sites.slurm_site import MOST_THREADS, SlurmSite
+from optsched.slurm.limits import Limits, read_limits, read_qos
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,49 +248,15 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
     if time is None:
         raise InputError("no time; expected the file now, which date +%s writes", file=folder)
     notes = shown.notes
-    if captured_file(folder, *RESERVATIONS) is None:
+    if "reservations" in shown.missing:
         notes += ("no reservations.json or .txt: taken as none",)
-    limits, unread = _limits(folder, shown.settings)
-    preempts, usage = _qos(folder)
+    limits, unread = _limits(captured_file(folder, "assoc_mgr.txt"), shown)
+    preempts, usage = read_qos(captured_file(folder, "qos.txt"))
     own = {each.name for each in fields(Supply)}
     alike = {each.name: getattr(shown, each.name) for each in fields(shown) if each.name in own}
     alike["reservations"] += _of_licences(shown.reserved, shown.reservations, time)
     alike |= {"time": time, "notes": notes, "limits": limits, "unread": unread}
     return Supply(**alike, qos_preempts=preempts, qos_usage=usage)
-
-
-def _qos(folder: Path) -> tuple[Mapping[str, tuple[str, ...]] | None, Mapping[str, float]]:
-    """Return which QOS each one may preempt, or None where that is not known, and their usage."""
-    path = captured_file(folder, "qos.txt")
-    if path is None:
-        return None, {}
-    header, *lines = read_text(path).splitlines() or [""]
-    names = header.split("|")
-    if not {"Name", "Preempt"} <= {*names}:
-        expected = "expected what sacctmgr -P show qos writes, with its line of names"
-        raise InputError(f"no Name and Preempt; {expected}", file=path, line=1)
-    preempts, usage = dict[str, tuple[str, ...]](), dict[str, float]()
-    for number, line in enumerate(lines, 2):
-        words = line.split("|")
-        if len(words) != len(names):
-            expected = f"expected {len(names)}, as in line 1"
-            raise InputError(f"{len(words)} fields; {expected}", file=path, line=number)
-        values = dict(zip(names, words))
-        name = values["Name"]
-        preempts[name] = tuple(filter(None, values["Preempt"].split(",")))
-        if "within" in values.get("PreemptMode", "").lower().split(","):
-            preempts[name] += (name,)
-        if text := values.get("UsageFactor"):
-            try:
-                usage[name] = parse_number(text)
-            except ValueError:
-                raise InputError(
-                    f"{text!r}; expected a number such as 1.000000",
-                    file=path,
-                    line=number,
-                    field="UsageFactor",
-                ) from None
-    return preempts, usage
 
 
 def _of_licences(
@@ -305,18 +271,17 @@ def _of_licences(
     return (Reservation("of licences", (), licences=left),) if left else ()
 
 
-def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[str, ...]]:
+def _limits(path: Path | None, shown: SlurmSite) -> tuple[Limits, tuple[str, ...]]:
     """Return the limits that Slurm enforces, and in words what is not known of rules."""
-    unread = []
-    if captured_file(folder, *PARTITIONS) is None:
+    settings, unread = shown.settings, []
+    if "partitions" in shown.missing:
         unread.append("who may use partitions, without partitions.txt")
-    if captured_file(folder, *RESERVATIONS) is None:
+    if "reservations" in shown.missing:
         unread.append("reservations, without reservations.json or .txt")
     if not settings:
         unread.append("whether jobs are preempted, without config.txt")
     enforced = settings.get("accountingstorageenforce", "none" if settings else "limits").lower()
     is_safe = "safe" in enforced or "all" in enforced
-    path = captured_file(folder, "assoc_mgr.txt")
     if path is None:
         if is_safe or "limits" in enforced:
             unread.append("limits of QOS and associations, without assoc_mgr.txt")

@@ -32,7 +32,7 @@ import numpy as np
 from optsched.errors import InputError, UnknownNameError, no_such_file
 from optsched.numbers import moment, parse_moment, short, whole_number
 from optsched.sites.parts import Blocks, Tree
-from optsched.sites.slurm_files import read_text
+from optsched.sites.slurm_files import lines_of, read_text
 from optsched.sites.slurm_notation import gres, hosts, megabytes
 from optsched.sites.slurm_notation import seconds as seconds_of
 from optsched.slurm.access import NO_RULES
@@ -44,7 +44,6 @@ from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import OF_PARTITION, released
 from optsched.slurm.running import held_by
 from optsched.slurm.supply import Supply
-from optsched.text_files import lines_of
 
 POLICIES = ("conservative", "easy", "none")
 """How a forecast backfills: each blocked job has a reservation, the first one has, or none has."""

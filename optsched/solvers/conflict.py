@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,41 +15,14 @@ from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.problem import Problem
 from optsched.models.program import Program
+from optsched.solvers.result import Budget, Conflict, Result
+from optsched.solvers.solver_call import refuted, violations_of
 
 SECONDS = 10.0
 """Default time limit in seconds."""
 
 MOST_ENTRIES = 2_000_000
 """Entries of the largest program that is looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Requirements that no solution meets together; bounds of decisions always hold.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Names of rows of the program, ``once_job2`` for instance, in its order.
-    families : tuple of str
-        The requirement of each, ``once_job`` for instance.
-    is_least : bool
-        Whether all but any one of them can be met; otherwise time ran out, and some of them may
-        have no part in the conflict.
-    """
-
-    names: tuple[str, ...]
-    families: tuple[str, ...]
-    is_least: bool
-
-    def __str__(self) -> str:
-        counts = Counter(self.families)
-        parts = dict.fromkeys(
-            name if counts[family] <= 3 else f"{family} ({counts[family]:,} rows)"
-            for name, family in zip(self.names, self.families)
-        )
-        unsure = "" if self.is_least else "; time did not suffice to leave out what has no part"
-        return f"together impossible: {', '.join(parts) or 'the bounds of decisions'}{unsure}"
 
 
 def conflict(problem: Problem[Any], *, seconds: float = SECONDS) -> Conflict | None:
@@ -82,6 +55,26 @@ def conflict(problem: Problem[Any], *, seconds: float = SECONDS) -> Conflict | N
     """
     found = conflict_or_solution(problem, seconds)
     return found if isinstance(found, Conflict) else None
+
+
+def explained(problem: Problem[Any], result: Result, budget: Budget) -> Result:
+    """Return an infeasible result with its conflict, or refuted by a solution.
+
+    The conflict is sought within the time limit of a budget, and at most 10 s.
+    """
+    seconds = SECONDS if budget.seconds is None else min(SECONDS, budget.seconds)
+    try:
+        found = conflict_or_solution(problem, seconds)
+    except InputError as error:
+        log = logging.getLogger("optsched")
+        log.info("%s %s: not explained: %s", problem.name, problem.size, error)
+        return result
+    if isinstance(found, Conflict):
+        return replace(result, conflict=found)
+    if violations_of(problem, found):
+        return result
+    claim = f"{result.solver} claims that there is no solution; cp-sat has a verified one"
+    return refuted(result, claim)
 
 
 def conflict_or_solution(problem: Problem[Any], seconds: float) -> Any:

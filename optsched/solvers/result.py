@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from optsched.models.problem import Problem, Violation
-    from optsched.solvers.conflict import Conflict
 
 
 INFINITE = 1e20
@@ -99,6 +99,35 @@ def relative_gap(objective: float | None, bound: float | None) -> float | None:
     if objective is None or bound is None:
         return None
     return abs(bound - objective) / max(1.0, abs(objective))
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Requirements that no solution meets together; bounds of decisions always hold.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of rows of the program, ``once_job2`` for instance, in its order.
+    families : tuple of str
+        The requirement of each, ``once_job`` for instance.
+    is_least : bool
+        Whether all but any one of them can be met; otherwise time ran out, and some of them may
+        have no part in the conflict.
+    """
+
+    names: tuple[str, ...]
+    families: tuple[str, ...]
+    is_least: bool
+
+    def __str__(self) -> str:
+        counts = Counter(self.families)
+        parts = dict.fromkeys(
+            name if counts[family] <= 3 else f"{family} ({counts[family]:,} rows)"
+            for name, family in zip(self.names, self.families)
+        )
+        unsure = "" if self.is_least else "; time did not suffice to leave out what has no part"
+        return f"together impossible: {', '.join(parts) or 'the bounds of decisions'}{unsure}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -16,13 +16,13 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.numbers import LARGEST
-from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_solution
+from optsched.solvers.conflict import explained
 from optsched.solvers.finding import check_options, find_solver, label_of, version_of
 from optsched.solvers.interruption import noted_once
 from optsched.solvers.live_display import shown
 from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
-from optsched.solvers.solver_call import call_solver, refuted, violations_of
+from optsched.solvers.solver_call import call_solver, violations_of
 
 log = logging.getLogger("optsched")
 
@@ -98,6 +98,7 @@ def solve(
     seed = checked_seed(seed)
     given = problem.solver if solver is None else solver
     chosen, profile = find_solver(given, problem.name, options)
+    label, version = label_of(given, profile), version_of(chosen)
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
@@ -131,8 +132,7 @@ def solve(
                 listeners.append(stack.enter_context(shown()))
             yield
 
-    label = label_of(given, profile)
-    found = f"{label} ({profile.solver} {version_of(chosen)})"
+    found = f"{label} ({profile.solver} {version})"
     log.debug("%s solves %s %s, limit: %s", found, problem.name, problem.size, budget)
     # a heuristic is prepared by a whole solve, which has no time limit to keep
     prepare = chosen.exact or (type(chosen), problem.name) not in _prepared
@@ -173,29 +173,10 @@ def solve(
         result,
         seconds=spent + result.seconds,
         incumbents=tuple(one._replace(seconds=one.seconds + spent) for one in result.incumbents),
-        version=result.version or version_of(chosen) or "",
+        version=result.version or version or "",
         seed=seed,
         problem=problem,
     )
-
-
-def explained(problem: Problem[Any], result: Result, budget: Budget) -> Result:
-    """Return an infeasible result with its conflict, or refuted by a solution.
-
-    The conflict is sought within the time limit of a budget, and at most 10 s.
-    """
-    seconds = SECONDS if budget.seconds is None else min(SECONDS, budget.seconds)
-    try:
-        found = conflict_or_solution(problem, seconds)
-    except InputError as error:
-        log.info("%s %s: not explained: %s", problem.name, problem.size, error)
-        return result
-    if isinstance(found, Conflict):
-        return replace(result, conflict=found)
-    if violations_of(problem, found):
-        return result
-    claim = f"{result.solver} claims that there is no solution; {EXACT} has a verified one"
-    return refuted(result, claim)
 
 
 def as_budget(budget: Any, time_limit: Any = None, work_limit: Any = None) -> Budget | None:

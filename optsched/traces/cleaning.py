@@ -134,12 +134,13 @@ def span_of(given: Any, field: str = "jobs") -> Span | None:
         raise InputError(f"{given!r}; {expected}", field=field) from None
 
 
-def numbers_in(span: Span, trace: Trace, field: str = "jobs") -> tuple[int, int]:
-    """Return the numbers of the first and the last job of a range in a cleaned trace.
+def numbers_in(given: Any, trace: Trace, field: str = "jobs") -> tuple[int, int]:
+    """Return the numbers of the first and the last job of a cleaned trace that an option states.
 
-    Days begin at midnight in the time zone of the trace (``TimeZoneString`` of its header, or else
-    UTC).
+    For its forms, see `span_of`. Days begin at midnight in the time zone of the trace
+    (``TimeZoneString`` of its header, or else UTC).
     """
+    span = span_of(given, field) or (1, len(trace))
     if not isinstance(span, Days):
         first, last = span[0], len(trace) if span[1] is None else span[1]
         if not 1 <= first <= last <= len(trace):

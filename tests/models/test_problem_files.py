@@ -594,9 +594,9 @@ def test_multidimensional_knapsacks_and_their_optima(file_of):
     assert (names.variable_names[0], names.row_names[1]) == ("x_item1", "capacity_resource2")
 
 
-def test_line_breaks_of_or_library_have_no_meaning(file_of):
+def test_line_breaks_of_or_library_and_a_mark_of_the_encoding_have_no_meaning(file_of):
     head, tail = KNAPSACKS.split("2 3 4\n", 1)
-    path = file_of(head + "2\n3\n4\n\n" + tail.replace("\n", " "))
+    path = file_of("\ufeff" + head + "2\n3\n4\n\n" + tail.replace("\n", " "))
     assert optimum(f"{path}#1") == (6, 6)
 
 

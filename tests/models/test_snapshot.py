@@ -16,8 +16,8 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.files import read_bytes
 from optsched.models import IntegerProgram, WindowMKP
-from optsched.models.snapshot import FILE, FORMAT, Snapshot
-from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
+from optsched.models.snapshot import FORMAT, Snapshot
+from optsched.models.snapshot_file import TABLE, read_snapshot, save_snapshot, snapshot_files
 
 PROBLEM = WindowMKP([6, 4], [3, 6], [5, 4], jobs=["A", 7], slots=[0, 10])
 THRESHOLD = "threshold-allocation/worked-example"
@@ -211,7 +211,7 @@ def folder(tmp_path):
     save_snapshot(Snapshot(EXAMPLE, known={"bound": 16}), tmp_path / "own.json.gz")
 
     def write(*lines, columns="instance,lower_bound,upper_bound"):
-        (tmp_path / FILE).write_text("\n".join((columns, *lines)) + "\n")
+        (tmp_path / TABLE).write_text("\n".join((columns, *lines)) + "\n")
         return tmp_path
 
     return write
@@ -219,7 +219,7 @@ def folder(tmp_path):
 
 def test_values_of_the_table_are_known_unless_the_snapshot_has_its_own(folder):
     home = folder("a,15,15.5", "own,3,4")
-    known = {"objective": 15, "bound": 15.5, "source": f"{FILE}, line 2"}
+    known = {"objective": 15, "bound": 15.5, "source": f"{TABLE}, line 2"}
     assert read_snapshot(home / "a.json").known == known
     assert read_snapshot(home / "own.json.gz").known == {"bound": 16}
 
@@ -274,7 +274,7 @@ def test_other_columns_are_not_read_and_none_may_be_missing(folder, refused):
     ],
 )
 def test_mistakes_are_told_with_their_line(folder, refused, lines, told):
-    assert re.search(f"{FILE}[,:] {re.escape(told)}", refused(folder(*lines) / "a.json"))
+    assert re.search(f"{TABLE}[,:] {re.escape(told)}", refused(folder(*lines) / "a.json"))
 
 
 def test_a_mistake_of_the_table_is_told_once_for_all_snapshots(folder):
@@ -287,7 +287,7 @@ def test_a_value_better_than_a_proven_optimum_is_a_contradiction_of_the_table(fo
     home = folder("a,17,", "none,1,1", "nil,1,1")
     found = compare(home, ["branch-and-bound"])
     assert found.contradictions == (
-        f"a: {FILE}, line 2 states the objective 17; branch-and-bound claims the bound 15",
+        f"a: {TABLE}, line 2 states the objective 17; branch-and-bound claims the bound 15",
     )
     [about] = found.config["known_values"]
     assert (about["snapshots"], about["unused"]) == (1, ["none", "nil"])
@@ -298,10 +298,10 @@ def test_the_command_tells_wrong_names_and_wrong_values(folder, capsys, monkeypa
     monkeypatch.chdir(folder("a,14,14", "b,1,1"))
     assert optsched(["compare", ".", "--solvers", "greedy", "-o", "out"]) == 1
     told = capsys.readouterr().err
-    assert f"a: {FILE}, line 2 states the bound 14; greedy has a verified solution of 15" in told
-    assert f"{FILE}: 1 name of no instance beside it: b" in told
+    assert f"a: {TABLE}, line 2 states the bound 14; greedy has a verified solution of 15" in told
+    assert f"{TABLE}: 1 name of no instance beside it: b" in told
     folder("a,15,15")
-    assert optsched(["solve", "a.json", "-o", FILE]) == 1
+    assert optsched(["solve", "a.json", "-o", TABLE]) == 1
     assert "is the input; expected another file" in capsys.readouterr().err
     assert optsched(["snapshot", "show", "a.json"]) == 0
-    assert f"known source     {FILE}, line 2" in capsys.readouterr().out
+    assert f"known source     {TABLE}, line 2" in capsys.readouterr().out

@@ -263,12 +263,16 @@ def test_captured_snapshots_say_where_they_come_from(busy_trace, tmp_path):
 
 
 def test_a_command_repeats_a_run_unless_the_solver_was_built_with_options():
-    named, plain, built = (
+    class Unregistered(CpSat):
+        """A solver that no command can name."""
+
+    named, plain, built, other = (
         simulate("sample-256", policy="window", solver=solver, jobs=(1, 20)).config
-        for solver in ("cp-sat", CpSat(), CpSat(relative_gap=0.05))
+        for solver in ("cp-sat", CpSat(), CpSat(relative_gap=0.05), Unregistered())
     )
     assert "--solver cp-sat" in named["repeat"]
-    assert (plain["repeat"], built["repeat"]) == (named["repeat"], None)
+    assert plain["repeat"] == named["repeat"]
+    assert (built["repeat"], other["repeat"]) == (None, None)
     assert built["solver"] == "cp-sat"
     assert built["solvers"]["window-mkp"]["options"] == {"relative_gap": 0.05}
 

@@ -62,10 +62,10 @@ def test_what_a_recent_slurm_shows_of_topology_conf_is_in_another_file(tmp_path)
     kinds = "".join(f"  {kind}: {{}}\n" for kind in ("block", "flat", "ring", "torus3d", "tree"))
     shown = f"%YAML 1.1\n---\n- topology: default\n  cluster_default: false\n{kinds}...\n"
     (tmp_path / "topoconf.txt").write_text(shown)
-    files = ("topoconf.txt", "topology.txt")
-    assert read_first_topologies(tmp_path, files, INDEX, Notes()) == {}
+    files = [tmp_path / name for name in ("topoconf.txt", "topology.txt")]
+    assert read_first_topologies(files[:1], INDEX, Notes()) == {}
     (tmp_path / "topology.txt").write_text("SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=c[01-40]\n")
-    found = read_first_topologies(tmp_path, files, INDEX, Notes())
+    found = read_first_topologies(files, INDEX, Notes())
     assert found["tree"].switches == ("leaf1",)
 
 

@@ -15,8 +15,8 @@ from optsched.errors import InputError
 from optsched.extend import Integer, Integers
 from optsched.models import IntegerProgram, WindowMKP
 from optsched.models.stated import model
-from optsched.solvers.conflict import Conflict, _Trials, conflict
-from optsched.solvers.result import Result, Status
+from optsched.solvers.conflict import _Trials, conflict
+from optsched.solvers.result import Conflict, Result, Status
 from optsched.solvers.solver import Solver
 from optsched.testing import migrations
 from optsched.testing.contract import points

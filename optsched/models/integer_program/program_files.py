@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import Literal, NoReturn
 
 from optsched.errors import InputError
@@ -24,6 +25,7 @@ from optsched.models.integer_program.problem import (
     StatedRow,
     StatedVariable,
 )
+from optsched.models.snapshot import Snapshot
 
 NAME = r"[A-Za-z!\"#$%&(),;?@_'`{}|~][A-Za-z0-9!\"#$%&(),.;?@_'`{}|~]*"
 
@@ -57,7 +59,22 @@ SECTIONS = {
 RESERVED = {"free", "inf", "infinity"}
 """Words of bounds, which name nothing."""
 
+IN_COMMENT = re.compile(r"^\*\s*SENSE:\s*Max", re.IGNORECASE | re.MULTILINE)
+"""The sense as PuLP writes it."""
+
 TURNED = {"<": ">", ">": "<", "=": "="}
+
+
+def parse_program_file(text: str, path: Path, suffix: str) -> Snapshot:
+    """Return the integer program of the text of an LP or MPS file."""
+    if suffix == ".mps" and IN_COMMENT.search(text) and "OBJSENSE" not in text:
+        problem = "is maximized by a comment (*SENSE) alone, which no reader of MPS heeds"
+        raise InputError(f"{problem}; expected a section OBJSENSE", file=path)
+    try:
+        stated = parse_lp(text) if suffix == ".lp" else parse_mps(text)
+    except InputError as error:
+        raise error.within(path) from None
+    return stated.snapshot(path)
 
 
 def parse_lp(text: str) -> StatedProgram:

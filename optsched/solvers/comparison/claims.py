@@ -14,9 +14,8 @@ from optsched import registry
 from optsched.errors import InputError, UnknownNameError, brief
 from optsched.files import json_text
 from optsched.models.problem import Problem
-from optsched.models.snapshot import FILE as TABLE
-from optsched.models.snapshot import Snapshot, known_values
-from optsched.models.snapshot_file import read_hashed, snapshot_files
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import TABLE, known_values, read_hashed, snapshot_files
 from optsched.solvers.finding import (
     Profile,
     check_options,

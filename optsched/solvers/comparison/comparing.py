@@ -26,12 +26,13 @@ from optsched.solvers.comparison.claims import (
     reconcile,
     skipped,
 )
+from optsched.solvers.conflict import explained
 from optsched.solvers.finding import supports, version_of
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import verify
-from optsched.solvers.solving import as_budget, checked_seed, explained, solve
+from optsched.solvers.solving import as_budget, checked_seed, solve
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Instances of OR-Library as integer programs: knapsacks of several dimensions, assignment, bins.
+"""Instances of the literature as text, and knapsacks as CSV.
 
 A file of OR-Library holds the number of its instances, and then the numbers of each; line breaks
 have no meaning. The first lines tell the format. File formats: ``docs/formats/instances.md``.
@@ -6,16 +6,20 @@ have no meaning. The first lines tell the format. File formats: ``docs/formats/i
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError
+from optsched.fields import LARGEST_FIELD, SHOWN
 from optsched.models.integer_program.problem import (
     BinPacking,
     IntegerProgram,
@@ -25,7 +29,8 @@ from optsched.models.integer_program.problem import (
     whole_row,
 )
 from optsched.models.snapshot import Snapshot
-from optsched.numbers import counted
+from optsched.models.window_mkp import WindowMKP
+from optsched.numbers import counted, parse_integer
 
 COUNT = re.compile(r"\d{1,9}")
 NUMBER = re.compile(r"[+-]?\d{1,18}(\.\d{0,9})?")
@@ -108,23 +113,41 @@ class _Words:
         return InputError(problem, file=self.path, line=line, field=what)
 
 
-def instances(lines: Sequence[Sequence[str]], path: Path) -> list[Instance] | None:
-    """Return the instances in the words of a file's lines; None if it begins like no such file."""
+def instances(text: str, path: Path) -> list[Instance]:
+    """Return the instances of a text file."""
+    lines = [line.split() for line in text.splitlines()]
     first = [line for line in lines if line][:3]
     lengths = [len(line) for line in first]
-    if not first or not all(COUNT.fullmatch(word) for word in first[0]):
-        return None
-    if lengths == [1, 1, 3] and not NUMBER.fullmatch(first[1][0]):
-        return _all_of(lines, path, _bins, BINS)
-    if lengths[:2] == [1, 3]:
-        return _all_of(lines, path, _knapsack, KNAPSACK)
-    if lengths[:2] == [1, 2]:
-        return _either(lines, path)
-    if lengths[0] == 2:
-        agents, jobs = map(int, first[0])
-        if sum(map(len, lines)) == 2 + 2 * agents * jobs + agents:
-            return _assignment(_Words(lines, path))
-    return None
+    if first and all(COUNT.fullmatch(word) for word in first[0]):
+        if lengths == [1, 1, 3] and not NUMBER.fullmatch(first[1][0]):
+            return _all_of(lines, path, _bins, BINS)
+        if lengths[:2] == [1, 3]:
+            return _all_of(lines, path, _knapsack, KNAPSACK)
+        if lengths[:2] == [1, 2]:
+            return _either(lines, path)
+        if lengths[0] == 2:
+            agents, jobs = map(int, first[0])
+            if sum(map(len, lines)) == 2 + 2 * agents * jobs + agents:
+                return _assignment(_Words(lines, path))
+    return [Instance("multiple knapsack", partial(_multiple_knapsack, lines, path))]
+
+
+def instance(text: str, path: Path, number: int | None) -> Snapshot:
+    """Return an instance of a text file; without a number, the only one."""
+    found = instances(text, path)
+    if not found:
+        raise InputError("holds no instance", file=path)
+    held = "holds one instance" if len(found) == 1 else f"holds {len(found):,} instances"
+    if number is None and len(found) > 1:
+        named = f"{path.name}#1 to {path.name}#{len(found)}"
+        problem = f"{held} ({found[0].kind} of OR-Library); expected one of them, {named}"
+        raise InputError(problem, file=path)
+    chosen = number or 1
+    if chosen > len(found):
+        raise InputError(f"{held}; there is no number {chosen}", file=path)
+    snapshot = found[chosen - 1].build()
+    about = {"instance": f"{chosen} of {len(found)}"} if len(found) > 1 else {}
+    return replace(snapshot, origin={**snapshot.origin, **about})
 
 
 def _all_of(
@@ -302,3 +325,150 @@ def _snapshot(
     except InputError as error:
         raise error.within(words.path) from None
     return Snapshot(problem, origin_of(words.path, factor), known or {})
+
+
+def _number(text: str, place: str, mistakes: list[str]) -> int:
+    """Return the integer of a text, and note a mistake for a wrong one."""
+    try:
+        value = parse_integer(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value <= LARGEST_FIELD:
+        expected = f"expected an integer from 0 to {LARGEST_FIELD}"
+        mistakes.append(f"{place}: {text[:24]!r}; {expected}")
+    return value
+
+
+def _check(mistakes: Sequence[str], noun: str, path: Path) -> None:
+    """Raise the mistakes in a file, the first few of many."""
+    if mistakes:
+        more = len(mistakes) - SHOWN
+        rest = [f"{more} more {noun}"] if more > 0 else []
+        raise InputError(*mistakes[:SHOWN], *rest, file=path)
+
+
+def _multiple_knapsack(words: Sequence[Sequence[str]], path: Path) -> Snapshot:
+    """Return a multiple knapsack instance of the literature: items are jobs, knapsacks are slots.
+
+    The instances of Kataoka and Yamada and of Fukunaga that Dell'Amico, Delorme, Iori and Martello
+    ("Mathematical models and decomposition methods for the multiple knapsack problem", EJOR 274,
+    2019) use are text files. A file has the number of knapsacks, the number of items, each
+    capacity, and the weight and profit of each item, on a line each. Blank lines are ignored.
+
+    `words`: the words of each line, blank lines included.
+    """
+    lines = [(number, line) for number, line in enumerate(words, start=1) if line]
+    mistakes: list[str] = []
+
+    def read(number: int, fields: Sequence[str], *names: str) -> list[int]:
+        """Return the values of the fields of a line, and note mistakes."""
+        if len(fields) != len(names):
+            mistakes.append(
+                f"line {number}: {counted(len(fields), 'value')}; expected {' and '.join(names)}"
+            )
+            return [0] * len(names)
+        named = zip(fields, names)
+        return [_number(text, f"line {number}, {name}", mistakes) for text, name in named]
+
+    if len(lines) < 2:
+        raise InputError("ends before the numbers of knapsacks and items", file=path)
+    (knapsacks,) = read(*lines[0], "knapsacks")
+    (items,) = read(*lines[1], "items")
+    if any(len(fields) != 1 for _, fields in lines[:2]):
+        mistakes.append(
+            "begins like no text format that is read; a multiple knapsack has one number on each of"
+            " its first lines, a file of OR-Library on its first line"
+        )
+    _check(mistakes, "such lines", path)
+    if len(lines) != 2 + knapsacks + items:
+        raise InputError(
+            f"{len(lines)} lines that are not blank; expected {2 + knapsacks + items}: "
+            f"2 counts, {knapsacks} capacities and {items} items",
+            file=path,
+        )
+    capacities = [read(*line, "capacity")[0] for line in lines[2 : 2 + knapsacks]]
+    pairs = [read(*line, "weight", "profit") for line in lines[2 + knapsacks :]]
+    _check(mistakes, "such lines", path)
+    problem = WindowMKP(
+        weights=[weight for weight, _ in pairs],
+        capacities=capacities,
+        profits=[profit for _, profit in pairs],
+    )
+    return Snapshot(problem, origin={"file": path.name})
+
+
+def knapsack_text(problem: WindowMKP) -> str:
+    """Return a problem in the text format, which has no labels."""
+    capacities = problem.capacities.tolist()
+    items = zip(problem.weights.tolist(), problem.profits.tolist())
+    lines = [len(capacities), len(problem.weights), *capacities]
+    return "".join(f"{line}\n" for line in [*lines, *(f"{w} {p}" for w, p in items)])
+
+
+REQUIRED = ("kind", "size")
+COLUMNS = (*REQUIRED, "profit", "name")
+
+
+def parse_knapsack_table(text: str, path: Path) -> Snapshot:
+    """Return the knapsack problem of a table: items are jobs, knapsacks are slots.
+
+    Columns are ``kind`` (item or knapsack), ``size``, and optionally ``profit`` of items and
+    ``name``. Without profits, an item is worth its size.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", file=path, line=reader.line_num) from None
+    if not lines:
+        raise InputError(f"is empty; expected the columns {', '.join(COLUMNS)}", file=path)
+    columns = lines[0][1]
+    if len(columns) == 1 and (other := re.search(r"[;\t|]", columns[0])):
+        message = f"the columns are separated by {other[0]!r}; expected commas"
+        raise InputError(message, file=path, line=lines[0][0])
+    mistakes = [str(UnknownNameError("column", c, COLUMNS)) for c in columns if c not in COLUMNS]
+    mistakes += [f"column {name!r} is missing" for name in REQUIRED if name not in columns]
+    if len(set(columns)) < len(columns):
+        mistakes.append("a column is there twice")
+    if mistakes:
+        raise InputError(*mistakes, file=path, line=lines[0][0])
+
+    items: list[tuple[int, int | None, str]] = []
+    knapsacks: list[tuple[int, str]] = []
+
+    for line, cells in lines[1:]:
+        if len(cells) != len(columns):
+            expected = f"expected {len(columns)}, one for each column"
+            mistakes.append(f"line {line}: {counted(len(cells), 'value')}; {expected}")
+            continue
+        row = dict.fromkeys(COLUMNS, "") | dict(zip(columns, cells))
+        kind, stated = row["kind"], row["profit"]
+        if kind not in ("item", "knapsack"):
+            mistakes.append(f"line {line}, kind: {kind!r}; expected item or knapsack")
+            continue
+        if kind == "knapsack" and stated:
+            mistakes.append(f"line {line}, profit: {stated!r}; a knapsack has none")
+        size = _number(row["size"], f"line {line}, size", mistakes)
+        if kind == "knapsack":
+            knapsacks.append((size, row["name"]))
+        else:
+            profit = _number(stated, f"line {line}, profit", mistakes) if stated else None
+            items.append((size, profit, row["name"]))
+    profits = [profit for _, profit, _ in items]
+    for what, given in (
+        ("profit", profits),
+        ("name of items", [name or None for *_, name in items]),
+        ("name of knapsacks", [name or None for _, name in knapsacks]),
+    ):
+        missing = given.count(None)
+        if 0 < missing < len(given):
+            mistakes.append(f"{what}: missing in {missing} of {len(given)}; expected all or none")
+    _check(mistakes, "mistakes", path)
+    problem = WindowMKP(
+        weights=[size for size, *_ in items],
+        capacities=[size for size, _ in knapsacks],
+        profits=None if None in profits else profits,
+        jobs=[name for *_, name in items] if any(name for *_, name in items) else None,
+        slots=[name for _, name in knapsacks] if any(name for _, name in knapsacks) else None,
+    )
+    return Snapshot(problem, origin={"file": path.name})
