@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError
 from optsched.files import MOST, read_bytes
 from optsched.models.problem import Problem
 from optsched.numbers import LARGEST, parse_number
@@ -22,6 +22,9 @@ FORMAT = 1
 
 SCALE = "objective_scale"
 """Entry of an origin: what the objective of the file was multiplied by, to be an integer."""
+
+KNOWN = ("objective", "bound", "solution", "infeasible", "source")
+"""Keys of the known results."""
 
 DEEPEST = 20
 """Most levels of nested lists and objects in the free-form fields."""
@@ -107,6 +110,12 @@ class Snapshot:
             for name, value in about.items()
             if _is_deeper(value, DEEPEST)
         ]
+        if isinstance(about["known"], dict):
+            mistakes += [
+                f"known.{name}: {UnknownNameError('key', name, KNOWN)}"
+                for name in about["known"]
+                if name not in KNOWN
+            ]
         outer = {"kind", "format", *about}
         inner = {name: value for name, value in fields.items() if name not in outer}
         former = {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.content import SCHEMA_FILE, find_snapshot, of_model
-from optsched.errors import InputError, path_of
+from optsched.errors import InputError, brief, path_of
 from optsched.files import (
     MOST,
     FolderKind,
@@ -33,6 +33,9 @@ from optsched.text_files import parse_json
 
 FORMATS = {".lp": "LP", ".mps": "MPS"}
 """Name of the format by the suffix of its files."""
+
+OTHERS = (".txt", ".csv", *FORMATS)
+"""Suffixes of the files that are no snapshots."""
 
 IN_COMMENT = re.compile(r"^\*\s*SENSE:\s*Max", re.IGNORECASE | re.MULTILINE)
 """The sense as PuLP writes it."""
@@ -253,6 +256,18 @@ def _next(text: str, at: int) -> int:
     return separators.end()
 
 
+def as_snapshot(given: Any) -> Snapshot:
+    """Return an argument that is a problem, a snapshot, or the file or the name of one."""
+    if isinstance(given, str | Path):
+        return read_snapshot(given)
+    if isinstance(given, Problem):
+        return Snapshot(given)
+    if isinstance(given, Snapshot):
+        return given
+    expected = "expected a problem, a snapshot or the file of one"
+    raise InputError(f"{brief(given)}; {expected}", field="problem")
+
+
 def load_snapshot(path: str | Path) -> Problem[Any]:
     """Read the problem of a snapshot: a file, or the name of one; see `read_snapshot`.
 
@@ -264,6 +279,9 @@ def load_snapshot(path: str | Path) -> Problem[Any]:
 
 def save_snapshot(snapshot: Snapshot | Problem[Any], path: str | Path) -> None:
     """Write a snapshot or a bare problem, under a temporary name that is then renamed."""
-    if isinstance(snapshot, Problem):
-        snapshot = Snapshot(snapshot)
-    write_bytes(path, (json_text(snapshot.to_json(), indent=1) + "\n").encode())
+    written = as_snapshot(snapshot).to_json()
+    path = path_of(path, "path", "expected the file to write to")
+    if _suffix(path) in OTHERS:
+        export = "optsched snapshot export writes .lp, .mps and .txt"
+        raise InputError(f"is read as another format; expected FILE.json ({export})", file=path)
+    write_bytes(path, (json_text(written, indent=1) + "\n").encode())

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.problem import Problem
 from optsched.models.program import Program
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import as_snapshot
 
 SECONDS = 10.0
 """Default time limit in seconds."""
@@ -52,15 +55,17 @@ class Conflict:
         return f"together impossible: {', '.join(parts) or 'the bounds of decisions'}{unsure}"
 
 
-def conflict(problem: Problem[Any], *, seconds: float = SECONDS) -> Conflict | None:
+def conflict(
+    problem: Problem[Any] | Snapshot | str | Path, *, seconds: float = SECONDS
+) -> Conflict | None:
     """Return requirements that no solution meets together, of which each one is needed for that.
 
     Other sets may be in conflict as well, and smaller ones.
 
     Parameters
     ----------
-    problem : Problem
-        The problem.
+    problem : Problem, Snapshot or path
+        The problem, a snapshot, or its file or name.
     seconds : float
         Time limit, in seconds.
 
@@ -80,7 +85,7 @@ def conflict(problem: Problem[Any], *, seconds: float = SECONDS) -> Conflict | N
     U. Junker, "QuickXplain: preferred explanations and relaxations for over-constrained problems",
     AAAI 2004.
     """
-    found = conflict_or_solution(problem, seconds)
+    found = conflict_or_solution(as_snapshot(problem).problem, seconds)
     return found if isinstance(found, Conflict) else None
 
 
