@@ -50,7 +50,7 @@ simulate traces/samples/sample-256.swf -o out | no such file; did you mean sampl
 simulate other -o out | other: is a folder; expected a trace
 simulate /dev/stdin -o out | /dev/stdin: is a pipe or a device
 simulate letter.swf -o out | letter.swf, line 2 ... 5x
-simulate headless.swf -o out | states MaxProcs: 0, which is no number ... nodes:256 (it states 256 nodes)
+simulate headless.swf -o out | states MaxProcs: 0, ... nodes:256 (it states 256 nodes)
 simulate unsized.swf -o out | (MaxProcs) ... --machine nodes:NUMBER
 simulate name\udcff.swf -o out | name is not UTF-8
 simulate log.swf -o run\udcff | name is not UTF-8
@@ -63,6 +63,7 @@ simulate log.swf --policy esay -o out | did you mean easy
 simulate log.swf --policy window --solver branch -o out | branch-and-bound
 simulate log.swf --policy easy --solver greedy -o out | poses no problems
 simulate log.swf --set window=3 -o out | unknown setting ... there is none
+simulate log.swf --set rules=a.py --rule b.py -o out | --rule: beside --set rules=; expected
 simulate log.swf --execution contiguity --set adjacency=torus -o out | kind torus, not
 simulate log.swf --policy window --capture-every 2 -o out | no folder to capture to
 simulate log.swf --jobs x:5 -o out | --jobs ... FROM:TO
