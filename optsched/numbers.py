@@ -118,10 +118,14 @@ def counted(number: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share, from 0 to 1, in percent with four digits: ``41.83%``, ``> 99.99%``."""
+    """Return a share in percent with four digits, from 10,000% on in full.
+
+    >>> percent(0.41834), percent(0.999999), percent(100)
+    ('41.83%', '> 99.99%', '10,000%')
+    """
     if 0 < abs(share) < SMALLEST:
         return f"{'< ' if share > 0 else '> -'}{100 * SMALLEST:.4f}%"
-    text = f"{100 * share:.4g}%"
+    text = f"{100 * share:.4g}%" if abs(share) < 99.995 else f"{100 * share:,.0f}%"
     return "> 99.99%" if text == "100%" and share < 1 else text
 
 

@@ -34,6 +34,7 @@ def test_every_public_name_is_there():
     with pytest.raises(AttributeError, match="has no attribute 'NoSuchModel'"):
         optsched.models.NoSuchModel  # noqa: B018
     assert set(optsched.__all__) <= set(dir(optsched))
+    assert optsched.models.__all__ == dir(optsched.models)  # from optsched.models import *
 
 
 def test_plug_ins_have_every_registry_and_every_contract():
@@ -96,14 +97,29 @@ def test_a_file_or_a_snapshot_is_solved_like_its_problem(tmp_path):
         ({"problems": PROBLEM, "solvers": 5}, "solver: 5; expected a solver or"),
         ({"problems": PROBLEM, "budget": "5"}, r"budget: '5'; expected optsched\.Budget"),
         ({"problems": PROBLEM, "seed": "a"}, "seed: 'a'; expected an integer"),
+        ({"to": 8, "trace": "sample-256"}, "trace: 'sample-256'; expected a trace; optsched.read_"),
+        ({"snapshot": 5, "path": "a.json"}, "problem: 5; expected a problem, a snapshot"),
+        ({"file": {"trace": "sample-256"}, "output": 5}, "output: 5; expected the folder to"),
+        ({"name": "franke-1999", "output": 5}, "output: 5; expected the folder to write to"),
+        ({"folder": 5}, "folder: 5; expected the folder to write to"),
     ],
 )
-def test_simulate_solve_and_compare_say_what_they_expected(options, words, make_trace):
-    functions = {"problem": optsched.solve, "problems": optsched.compare}
+def test_functions_say_what_they_expected(options, words, make_trace):
+    functions = {
+        "problem": optsched.solve,
+        "problems": optsched.compare,
+        "to": optsched.scale_trace,
+        "snapshot": optsched.save_snapshot,
+        "file": optsched.sweep,
+        "name": optsched.study,
+        "folder": optsched.save,
+    }
     function = functions.get(next(iter(options)), optsched.simulate)
+    usual = {"trace": make_trace((0, 10, 10, 1)), "machine": "nodes:4", "policy": "easy"}
     if function is optsched.simulate:
-        usual = {"trace": make_trace((0, 10, 10, 1)), "machine": "nodes:4", "policy": "easy"}
         options = usual | options
+    if function is optsched.save:
+        options = {"result": optsched.simulate(**usual)} | options
     with pytest.raises(optsched.InputError, match=words):
         function(**options)
 

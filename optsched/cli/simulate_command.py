@@ -324,6 +324,8 @@ def command(
         raise InputError("missing; expected a trace, or --workload", field="TRACE")
     options["settings"] = read_settings(options.get("settings") or ())
     if rule:
+        if "rules" in options["settings"]:
+            raise InputError("beside --set rules=; expected one of the two", field="--rule")
         options["settings"]["rules"] = ",".join(rule)
     if "," in options.get("policy", ""):
         if demands_sha256 is not None:

@@ -155,7 +155,7 @@ def execute_runs(
 ) -> tuple[int, bool] | None:
     """Execute the pending runs of a sweep under a live table, and merge the results.
 
-    The result is the number of runs that have ended, and whether the results are merged; None,
+    The result is the number of runs that have finished, and whether the results are merged; None,
     with a message, if the user has interrupted the sweep.
     """
     done = 0
@@ -165,7 +165,7 @@ def execute_runs(
             table = SweepTable(sweep, started)
             with table.shown(), closing(sweep.work(started)) as outcomes:
                 for outcome in outcomes:
-                    done += 1
+                    done += outcome.error is None
                     table.add(outcome)
         return done, sweep.finish()
     except KeyboardInterrupt:

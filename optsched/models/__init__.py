@@ -11,6 +11,8 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return __dir__()
     if not name.startswith("_"):
         for known, found in _classes():
             if known == name:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError
 from optsched.models.problem import Problem
 from optsched.numbers import LARGEST
 from optsched.registry import models
@@ -15,6 +15,9 @@ FORMAT = 1
 
 SCALE = "objective_scale"
 """Entry of an origin: what the objective of the file was multiplied by, to be an integer."""
+
+KNOWN = ("objective", "bound", "solution", "infeasible", "source")
+"""Keys of the known results."""
 
 DEEPEST = 20
 """Most levels of nested lists and objects in the free-form fields."""
@@ -100,6 +103,12 @@ class Snapshot:
             for name, value in about.items()
             if _is_deeper(value, DEEPEST)
         ]
+        if isinstance(about["known"], dict):
+            mistakes += [
+                f"known.{name}: {UnknownNameError('key', name, KNOWN)}"
+                for name in about["known"]
+                if name not in KNOWN
+            ]
         outer = {"kind", "format", *about}
         inner = {name: value for name, value in fields.items() if name not in outer}
         former = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.content import SCHEMA_FILE, find_snapshot, of_model
-from optsched.errors import InputError, path_of
+from optsched.errors import InputError, brief, path_of
 from optsched.files import (
     MOST,
     FolderKind,
@@ -337,6 +337,18 @@ def _bound(text: str | None, line: int, column: str, mistakes: list[str]) -> flo
         return None
 
 
+def as_snapshot(given: Any) -> Snapshot:
+    """Return an argument that is a problem, a snapshot, or the file or the name of one."""
+    if isinstance(given, str | Path):
+        return read_snapshot(given)
+    if isinstance(given, Problem):
+        return Snapshot(given)
+    if isinstance(given, Snapshot):
+        return given
+    expected = "expected a problem, a snapshot or the file of one"
+    raise InputError(f"{brief(given)}; {expected}", field="problem")
+
+
 def load_snapshot(path: str | Path) -> Problem[Any]:
     """Read the problem of a snapshot: a file, or the name of one; see `read_snapshot`.
 
@@ -348,6 +360,9 @@ def load_snapshot(path: str | Path) -> Problem[Any]:
 
 def save_snapshot(snapshot: Snapshot | Problem[Any], path: str | Path) -> None:
     """Write a snapshot or a bare problem, under a temporary name that is then renamed."""
-    if isinstance(snapshot, Problem):
-        snapshot = Snapshot(snapshot)
-    write_bytes(path, (json_text(snapshot.to_json(), indent=1) + "\n").encode())
+    written = as_snapshot(snapshot).to_json()
+    path = path_of(path, "path", "expected the file to write to")
+    if _suffix(path) in TEXTS:
+        export = "optsched snapshot export writes .lp, .mps and .txt"
+        raise InputError(f"is read as another format; expected FILE.json ({export})", file=path)
+    write_bytes(path, (json_text(written, indent=1) + "\n").encode())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from optsched import folders
 from optsched.boxes.box import box_of_text
 from optsched.compilation import clock
-from optsched.errors import InputError, brief
+from optsched.errors import InputError, brief, path_of
 from optsched.files import json_text, write_json, write_text, written, written_folder
 from optsched.machines.machine import Machine, read_machine
 from optsched.machines.torus import Torus
@@ -58,12 +58,13 @@ def save(result: Run | Comparison, folder: str | Path, *, plots: bool = True) ->
         expected = "expected a run or a comparison, of optsched.simulate or optsched.compare"
         raise InputError(f"{brief(result)}; {expected}", field="result")
     kind = folders.RUN if isinstance(result, Run) else folders.COMPARISON
-    with written_folder(Path(folder), kind) as temporary:
+    folder = path_of(folder, "folder", "expected the folder to write to")
+    with written_folder(folder, kind) as temporary:
         if isinstance(result, Run):
             fill_run(result, temporary, plots=plots)
         else:
             fill_comparison(result, temporary, plots=plots)
-    return Path(folder)
+    return folder
 
 
 def fill_run(run: Run, folder: Path, *, plots: bool = True, keep: folders.Keep = "all") -> None:

@@ -243,9 +243,15 @@ def _stated_machine(trace: Trace, policy: Policy) -> str:
     if trace.header.max_procs is None:
         nodes = trace.header.max_nodes or 0
         example = f"{kind}:{nodes} (it states {nodes:,} nodes)" if nodes >= 1 else f"{kind}:NUMBER"
+        unread = trace.header.values("MaxProcs")
+        says = (
+            f"states MaxProcs: {unread[0]}, which is no number of processors"
+            if unread
+            else "does not say how many processors the machine has (MaxProcs)"
+        )
         raise InputError(
-            f"the header of trace {trace.name!r} does not say how many processors the machine has "
-            f"(MaxProcs); name a machine, --machine {example} for instance"
+            f"the header of trace {trace.name!r} {says}; name a machine, --machine {example} for "
+            "instance"
         )
     return f"{kind}:{trace.header.max_procs}"
 

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.problem import Problem
 from optsched.models.program import Program
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import as_snapshot
 from optsched.solvers.result import Budget, Conflict, Result
 from optsched.solvers.solver_call import refuted, violations_of
 
@@ -25,15 +28,17 @@ MOST_ENTRIES = 2_000_000
 """Entries of the largest program that is looked at."""
 
 
-def conflict(problem: Problem[Any], *, seconds: float = SECONDS) -> Conflict | None:
+def conflict(
+    problem: Problem[Any] | Snapshot | str | Path, *, seconds: float = SECONDS
+) -> Conflict | None:
     """Return requirements that no solution meets together, of which each one is needed for that.
 
     Other sets may be in conflict as well, and smaller ones.
 
     Parameters
     ----------
-    problem : Problem
-        The problem.
+    problem : Problem, Snapshot or path
+        The problem, a snapshot, or its file or name.
     seconds : float
         Time limit, in seconds.
 
@@ -53,7 +58,7 @@ def conflict(problem: Problem[Any], *, seconds: float = SECONDS) -> Conflict | N
     U. Junker, "QuickXplain: preferred explanations and relaxations for over-constrained problems",
     AAAI 2004.
     """
-    found = conflict_or_solution(problem, seconds)
+    found = conflict_or_solution(as_snapshot(problem).problem, seconds)
     return found if isinstance(found, Conflict) else None
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from optsched import registry
-from optsched.errors import InputError, brief
+from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.models.snapshot_file import read_snapshot
+from optsched.models.snapshot_file import as_snapshot
 from optsched.numbers import LARGEST
 from optsched.solvers.conflict import explained
 from optsched.solvers.finding import check_options, find_solver, label_of, version_of
@@ -208,16 +208,8 @@ def checked_seed(seed: Any) -> int | None:
 
 
 def _snapshot(given: Any) -> Snapshot:
-    if isinstance(given, str | Path):
-        snapshot, file = read_snapshot(given), given
-    elif isinstance(given, Snapshot):
-        snapshot, file = given, None
-    elif isinstance(given, Problem):
-        return Snapshot(given)
-    else:
-        expected = "expected a problem, a snapshot or the file of one"
-        raise InputError(f"{brief(given)}; {expected}", field="problem")
-    check_options(snapshot, file)
+    snapshot = as_snapshot(given)
+    check_options(snapshot, given if isinstance(given, str | Path) else None)
     return snapshot
 
 

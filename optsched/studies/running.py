@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from optsched.compilation import cores
-from optsched.errors import InputError, UnknownNameError, optional_module
+from optsched.errors import InputError, UnknownNameError, optional_module, path_of
 from optsched.files import (
     FolderKind,
     begin_folder,
@@ -397,7 +397,8 @@ def study(
     check_engine("local", workers, None)
     logs = None if traces is None else Path(traces)
     other = None if trace is None else str(trace)
-    running = Running(find_study(str(name)), Path(output), traces=logs, trace=other, quick=quick)
+    folder = path_of(output, "output", "expected the folder to write to")
+    running = Running(find_study(str(name)), folder, traces=logs, trace=other, quick=quick)
     work = running.work
     if isinstance(work, Cases):
         deque(work.work(workers), maxlen=0)

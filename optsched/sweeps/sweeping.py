@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched import files
-from optsched.errors import InputError
+from optsched.errors import InputError, path_of
 from optsched.folders import RUN, SWEEP
 from optsched.numbers import counted
 from optsched.sweeps.engines import (
@@ -224,7 +224,8 @@ def sweep(
     import pandas as pd
 
     check_engine(engine, workers, address)
-    planned = Sweep(read_sweep(file), Path(output))
+    folder = path_of(output, "output", "expected the folder to write to")
+    planned = Sweep(read_sweep(file), folder)
     if planned.pending:
         for outcome in planned.work(start_engine(planned.pending, workers, address)):
             if outcome.error is not None:

@@ -62,7 +62,7 @@ def clean(trace: Trace) -> Trace:
         reordered=reordered,
     )
     if not len(selected):
-        raise InputError(f"all {len(trace)} jobs were dropped by cleaning", file=trace.path)
+        raise InputError(report.lost().rstrip("."), file=trace.path)
     return replace(
         selected,
         processors=processors,

@@ -548,7 +548,9 @@ def _whole(name: str, numbers: NDArray[Any], missing: Flags | None, path: Path |
         wrong &= ~missing
     if wrong.any():
         row = int(wrong.argmax())
-        raise _wrong(numbers[row], _FIELDS[name].expected, name, row, path)
+        is_large = np.isfinite(numbers[row]) and numbers[row] > LARGEST
+        expected = "an integer of at most 2^53" if is_large else _FIELDS[name].expected
+        raise _wrong(numbers[row], expected, name, row, path)
     return numbers.astype(np.int64)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.arrays import Ints
-from optsched.errors import InputError
+from optsched.errors import InputError, brief
 from optsched.numbers import LARGEST, LONGEST, MOST_CAPACITY, MOST_PROCESSORS, check_seed
 from optsched.traces.cleaning import clean
 from optsched.traces.rackham import AFTER, BEFORE, EVALUATED
@@ -129,6 +129,9 @@ def scale_trace(
         If a number is out of range, the size of the original machine is unknown, or a submit time
         leaves the range of a trace.
     """
+    if not isinstance(trace, Trace):
+        expected = "expected a trace; optsched.read_trace reads a file or a name"
+        raise InputError(f"{brief(trace)}; {expected}", field="trace")
     if processors is None:
         processors = trace.header.max_procs or trace.header.max_nodes
     _check(trace, to, processors, unit, load)

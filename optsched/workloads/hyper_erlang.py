@@ -23,6 +23,7 @@ import numpy as np
 
 from optsched.arrays import Floats, Ints
 from optsched.errors import InputError
+from optsched.numbers import counted
 from optsched.registry import workloads
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
@@ -505,7 +506,8 @@ def fit_workload(
         notes.append(f"{larger} jobs left out: larger than the machine of {machine} processors")
         trace = trace.select(trace.processors <= machine)
     if len(trace) < 2:
-        raise InputError(f"{len(trace)} jobs that fit the machine; expected at least 2")
+        fitting = f"{counted(len(trace), 'job')} within {machine} processors; expected at least 2"
+        raise InputError(fitting, file=trace.path)
     ranges = _classes(trace.processors, boundaries, machine, fewest, notes)
     fitted, classes = [], []
     for smallest, largest in ranges:

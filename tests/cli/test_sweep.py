@@ -110,6 +110,7 @@ def test_the_last_shard_merges_all_and_a_failed_run_is_named(folder, optsched):
     )
     told = [json.loads(done.out) for done in (first, last)]
     assert [(one["own"], one["results"]) for one in told] == [(1, None), (1, "out/results.parquet")]
+    assert [one["done"] for one in told] == [1, 0]
     [note] = (folder / "out" / "failed").iterdir()
     _, failed, count = last.err.splitlines()
     assert failed.startswith(f"optsched: run {note.stem} failed: ")

@@ -26,6 +26,7 @@ solve yang-2014 | no name in `optsched list snapshots`; did you mean yang-2014-e
 solve models/window-mkp/weighted-20x8.json | no such file; did you mean weighted-20x8
 solve worked-example | the name of several; expected data-placement/worked-example or
 solve window-mkp | a model; expected one of its snapshots: window-mkp/sample-busy
+snapshot convert a.json -o b.lp | b.lp: is read as another format; expected FILE.json (optsched
 snapshot check [red].json | optsched: [red].json:
 report fcfs none | none: not a folder; expected that of a run (run.json) or a comparison
 report fcfs other | other: not a folder that optsched wrote; expected that of a run (run.json)
@@ -49,7 +50,7 @@ simulate traces/samples/sample-256.swf -o out | no such file; did you mean sampl
 simulate other -o out | other: is a folder; expected a trace
 simulate /dev/stdin -o out | /dev/stdin: is a pipe or a device
 simulate letter.swf -o out | letter.swf, line 2 ... 5x
-simulate headless.swf -o out | (MaxProcs) ... --machine nodes:256 (it states 256 nodes)
+simulate headless.swf -o out | states MaxProcs: 0, ... nodes:256 (it states 256 nodes)
 simulate unsized.swf -o out | (MaxProcs) ... --machine nodes:NUMBER
 simulate name\udcff.swf -o out | name is not UTF-8
 simulate log.swf -o run\udcff | name is not UTF-8
@@ -62,6 +63,7 @@ simulate log.swf --policy esay -o out | did you mean easy
 simulate log.swf --policy window --solver branch -o out | branch-and-bound
 simulate log.swf --policy easy --solver greedy -o out | poses no problems
 simulate log.swf --set window=3 -o out | unknown setting ... there is none
+simulate log.swf --set rules=a.py --rule b.py -o out | --rule: beside --set rules=; expected
 simulate log.swf --execution contiguity --set adjacency=torus -o out | kind torus, not
 simulate log.swf --policy window --capture-every 2 -o out | no folder to capture to
 simulate log.swf --jobs x:5 -o out | --jobs ... FROM:TO

@@ -92,6 +92,10 @@ def test_a_mistake_deep_inside_a_field_has_its_own_line(file_of, refused):
             '{"kind": "window-mkp",\n "format": 9, "weights": [1], "capacities": [1]}',
             f": line 2, format: 9; this version reads format {FORMAT}",
         ),
+        (
+            '{"kind": "window-mkp", "weights": [1], "capacities": [1],\n "known": {"objectve": 1}}',
+            ": line 2, known.objectve: unknown key 'objectve'; did you mean objective?",
+        ),
     ],
 )
 def test_a_file_that_is_no_snapshot(file_of, refused, text, message):

@@ -87,6 +87,7 @@ def test_an_unknown_answer_is_said(monkeypatch):
 
 def test_a_placement_that_may_leave_jobs_out_has_no_conflict():
     assert conflict(WindowMKP([6, 4], [3])) is None
+    assert conflict("reconfiguration/no-room").names == ("start1",)
 
 
 @settings(max_examples=60, deadline=None)

@@ -336,7 +336,7 @@ def test_demands_are_in_the_file(tmp_path, small_swf):
         ({"bandwidth": pa.array([2**63, 2, 1], pa.uint64())}, ", bandwidth, row 1: 92233720368"),
         ({"weight": [0, 1, -float("inf")]}, ", weight, row 3: -inf; expected a finite number"),
         ({"label": ["a", None, "c"]}, ", label, row 2: missing; expected a text"),
-        ({"gpus": [1.0, None, 1e300]}, ", gpus, row 3: 1e+300; expected an integer of at least 0"),
+        ({"gpus": [1.0, None, 1e300]}, ", gpus, row 3: 1e+300; expected an integer of at most 2"),
         ({"exclusive": [1, 0, 2]}, ", exclusive, row 3: 2; expected an integer from 0 to 1"),
         ({"wait": ["1", "soon", "3"]}, ", wait, row 2: 'soon'; expected a number of at least 0"),
         ({"user": ["a", "b", "c"], "user_name": ["a"] * 3}, ", user_name: is user too; expected"),

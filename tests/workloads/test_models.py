@@ -323,7 +323,7 @@ def test_times_that_cannot_be_fitted_are_told():
 def test_options_out_of_range_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         fit_workload(made({1: 40}), **options)
-    with pytest.raises(InputError, match="1 jobs that fit the machine; expected at least 2"):
+    with pytest.raises(InputError, match="1 job within 1 processors; expected at least 2"):
         fit_workload(made({1: 1}))
 
 
