@@ -29,7 +29,7 @@ from optsched.sites.parts import (
     places_of,
     tree_of,
 )
-from optsched.sites.site import STATES, Node, Partition, Site, described, some, typed
+from optsched.sites.site import STATES, Node, Partition, Site, of_nodes, some, typed
 from optsched.sites.slurm_notation import (
     host_list_in_order,
     hosts_of,
@@ -211,19 +211,13 @@ def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
     reservations = tuple(_reservations(table, index))
     licences = table.read("licences", _AMOUNTS, {}, {})
     table.done()
-    resources, capacity = described(nodes)
     site = Site(
         name,
-        tuple(index),
-        resources,
-        capacity,
-        tuple(node.features for node in nodes),
-        tuple(node.state for node in nodes),
-        tuple(node.reason for node in nodes),
-        tuple(partitions),
-        licences,
-        topologies,
-        reservations,
+        **of_nodes(nodes),
+        partitions=tuple(partitions),
+        licences=licences,
+        topologies=topologies,
+        reservations=reservations,
     )
     _check_members(table, site)
     table.done()

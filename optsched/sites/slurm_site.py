@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.sites.parts import Ints, Reservation, Topology, overlapping, whole_numbers
-from optsched.sites.site import NODE_NAME, Node, Partition, Site, described, typed
+from optsched.sites.parts import Ints, Reservation, Topology, assign, overlapping, whole_numbers
+from optsched.sites.site import NODE_NAME, Node, Partition, Site, of_nodes, typed
 from optsched.sites.slurm_files import (
     UNSET,
     Line,
@@ -292,6 +292,11 @@ class SlurmNode(NamedTuple):
     completing: bool = False  # whether a job is being completed there: no job starts until it is
 
 
+def of_each_node(usual: Any) -> Any:
+    """Return a field with a value for each node, the usual one unless others are given."""
+    return field(default=None, metadata={"usual": usual})
+
+
 @dataclass(frozen=True, eq=False)
 class SlurmSite:
     """A site as Slurm describes it, and what is free."""
@@ -300,28 +305,51 @@ class SlurmSite:
     # Free amounts of the resources of the site; all of them for a site from slurm.conf, shape
     # (nodes, resources)
     free: Ints
+    time: int | None  # when the output was captured, in seconds since 1970; None if no file says it
+    # Free licences, and those that reservations keep, which count as free
+    licences: Mapping[str, int] = field(default_factory=dict)
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    # All reservations, also those that the site leaves out
+    reservations: tuple[Reservation, ...] = ()
     # Threads of each core of the node: Slurm counts them as CPUs, and so does the site as
     # cores, shape (nodes,)
-    threads: Ints
-    weights: Ints  # weight of each node: Slurm takes nodes of low weight first, shape (nodes,)
-    # Free licences, and those that reservations keep, which count as free
-    licences: Mapping[str, int]
-    reserved: Mapping[str, int]
-    # Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``; true if no file says it
-    counts_memory: bool
+    threads: Ints = of_each_node(1)
+    # Weight of each node: Slurm takes nodes of low weight first, shape (nodes,)
+    weights: Ints = of_each_node(0)
+    # By name of the partition, its rules that the site does not have
+    access: Mapping[str, Access] = field(default_factory=dict)
+    # Settings of slurm.conf, by names in small letters
+    settings: Mapping[str, str] = field(default_factory=dict)
+    # Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``; true if no file says it.
+    # Otherwise a request for memory only rules out nodes that have less.
+    counts_memory: bool = True
     # What an amount of 1 stands for, for resources with amounts that are too large otherwise
-    units: Mapping[str, int]
+    units: Mapping[str, int] = field(default_factory=dict)
     # Owner and label of each node, see `SlurmNode`
-    owners: tuple[str, ...]
-    labels: tuple[str, ...]
+    owners: tuple[str, ...] = of_each_node("")
+    labels: tuple[str, ...] = of_each_node("")
+    by_label: bool = False  # whether jobs with a label share nodes only with jobs of the same one
     # Nodes on which a job is being completed, see `SlurmNode`, shape (nodes,)
-    completing: NDArray[np.bool_]
-    by_label: bool  # whether jobs with a label share nodes only with jobs of the same one
-    reservations: tuple[Reservation, ...]  # all reservations, also those that the site leaves out
-    access: Mapping[str, Access]  # by name of the partition, its rules that the site does not have
-    settings: Mapping[str, str]  # settings of slurm.conf, by names in small letters
-    time: int | None  # when the output was captured, in seconds since 1970; None if no file says it
-    notes: tuple[str, ...]
+    completing: NDArray[np.bool_] = of_each_node(False)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        nodes = len(self.site.nodes)
+        for name, usual in usual_of_nodes(self).items():
+            column: Any = getattr(self, name)
+            if isinstance(usual, str):
+                column = column or (usual,) * nodes
+            else:
+                column = np.asarray([usual] * nodes if column is None else column, type(usual))
+            if len(column) != nodes:
+                raise InputError("expected one for each node of the site", field=name)
+            assign(self, **{name: column})
+        assign(self, threads=whole_numbers(self.threads, "threads", 1, MOST_THREADS))
+
+
+def usual_of_nodes(site: SlurmSite) -> dict[str, Any]:
+    """Return the usual value of each field that has one for each node."""
+    return {one.name: one.metadata["usual"] for one in fields(site) if one.metadata}
 
 
 def slurm_site(
@@ -347,45 +375,40 @@ def slurm_site(
     total, left, reserved = licences
     nodes = _comparable(nodes, notes)
     units = _units(nodes, notes)
+    names = {each.node.name for each in nodes}
     try:
-        threads = whole_numbers([each.threads for each in nodes], "threads", 1, MOST_THREADS)
-        resources, capacity = described([_in_units(each.node, units) for each in nodes])
         site = Site(
             settings.get("clustername", "slurm"),
-            tuple(each.node.name for each in nodes),
-            resources,
-            capacity,
-            tuple(each.node.features for each in nodes),
-            tuple(_states(nodes, reservations)),
-            tuple(each.node.reason for each in nodes),
-            tuple(partitions),
-            total,
-            topologies,
-            tuple(_kept(reservations, {each.node.name for each in nodes}, notes)),
+            **of_nodes([_in_units(each.node, units) for each in nodes])
+            | {"states": _states(nodes, reservations)},
+            partitions=tuple(partitions),
+            licences=total,
+            topologies=topologies,
+            reservations=tuple(_kept(reservations, names, notes)),
+        )
+        notes.count(site.unpartitioned, "in no partition, so no job starts there")
+        return SlurmSite(
+            site,
+            _free(site, nodes, units, notes),
+            time,
+            left,
+            reserved,
+            tuple(reservations),
+            np.array([each.threads for each in nodes]),
+            np.array([each.weight for each in nodes]),
+            access,
+            settings,
+            "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
+            units,
+            tuple(each.owner for each in nodes),
+            tuple(each.label for each in nodes),
+            any(each.label for each in nodes)
+            or "select" in re.split("[,:]", settings.get("mcsparameters", "").lower()),
+            np.array([each.completing for each in nodes]),
+            notes.texts,
         )
     except InputError as error:
         raise error.within(file) from None
-    notes.count(site.unpartitioned, "in no partition, so no job starts there")
-    return SlurmSite(
-        site,
-        _free(site, nodes, units, notes),
-        threads,
-        np.array([each.weight for each in nodes], dtype=np.int64),
-        left,
-        reserved,
-        "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
-        units,
-        tuple(each.owner for each in nodes),
-        tuple(each.label for each in nodes),
-        np.array([each.completing for each in nodes], dtype=bool),
-        any(each.label for each in nodes)
-        or "select" in re.split("[,:]", settings.get("mcsparameters", "").lower()),
-        tuple(reservations),
-        access,
-        settings,
-        time,
-        notes.texts,
-    )
 
 
 def _known_topologies(

@@ -35,6 +35,7 @@ from optsched.sites.parts import Blocks, Tree
 from optsched.sites.slurm_files import read_text
 from optsched.sites.slurm_notation import gres, hosts, megabytes
 from optsched.sites.slurm_notation import seconds as seconds_of
+from optsched.sites.slurm_site import usual_of_nodes
 from optsched.slurm.access import NO_RULES
 from optsched.slurm.explain import pending_job
 from optsched.slurm.forecast import SUBMITTED, named
@@ -182,10 +183,11 @@ def _add(present: Present, number: str, like: str) -> Present:
     new = [name for name, _ in zip((n for n in names if n not in site.index), range(count))]
     total = len(site.nodes)
 
-    def more(column: Any) -> Any:
+    def more(column: Any, idle: Any = None) -> Any:
+        new = column if idle is None else idle
         if isinstance(column, tuple):
-            return column + (column[place],) * count
-        return np.concatenate((column, np.repeat(column[place : place + 1], count, axis=0)))
+            return column + (new[place],) * count
+        return np.concatenate((column, np.repeat(new[place : place + 1], count, axis=0)))
 
     partitions = tuple(
         replace(each, nodes=np.concatenate((each.nodes, np.arange(total, total + count))))
@@ -209,34 +211,16 @@ def _add(present: Present, number: str, like: str) -> Present:
         partitions=partitions,
         topologies=topologies,
     )
-    idle = np.repeat(site.capacity[place : place + 1], count, axis=0)
-    no_one = np.zeros(count, dtype=bool)
-    most = {n: supply.idle.cores_left[n][place] for n in supply.cores_left}
+    idle = supply.idle
+    of_nodes = {n: more(getattr(supply, n), getattr(idle, n)) for n in usual_of_nodes(supply)}
+    left = {name: more(cores, idle.cores_left[name]) for name, cores in supply.cores_left.items()}
+    free = more(supply.free, site.capacity)
     # the reason was given for the smaller partition, and is checked again for the larger one
     asked = present.jobs(
         lambda one: replace(one, reason="") if one.reason.startswith(OF_PARTITION) else one
     )
-    return replace(
-        asked,
-        supply=replace(
-            supply,
-            site=larger,
-            free=np.concatenate((supply.free, idle)),
-            threads=more(supply.threads),
-            weights=more(supply.weights),
-            closing=more(supply.closing),
-            busy=np.concatenate((supply.busy, no_one)),
-            taken=np.concatenate((supply.taken, no_one)),
-            completing=np.concatenate((supply.completing, no_one)),
-            owners=supply.owners + ("",) * count,
-            labels=supply.labels + ("",) * count,
-            users=supply.users + ("",) * count,
-            cores_left={
-                name: np.concatenate((left, np.full(count, most[name])))
-                for name, left in supply.cores_left.items()
-            },
-        ),
-    )
+    there = replace(supply, site=larger, free=free, cores_left=left, **of_nodes)
+    return replace(asked, supply=there)
 
 
 def _priority(present: Present, label: str, number: str) -> Present:
