@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,6 @@ from optsched.sites.parts import Ints, Reservation, Topology, assign, overlappin
 from optsched.sites.site import NODE_NAME, Node, Partition, Site, of_nodes, typed
 from optsched.sites.slurm_files import (
     UNSET,
-    Line,
     Notes,
     RecordFields,
     is_json,
@@ -82,11 +80,8 @@ _IN_TEXT |= {"alloc_cpus": "cpualloc", "real_memory": "realmemory", "alloc_memor
 _IN_TEXT |= {"specialized_memory": "memspeclimit", "gres_used": "gresused", "tres": "cfgtres"}
 _IN_TEXT |= {"gres_drained": "gresdrain", "tres_used": "alloctres", "threads": "threadspercore"}
 _IN_TEXT |= {"active_features": "activefeatures", "features": "availablefeatures"}
+_IN_TEXT |= {"state_flags": ""}  # which the state itself has
 """Keys of the text where they are not those of JSON."""
-
-
-def _key(name: str, source: Line | RecordFields) -> str:
-    return name if isinstance(source, RecordFields) else _IN_TEXT.get(name, name)
 
 
 def read_nodes(
@@ -100,14 +95,15 @@ def read_nodes(
     where the JSON does not state them, as that of Slurm 22.05.
     """
     dump = read_dump(path, "nodes") if is_json(path) else None
-    sources: Iterable[Line | RecordFields] = printed_lines(path) if dump is None else dump.fields
+    sources: Iterable[RecordFields] = printed_lines(path, _IN_TEXT) if dump is None else dump.fields
     nodes: list[SlurmNode] = []
     seen: set[str] = set()
-    texts = {each.text("nodename"): each for each in printed_lines(beside)} if beside else {}
+    lines = printed_lines(beside, _IN_TEXT) if beside else ()
+    texts: Mapping[str, RecordFields] = {each.text("name"): each for each in lines}
     for source in sources:
         shown = _node(source, notes, texts)
         if shown.node.name in seen:
-            raise source.wrong(_key("name", source), "every node once")
+            raise source.wrong("name", "every node once")
         seen.add(shown.node.name)
         nodes.append(shown)
     if not nodes:
@@ -150,11 +146,10 @@ def consumed(text: str) -> dict[str, int]:
     return {} if text in UNSET else gres(_NOT_CONSUMED.sub("", text))
 
 
-def _node(source: Line | RecordFields, notes: Notes, texts: Mapping[str, Line]) -> SlurmNode:
-    key = partial(_key, source=source)
-    name = source.text(key("name"))
+def _node(source: RecordFields, notes: Notes, texts: Mapping[str, RecordFields]) -> SlurmNode:
+    name = source.text("name")
     if not NODE_NAME.fullmatch(name):
-        raise source.wrong(key("name"), "the name of a node")
+        raise source.wrong("name", "the name of a node")
     words = _state_words(source)
     said = _said(words)
     state, unknown = state_of(words)
@@ -167,25 +162,25 @@ def _node(source: Line | RecordFields, notes: Notes, texts: Mapping[str, Line]) 
     if ":no_consume" in source.text("gres"):
         notes.count([name], "left out what jobs do not use up (no_consume)")
     have = source.parsed("gres", consumed)
-    memory = source.count(key("real_memory"))
+    memory = source.count("real_memory")
     cores, system = _for_jobs(source, texts.get(name))
     if not cores:
-        raise source.wrong(key("cpus"), "a whole number from 1")
+        raise source.wrong("cpus", "a whole number from 1")
     if not memory:
-        raise source.wrong(key("real_memory"), "MB, a whole number from 1")
+        raise source.wrong("real_memory", "MB, a whole number from 1")
     if system > memory:
-        raise source.wrong(key("specialized_memory"), f"at most the memory of {memory}")
+        raise source.wrong("specialized_memory", f"at most the memory of {memory}")
     amounts = {"cores": cores, "memory": memory - system}
-    used = {"cores": source.count(key("alloc_cpus")), "memory": source.count(key("alloc_memory"))}
+    used = {"cores": source.count("alloc_cpus"), "memory": source.count("alloc_memory")}
     if not said.isdisjoint(ALLOCATED):
         used["cores"] = max(cores, used["cores"])
-    features = _words(source, key("active_features")) or _words(source, key("features"))
+    features = source.listed("active_features") or source.listed("features")
     reason = _BY_WHOM.sub("", source.text("reason")).rstrip()
     return SlurmNode(
         Node(name, amounts | have, features, state, reason),
-        source.count(key("threads")) or 1,
+        source.count("threads") or 1,
         used | (_used_gres(source, name, have, used["cores"], notes) if have else {}),
-        _words(source, "partitions"),
+        source.listed("partitions"),
         _NUMBERED.sub("", source.text("owner")),
         source.text("mcs_label"),
         source.count("weight"),
@@ -193,40 +188,37 @@ def _node(source: Line | RecordFields, notes: Notes, texts: Mapping[str, Line]) 
     )
 
 
-def _for_jobs(source: Line | RecordFields, text: Line | None) -> tuple[int, int]:
+def _for_jobs(source: RecordFields, text: RecordFields | None) -> tuple[int, int]:
     """Return the cores that jobs may have, and the memory in MB that they may not."""
-    key = partial(_key, source=source)
-    effective, system = source.count(key("effective_cpus")), source.count(key("specialized_memory"))
+    effective, system = source.count("effective_cpus"), source.count("specialized_memory")
     if text is not None:
-        effective = effective or text.count("cpuefctv")
-        system = system or text.count("memspeclimit")
-    effective = effective or source.parsed(key("tres"), tres).get("cpu", 0)
-    return effective or source.count(key("cpus")), system
+        effective = effective or text.count("effective_cpus")
+        system = system or text.count("specialized_memory")
+    effective = effective or source.parsed("tres", tres).get("cpu", 0)
+    return effective or source.count("cpus"), system
 
 
-def _state_words(source: Line | RecordFields) -> tuple[str, ...]:
-    words = _words(source, "state", "+")
-    if isinstance(source, RecordFields):  # version 38 has the further words in a field of their own
-        words += source.words("state_flags")
+def _state_words(source: RecordFields) -> tuple[str, ...]:
+    # version 38 has the further words in a field of their own
+    words = source.listed("state", "+") + source.words("state_flags")
     if not words:
         raise source.wrong("state", "a state such as IDLE")
     return tuple(word.upper() for word in words)
 
 
 def _used_gres(
-    source: Line | RecordFields, name: str, have: Mapping[str, int], cores: int, notes: Notes
+    source: RecordFields, name: str, have: Mapping[str, int], cores: int, notes: Notes
 ) -> dict[str, int]:
     """Return the generic resources that jobs have or that are drained."""
-    key = partial(_key, source=source)
-    used = dict(source.parsed(key("gres_used"), consumed))
-    shares = source.parsed(key("gres_used"), shares_in_use)
-    if not source.text(key("gres_used")):  # the text has it with --details only
-        counted = source.parsed(key("tres_used"), tres)
+    used = dict(source.parsed("gres_used", consumed))
+    shares = source.parsed("gres_used", shares_in_use)
+    if not source.text("gres_used"):  # the text has it with --details only
+        counted = source.parsed("tres_used", tres)
         used = {kind[5:]: many for kind, many in counted.items() if kind.startswith("gres/")}
         shares = [Shares("", used[kind], None) for kind in SHARED if used.get(kind)]
         if cores and not used:
             notes.count([name], "no word on GPUs and the like in use; taken as free")
-    drained = {kind: n for kind, n in source.parsed(key("gres_drained"), consumed).items() if n}
+    drained = {kind: n for kind, n in source.parsed("gres_drained", consumed).items() if n}
     for kind, many in drained.items():
         used[kind] = used.get(kind, 0) + many
     if drained:
@@ -262,11 +254,6 @@ def _use_shared_gpus(
         types = [own] if own in have else [each for each in have if each.startswith("gpu:")]
         for key in ("gpu", *types):
             used[key] = min(have.get(key, 0), used.get(key, 0) + many)
-
-
-def _words(source: Line | RecordFields, key: str, separator: str = ",") -> tuple[str, ...]:
-    texts = source.words(key) if isinstance(source, RecordFields) else (source.text(key),)
-    return tuple(word for text in texts for word in text.split(separator) if word)
 
 
 MOST_THREADS = 1024

@@ -19,7 +19,7 @@ from optsched.sites.site import some
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import SHARED
 from optsched.sites.slurm_site import unit_of
-from optsched.slurm.access import NO_RULES, nodes_of, open_partitions, partitions_of, with_started
+from optsched.slurm.access import NO_RULES, nodes_of, open_partitions, own_qos_of, partitions_of
 from optsched.slurm.factors import read_factors, set_by_operator
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
@@ -224,7 +224,7 @@ def _after(supply: Supply, stay: Sequence[_Running], ended: Sequence[_Running]) 
         for name in {*job.partitions} & cores_left.keys():
             cores_left[name][held.nodes] += held.amounts[:, 0]
         rest = max(0, end - supply.time) if end < math.inf else 0
-        limits = with_started(limits, job, supply, job.tres, rest, ends=True)
+        limits = limits.with_job(job, job.tres, own_qos_of(job, supply), rest, ends=True)
     if ended:
         users = (_shared_gpus((one.job for one in each), supply) for each in (ended, stay))
         shared = next(users).keys() - next(users).keys()

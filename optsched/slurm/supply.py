@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +106,9 @@ class Supply(SlurmSite):
     @cached_property
     def idle(self) -> Supply:
         """What is free when no job runs."""
-        nobody = dict.fromkeys(("busy", "owners", "labels", "taken", "completing", "users"))
+        nobody: dict[str, Any] = dict.fromkeys(
+            ("busy", "owners", "labels", "taken", "completing", "users")
+        )
         return replace(
             self,
             free=self.site.capacity,
@@ -266,11 +269,11 @@ def _of_licences(
 
 def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[str, ...]]:
     """Return the limits that Slurm enforces, and in words what is not known of rules."""
-    unread = []
-    if captured_file(folder, *PARTITIONS) is None:
-        unread.append("who may use partitions, without partitions.txt")
-    if captured_file(folder, *RESERVATIONS) is None:
-        unread.append("reservations, without reservations.json or .txt")
+    files = {
+        PARTITIONS: "who may use partitions, without partitions.txt",
+        RESERVATIONS: "reservations, without reservations.json or .txt",
+    }
+    unread = [what for names, what in files.items() if captured_file(folder, *names) is None]
     if not settings:
         unread.append("whether jobs are preempted, without config.txt")
     enforced = settings.get("accountingstorageenforce", "none" if settings else "limits").lower()
