@@ -97,8 +97,7 @@ def access_of(line: Line) -> Access:
     """Return the rules that the line of a partition states."""
 
     def names(key: str) -> tuple[str, ...]:
-        text = line.text(key)
-        return () if text.upper() == "ALL" else tuple(name for name in text.split(",") if name)
+        return () if line.text(key).upper() == "ALL" else line.listed(key)
 
     def most(key: str) -> int:
         if line.text(key).upper() in ("", *INFINITE):

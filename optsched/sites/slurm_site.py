@@ -312,9 +312,9 @@ class SlurmSite:
     counts_memory: bool = True
     # What an amount of 1 stands for, for resources with amounts that are too large otherwise
     units: Mapping[str, int] = field(default_factory=dict)
-    # Owner and label of each node, see `SlurmNode`
-    owners: tuple[str, ...] = of_each_node("")
-    labels: tuple[str, ...] = of_each_node("")
+    # Owner and label of each node, see `SlurmNode`, shape (nodes,)
+    owners: NDArray[np.object_] = of_each_node("")
+    labels: NDArray[np.object_] = of_each_node("")
     by_label: bool = False  # whether jobs with a label share nodes only with jobs of the same one
     # Nodes on which a job is being completed, see `SlurmNode`, shape (nodes,)
     completing: NDArray[np.bool_] = of_each_node(False)
@@ -323,11 +323,8 @@ class SlurmSite:
     def __post_init__(self) -> None:
         nodes = len(self.site.nodes)
         for name, usual in usual_of_nodes(self).items():
-            column: Any = getattr(self, name)
-            if isinstance(usual, str):
-                column = column or (usual,) * nodes
-            else:
-                column = np.asarray([usual] * nodes if column is None else column, type(usual))
+            given = [usual] * nodes if getattr(self, name) is None else getattr(self, name)
+            column = np.asarray(given, object if usual == "" else type(usual))
             if len(column) != nodes:
                 raise InputError("expected one for each node of the site", field=name)
             assign(self, **{name: column})
@@ -366,8 +363,7 @@ def slurm_site(
     try:
         site = Site(
             settings.get("clustername", "slurm"),
-            **of_nodes([_in_units(each.node, units) for each in nodes])
-            | {"states": _states(nodes, reservations)},
+            **of_nodes([*_described(nodes, reservations, units)]),
             partitions=tuple(partitions),
             licences=total,
             topologies=topologies,
@@ -387,8 +383,8 @@ def slurm_site(
             settings,
             "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
             units,
-            tuple(each.owner for each in nodes),
-            tuple(each.label for each in nodes),
+            np.array([each.owner for each in nodes], object),
+            np.array([each.label for each in nodes], object),
             any(each.label for each in nodes)
             or "select" in re.split("[,:]", settings.get("mcsparameters", "").lower()),
             np.array([each.completing for each in nodes]),
@@ -437,16 +433,21 @@ def _kept(
             yield found[-1]
 
 
-def _states(nodes: Sequence[SlurmNode], reservations: Iterable[Reservation]) -> list[str]:
-    """Return the states: Slurm marks nodes as reserved that only reservations that float have."""
+def _described(
+    nodes: Sequence[SlurmNode], reservations: Iterable[Reservation], units: Mapping[str, int]
+) -> Iterator[Node]:
+    """Yield the nodes of a site, with amounts in units, rounded down.
+
+    Slurm marks nodes as reserved, too, that only reservations that float have.
+    """
     floating, others = set[str](), set[str]()
     for each in reservations:
         (others if each.ahead is None else floating).update(each.nodes)
     free = floating - others
-    return [
-        "up" if each.node.state == "reserved" and each.node.name in free else each.node.state
-        for each in nodes
-    ]
+    for node in (each.node for each in nodes):
+        is_free = node.state == "reserved" and node.name in free
+        amounts = {key: many // unit_of(key, units) for key, many in node.amounts.items()}
+        yield node._replace(amounts=amounts, state="up" if is_free else node.state)
 
 
 def _comparable(nodes: Sequence[SlurmNode], notes: Notes) -> Sequence[SlurmNode]:
@@ -489,12 +490,6 @@ def _units(nodes: Sequence[SlurmNode], notes: Notes) -> dict[str, int]:
             found[base] = next((unit for unit in enough if whole % unit == 0), enough[0])
             notes.add(f"{base}: counted in units of {found[base]:,}")
     return found
-
-
-def _in_units(node: Node, units: Mapping[str, int]) -> Node:
-    """Return a node with its amounts in units, rounded down."""
-    amounts = {key: many // unit_of(key, units) for key, many in node.amounts.items()}
-    return node._replace(amounts=amounts) if units else node
 
 
 def unit_of(resource: str, units: Mapping[str, int]) -> int:

@@ -217,17 +217,16 @@ def _strangers(
         found[node] = list(dict.fromkeys([*found.get(node, ()), *numbers]))
     held = (held_by(each, supply) for each in jobs if each.state != "PENDING")
     hidden = hidden_amounts(held, supply)[:, 0]
-    for node in np.flatnonzero((hidden > 0) & (np.array(supply.owners) != job.user)).tolist():
+    for node in np.flatnonzero((hidden > 0) & (supply.owners != job.user)).tolist():
         found.setdefault(node, []).append(0)
     return found
 
 
 def _opened(supply: Supply, closers: Mapping[int, Sequence[int]]) -> Supply:
     """Return the supply with its nodes open that visible jobs close."""
-    owners, taken = list(supply.owners), supply.taken.copy()
-    for node in closers:
-        owners[node], taken[node] = "", False
-    return replace(supply, owners=tuple(owners), taken=taken)
+    owners, taken = supply.owners.copy(), supply.taken.copy()
+    owners[[*closers]], taken[[*closers]] = "", False
+    return replace(supply, owners=owners, taken=taken)
 
 
 def _pending_claim(

@@ -52,8 +52,9 @@ class Supply(SlurmSite):
     # Nodes of which a running job shares nothing: nothing of them is free, whatever `free`
     # says, shape (nodes,)
     taken: Flags = of_each_node(False)
-    # The only user with running jobs on a node; empty where there are none, or others too
-    users: tuple[str, ...] = of_each_node("")
+    # The only user with running jobs on a node; empty where there are none, or others too,
+    # shape (nodes,)
+    users: NDArray[np.object_] = of_each_node("")
     # From when on no job starts on each node, in seconds since 1970; infinity for never,
     # shape (nodes,)
     closing: NDArray[np.float64] = of_each_node(math.inf)
