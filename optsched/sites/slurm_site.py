@@ -504,8 +504,7 @@ def _free(site: Site, nodes: Sequence[SlurmNode], units: Mapping[str, int], note
         for node, (each, has) in enumerate(zip(nodes, site.capacity[:, place].tolist())):
             left = each.node.amounts.get(name, has * unit) - each.used.get(name, 0)
             free[node, place] = left // unit
-    for place, name in enumerate(site.resources):
         short = np.flatnonzero(free[:, place] < 0).tolist()
         what = f"more {name} in use than there are; taken as none free"
         notes.count([site.nodes[node] for node in short], what)
-    return np.where(free < 0, 0, free)
+    return np.maximum(free, 0)
