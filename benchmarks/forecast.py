@@ -33,7 +33,7 @@ from real_slurm import CYCLES, GPUS, HAVE, SETTINGS, Job, drawn, jobs_of, table
 from results import Times, circumstances, keep, shown
 
 from optsched.slurm.capture import capture
-from optsched.slurm.forecast import GROUPS, RunTimes, forecast
+from optsched.slurm.forecast import RunTimes, forecast
 from optsched.slurm.future import Future
 from optsched.slurm.running import read_captured
 
@@ -84,17 +84,9 @@ def history(seed: int, count: int) -> RunTimes:
     jobs = drawn(seed, 60.0, 10.0)[:count]
     shares = np.array([job.seconds / int(job.columns["requested_time"]) for job in jobs])
     limits = [f"{int(job.columns['requested_time'])}" for job in jobs]
-    user = np.full(len(jobs), "root", dtype=object)
-    texts = [
-        np.array([f"root\0batch\0{limit}" for limit in limits], dtype=object),
-        np.full(len(jobs), "root\0batch", dtype=object),
-        user,
-        np.full(len(jobs), "\0batch", dtype=object),
-        np.full(len(jobs), "batch", dtype=object),
-        np.full(len(jobs), "", dtype=object),
-    ]
-    assert len(texts) == len(GROUPS)
-    return RunTimes(shares, tuple(texts))
+    same = {"user": "root", "account": "", "partition": "batch"}
+    texts = {name: [text] * len(jobs) for name, text in same.items()}
+    return RunTimes(shares, texts | {"limit": limits})
 
 
 def judged(

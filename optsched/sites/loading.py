@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from optsched.content import bundled_sites
@@ -19,7 +20,6 @@ from optsched.sites.parts import ADMITS, FLOATS, Reservation, repeated
 from optsched.sites.site import NODE_NAME, Node, Partition, Site
 from optsched.sites.site_file import read_site_file
 from optsched.sites.slurm_files import (
-    UNSET,
     Line,
     Notes,
     RecordFields,
@@ -160,16 +160,14 @@ def _licences(
         notes.count(list(total), "taken as free, without licenses.json or .txt", "licence")
         return total, total, {}
     total, left, reserved = {}, {}, {}
-    for source in read_shown(path, "licenses", "LicenseName", "scontrol -o show licenses"):
-        keys = ["LicenseName", "Total", "Free", "Reserved"]
-        if isinstance(source, Line):
-            keys = [key.lower() for key in keys]
-        name = source.text(keys[0])
+    shown = read_shown(path, "licenses", {}, "LicenseName", "scontrol -o show licenses")
+    for source in shown:
+        name = source.text("LicenseName")
         if not name or name in total:
-            raise source.wrong(keys[0], "every licence once")
-        total[name] = source.count(keys[1])
-        left[name] = min(source.count(keys[2]), total[name])
-        reserved[name] = source.count(keys[3])
+            raise source.wrong("LicenseName", "every licence once")
+        total[name] = source.count("Total")
+        left[name] = min(source.count("Free"), total[name])
+        reserved[name] = source.count("Reserved")
     return total, left, reserved
 
 
@@ -177,6 +175,12 @@ _RESERVATION = re.compile(r"ReservationName=(\S+) StartTime=")
 _RESERVED_NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
 _RESERVED_LICENCES = re.compile(r" Licenses=(\S+) State=")
 _PAIRS = re.compile(r" ([A-Za-z]+)=(\S*)")
+
+_IN_TEXT = {"node_list": "Nodes", "licenses": "Licenses", "flags": "Flags", "end_time": "EndTime"}
+_IN_TEXT |= {"users": "Users", "accounts": "Accounts", "groups": "Groups", "qos": "QOS"}
+_IN_TEXT |= {"allowed_partitions": "AllowedPartitions", "tres": "TRES"}
+_IN_TEXT |= {"core_specializations": "CoreIDs"}
+"""Keys of the text of a reservation, by the fields of JSON."""
 
 
 @read_together()
@@ -199,22 +203,28 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
     return found
 
 
+def _said(source: RecordFields) -> dict[str, Any]:
+    """Return what a record says of a reservation, beside its name, its times and its cores."""
+    return {
+        "nodes": source.parsed("node_list", hosts),
+        "licences": source.parsed("licenses", licences),
+        "flags": source.listed("flags"),
+        "admits": {key: names for key in ADMITS if (names := source.listed(key))},
+        "has_parts": bool(source.value("core_specializations")) or "gres/" in source.text("tres"),
+    }
+
+
 def _from_record(record: RecordFields) -> Reservation:
-    name, nodes = record.text("name"), record.parsed("node_list", hosts)
-    begin, kept = record.instant("start_time") or -math.inf, record.parsed("licenses", licences)
-    flags = record.words("flags")
-    admits = {key: names for key in ADMITS if (names := _admitted(",".join(record.words(key))))}
-    has_parts = bool(record.value("core_specializations")) or "gres/" in record.text("tres")
-    rest = flags, admits, record.count("core_count"), has_parts
-    end = record.instant("end_time") or math.inf
+    begin, end = record.instant("start_time") or -math.inf, record.instant("end_time") or math.inf
+    named = {"name": record.text("name"), "start": begin, "end": end}
+    said = named | _said(record) | {"cores": record.count("core_count")}
     try:
-        return _timed(Reservation(name, nodes, begin, end, kept, None, *rest), record.dump.time)
+        return _timed(Reservation(**said), record.dump.time)
     except InputError as error:
         if error.field == "name":
             raise record.wrong("name", "a name") from None
         first, last = (datetime.fromtimestamp(at, UTC).isoformat() for at in (begin, end))
-        message = f"{record.dump.name(record.place)}: {last}; expected a time after {first}"
-        raise InputError(message, file=record.dump.path, field="end_time") from None
+        raise record.error("end_time", f"{last}; expected a time after {first}") from None
 
 
 def _timed(one: Reservation, now: int | None) -> Reservation:
@@ -237,20 +247,14 @@ def _from_text(text: str, path: Path) -> Iterator[Reservation]:
         has = _RESERVED_LICENCES.search(line)
         said = dict(reversed(_PAIRS.findall(line)))
         said |= {"Nodes": nodes[1], "Licenses": "" if has is None else has[1]}
-        pairs = Line("ReservationName", said, path, place)
-        listed = {key: _admitted(said.get(shown, "")) for key, shown in ADMITS.items()}
-        admits = {key: names for key, names in listed.items() if names}
-        cores = whole_number(said.get("CoreCnt", "")) or 0
-        has_parts = "CoreIDs" in said or "gres/" in said.get("TRES", "")
-        rest = _admitted(said.get("Flags", "")), admits, cores, has_parts
-        there, kept = pairs.parsed("Nodes", hosts), pairs.parsed("Licenses", licences)
+        pairs = Line("ReservationName", said, path, place, _IN_TEXT)
+        fields = _said(pairs) | {"cores": whole_number(said.get("CoreCnt", "")) or 0}
         zones = _zones(path.parent) if zones is None else zones
         start = min(_instants(said.get("StartTime", ""), zones), default=-math.inf)
         end = max(_instants(said.get("EndTime", ""), zones), default=math.inf)
         if start >= end:
-            raise pairs.wrong("EndTime", f"a time after {said['StartTime']}")
-        one = Reservation(name[1], there, start, end, kept, None, *rest)
-        yield _timed(one, now)
+            raise pairs.wrong("end_time", f"a time after {said['StartTime']}")
+        yield _timed(Reservation(name[1], start=start, end=end, **fields), now)
 
 
 _SUBMITTED = re.compile(r"^JobId=([0-9]{1,10})\b.* SubmitTime=(\S+) EligibleTime=", re.MULTILINE)
@@ -300,10 +304,6 @@ def _instants(text: str, zones: Iterable[ZoneInfo]) -> set[float]:
     return {local.replace(tzinfo=zone, fold=fold).timestamp() for zone in zones for fold in (0, 1)}
 
 
-def _admitted(text: str) -> tuple[str, ...]:
-    return () if text in UNSET else tuple(word for word in text.split(",") if word)
-
-
 TABLES = ("nodename", "partitionname", "downnodes", "nodeset")
 """First keys of lines that describe parts of the cluster; the others are settings."""
 
@@ -328,7 +328,7 @@ def read_configuration(path: str | Path) -> SlurmSite:
             tables[line.first].append(line)
             continue
         settings |= line.values
-        check_keys(settings, line.file, line.number)
+        check_keys(settings, line.file, line.line)
         if "licenses" in line.values:
             total = line.parsed("licenses", licences)
         if line.text("defmempercpu").upper() not in INFINITE:
@@ -353,7 +353,7 @@ def _with_defaults(lines: Iterable[Line]) -> Iterator[Line]:
         if line.values[line.first].upper() == "DEFAULT":
             default |= line.values
         else:
-            yield line._replace(values={**default, **line.values})
+            yield replace(line, values={**default, **line.values})
 
 
 def _nodes(

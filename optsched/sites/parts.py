@@ -272,14 +272,8 @@ FLEX = "FLEX"
 MAGNETIC = "MAGNETIC"
 """Flag of a reservation that jobs use without asking for it."""
 
-ADMITS = {
-    "users": "Users",
-    "accounts": "Accounts",
-    "groups": "Groups",
-    "qos": "QOS",
-    "allowed_partitions": "AllowedPartitions",
-}
-"""Fields of JSON that say who may use a reservation, with the keys of the text."""
+ADMITS = ("users", "accounts", "groups", "qos", "allowed_partitions")
+"""Fields of JSON that say who may use a reservation."""
 
 
 @dataclass(frozen=True)

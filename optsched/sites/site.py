@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -453,8 +453,8 @@ class Site(Record):
                     raise InputError(f"{each.name}: unknown node", field="reservations")
 
 
-def described(nodes: Sequence[Node]) -> tuple[tuple[str, ...], Ints]:
-    """Return the resources of nodes, and their amounts, shape (nodes, resources).
+def of_nodes(nodes: Sequence[Node]) -> dict[str, Any]:
+    """Return the fields of a site that its nodes describe.
 
     A resource with a type counts for the one without, unless the description of the node has it.
     """
@@ -470,7 +470,14 @@ def described(nodes: Sequence[Node]) -> tuple[tuple[str, ...], Ints]:
     further = {name for row in rows for name in row} - {"cores", "memory"}
     resources = ("cores", "memory", *sorted(further))
     amounts = [[row.get(name, 0) for name in resources] for row in rows]
-    return resources, np.array(amounts, dtype=np.int64).reshape(-1, len(resources))
+    return {
+        "nodes": tuple(node.name for node in nodes),
+        "resources": resources,
+        "capacity": np.array(amounts, dtype=np.int64).reshape(-1, len(resources)),
+        "features": tuple(node.features for node in nodes),
+        "states": tuple(node.state for node in nodes),
+        "reasons": tuple(node.reason for node in nodes),
+    }
 
 
 def typed(resources: Sequence[str]) -> dict[str, list[int]]:

@@ -29,7 +29,7 @@ from optsched.sites.parts import (
     places_of,
     tree_of,
 )
-from optsched.sites.site import STATES, Node, Partition, Site, described, some, typed
+from optsched.sites.site import STATES, Node, Partition, Site, of_nodes, some, typed
 from optsched.sites.slurm_notation import (
     host_list_in_order,
     hosts_of,
@@ -133,43 +133,26 @@ _INSTANT = Parsed(_instant, "a date and time such as 2026-12-24T08:00:00Z, or se
 _SWITCHES = "a table of switches, each with a host list of nodes or a list of switches"
 _BLOCKS = "a table of blocks, each with a host list of nodes"
 
-_NODE: Mapping[str, tuple[Kind, Any]] = {
-    "names": (_HOSTS, REQUIRED),
-    "cores": (_AMOUNT, REQUIRED),
-    "memory": (_MEMORY, REQUIRED),
-    "resources": (_AMOUNTS, {}),
-    "gpus": (_GPUS, {}),
-    "features": (_TEXTS, ()),
-    "state": (_one_of(STATES), "up"),
-    "reason": (_TEXT, ""),
-}
-_PARTITION: Mapping[str, tuple[Kind, Any]] = {
-    "default": (flag(), False),
-    "max_time": (_TIME, math.inf),
-    "max_nodes": (_WHOLE, math.inf),
-    "exclusive": (flag(), False),
-    "exclusive_user": (flag(), False),
-    "up": (flag(), True),
-    "priority_tier": (_WHOLE, 1),
-    "priority_factor": (_WHOLE, 1),
-    "memory_per_core": (Parsed(_memory, 'MB, or "4G"'), 0),
-    "name": (_NAME, REQUIRED),
-}
-_RESERVATION: Mapping[str, tuple[Kind, Any]] = {
-    "start": (_INSTANT, -math.inf),
-    "end": (_INSTANT, math.inf),
-    "overlap": (flag(), False),
-    "name": (_NAME, REQUIRED),
-}
+_NODE: dict[str, Kind] = {"names": _HOSTS, "cores": _AMOUNT, "memory": _MEMORY}
+_NODE |= {"resources": _AMOUNTS, "gpus": _GPUS, "features": _TEXTS}
+_NODE |= {"state": _one_of(STATES), "reason": _TEXT}
+_PARTITION: dict[str, Kind] = {"default": flag(), "max_time": _TIME, "max_nodes": _WHOLE}
+_PARTITION |= {"exclusive": flag(), "exclusive_user": flag(), "up": flag()}
+_PARTITION |= {"priority_tier": _WHOLE, "priority_factor": _WHOLE}
+_PARTITION |= {"memory_per_core": Parsed(_memory, 'MB, or "4G"'), "name": _NAME}
+_RESERVATION = {"start": _INSTANT, "end": _INSTANT, "overlap": flag(), "name": _NAME}
+"""Kinds of the keys of each table, whose defaults are those of `Node` and the like."""
 
 
 class _Table(Table):
     """Table of the file; all tables share the list of mistakes."""
 
-    def values(self, kinds: Mapping[str, tuple[Kind, Any]], *further: str) -> dict[str, Any]:
-        """Return the values of keys by name; note mistakes, and keys that are not known."""
+    def values(
+        self, kinds: Mapping[str, Kind], usual: Mapping[str, Any], *further: str
+    ) -> dict[str, Any]:
+        """Return the values of keys, or the usual ones; note mistakes, and keys not known."""
         self.known((*further, *kinds))
-        return {key: self.read(key, kind, default) for key, (kind, default) in kinds.items()}
+        return {key: self.read(key, kind, usual.get(key, REQUIRED)) for key, kind in kinds.items()}
 
     def hosts(self, key: str, default: Any = REQUIRED) -> list[str]:
         found: list[str] = self.read(key, _HOSTS, default, [])
@@ -211,19 +194,13 @@ def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
     reservations = tuple(_reservations(table, index))
     licences = table.read("licences", _AMOUNTS, {}, {})
     table.done()
-    resources, capacity = described(nodes)
     site = Site(
         name,
-        tuple(index),
-        resources,
-        capacity,
-        tuple(node.features for node in nodes),
-        tuple(node.state for node in nodes),
-        tuple(node.reason for node in nodes),
-        tuple(partitions),
-        licences,
-        topologies,
-        reservations,
+        **of_nodes(nodes),
+        partitions=tuple(partitions),
+        licences=licences,
+        topologies=topologies,
+        reservations=reservations,
     )
     _check_members(table, site)
     table.done()
@@ -244,7 +221,7 @@ def _nodes(table: _Table) -> list[Node]:
     nodes: list[Node] = []
     seen: dict[str, str] = {}
     for group in table.parts("nodes", least=1):
-        values = group.values(_NODE)
+        values = group.values(_NODE, Node._field_defaults | {"resources": {}, "gpus": {}})
         amounts = {"cores": values["cores"], "memory": values["memory"]}
         amounts |= _resources(group, values["resources"] or {}, values["gpus"] or {})
         node = Node("", amounts, values["features"], values["state"], values["reason"])
@@ -275,11 +252,11 @@ def _partitions(
     table: _Table, index: Mapping[str, int], topologies: Mapping[str, Topology]
 ) -> list[Partition]:
     found: list[Partition] = []
-    kinds = {**_PARTITION, "topology": (_one_of([*topologies], "a topology"), "")}
+    kinds = {**_PARTITION, "topology": _one_of([*topologies], "a topology")}
     for part in table.parts("partitions"):
         before = len(table.mistakes)
         names = part.members(index)
-        fields = part.values(kinds, "nodes")
+        fields = part.values(kinds, vars(Partition), "nodes")
         if len(table.mistakes) > before:
             continue
         places = np.array(sorted({index[node] for node in names}), dtype=np.int64)
@@ -296,7 +273,7 @@ def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
     for part in table.parts("reservations"):
         before = len(table.mistakes)
         names = part.members(index)
-        fields = part.values(_RESERVATION, "nodes")
+        fields = part.values(_RESERVATION, vars(Reservation) | {"overlap": False}, "nodes")
         name, overlap = fields["name"], fields["overlap"]
         if len(table.mistakes) > before:
             continue
@@ -469,7 +446,7 @@ def _node_lines(site: Site) -> Iterator[str]:
         }
         yield from _resource_lines(amounts)
         for key, value in (("features", features), ("state", state), ("reason", reason)):
-            if value != _NODE[key][1]:
+            if value != Node._field_defaults[key]:
                 yield f"{key} = {_value(value)}"
 
 
@@ -490,9 +467,8 @@ def _partition_lines(site: Site, partition: Partition) -> Iterator[str]:
     everything = len(partition.nodes) == len(site.nodes)
     names = [site.nodes[place] for place in partition.nodes.tolist()]
     yield f"nodes = {_value('ALL') if everything else _hosts_text(names)}"
-    for key, (_, usual) in (*_PARTITION.items(), ("topology", (_NAME, ""))):
-        value = getattr(partition, key)
-        if value != usual and usual is not REQUIRED:
+    for key, value in list(vars(partition).items())[2:]:  # after the name and the nodes
+        if value != getattr(Partition, key):
             value = time_text(value) if key == "max_time" else value
             yield f"{key} = {_value(int(value) if key == 'max_nodes' else value)}"
 

@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
 from types import NoneType
@@ -165,16 +166,19 @@ class Dump(NamedTuple):
         return f"record {place + 1}" + ("" if known is None else f" ({known})")
 
 
-def read_shown(path: Path, key: str, *of_lines: str) -> Sequence[Line | RecordFields]:
+def read_shown(
+    path: Path, key: str, names: Mapping[str, str], *of_lines: str
+) -> Sequence[RecordFields]:
     """Return what Slurm has shown, plain or gzip: records in JSON, or lines with pairs.
 
-    `key`: key of the records; `of_lines`: first key and command of a file that has no other lines.
+    `key`: key of the records; `names`: keys of the lines by those of JSON; `of_lines`: first key
+    and command of a file that has no other lines.
     """
     data, _ = read_bytes(path)
     if data.lstrip().startswith(b"{"):
         return _dump(data, path, key).fields
     text = _text_of(data, path)
-    return only_lines(text, path, *of_lines) if of_lines else [*_printed(text, path)]
+    return only_lines(text, path, *of_lines) if of_lines else [*_printed(text, path, names)]
 
 
 def read_dump(path: str | Path, *keys: str, written_by: str | None = None) -> Dump:
@@ -340,9 +344,14 @@ class RecordFields:
             value = value.get(name) if isinstance(value, Mapping) else None
         return value
 
+    def error(self, field: str, mistake: str) -> InputError:
+        """Return a mistake in a field, with the name of the record."""
+        name = self.dump.name(self.place)
+        return InputError(f"{name}: {mistake}", file=self.dump.path, field=field)
+
     def wrong(self, field: str, expected: str) -> InputError:
         """Return the error of a field that has another form than `expected`."""
-        return self._error(field, f": {shown(self.value(field))}; expected {expected}")
+        return self.error(field, f"{shown(self.value(field))}; expected {expected}")
 
     def number(self, field: str) -> float | None:
         """Return a number from 0, infinity, or None for no value."""
@@ -380,22 +389,22 @@ class RecordFields:
         words: tuple[str, ...] = self._read(field, _WORDS)
         return words
 
+    def listed(self, field: str, separator: str = ",") -> tuple[str, ...]:
+        """Return the words between separators of a text, or of a list of texts."""
+        return tuple(word for text in self.words(field) for word in text.split(separator) if word)
+
     def parsed(self, field: str, parse: Callable[[str], _Value]) -> _Value:
         """Return the value that `parse` makes of a text; its error names the field."""
         try:
             return parse(self.text(field))
         except InputError as error:
-            raise self._error(field, f": {error.mistakes[0]}") from None
+            raise self.error(field, error.mistakes[0]) from None
 
     def _read(self, field: str, kind: Kind) -> Any:
         try:
             return kind.read(self.value(field), _NOTHING)
         except WrongValueError as error:
-            raise self._error(field, error.mistakes[0]) from None
-
-    def _error(self, field: str, mistake: str) -> InputError:
-        name = self.dump.name(self.place)
-        return InputError(f"{name}{mistake}", file=self.dump.path, field=field)
+            raise self.error(field, error.mistakes[0].removeprefix(": ")) from None
 
 
 def captured_folder(path: Path) -> Path:
@@ -455,43 +464,41 @@ _HEADING = re.compile(r"Configuration data as of .*|.* Configuration:|Slurmctld\
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*", re.IGNORECASE)
 
 
-class Line(NamedTuple):
-    """Pairs of a line. Keys are in small letters, `first` is the first of them.
+@dataclass(frozen=True, eq=False)
+class Line(RecordFields):
+    """Pairs of a line: a record as text. Keys are in small letters, `first` is the first of them.
 
-    The methods raise InputError with file, line and key if a value has another form.
+    The methods take the names of JSON, too, for which `names` has other keys.
     """
 
     first: str
     values: Mapping[str, str]
     file: Path
-    number: int | None
+    line: int | None
+    names: Mapping[str, str] = field(default_factory=dict)
 
-    def error(self, key: str, mistake: str) -> InputError:
+    def _key(self, field: str) -> str:
+        return self.names.get(field, field.lower())
+
+    def value(self, field: str) -> str:
+        """Return a text as it is, empty if it is not there."""
+        return self.values.get(self._key(field), "")
+
+    def error(self, field: str, mistake: str) -> InputError:
         """Return a mistake in the value of a key."""
-        return InputError(mistake, file=self.file, line=self.number, field=key)
+        return InputError(mistake, file=self.file, line=self.line, field=self._key(field))
 
-    def wrong(self, key: str, expected: str) -> InputError:
-        """Return the error of a value that has another form than `expected`."""
-        return self.error(key, f"{shown(self.values.get(key, ''))}; expected {expected}")
-
-    def text(self, key: str) -> str:
+    def text(self, field: str) -> str:
         """Return a text, empty for no value."""
-        value = self.values.get(key, "")
+        value = self.value(field)
         return "" if value in UNSET else value
 
-    def count(self, key: str) -> int:
+    def count(self, field: str, *, short: bool = False) -> int:
         """Return a whole number, with 0 for no value."""
-        number = whole_number(self.text(key) or "0")
+        number = whole_number(self.text(field) or "0")
         if number is None:
-            raise self.wrong(key, "a whole number from 0")
+            raise self.wrong(field, "a whole number from 0")
         return number
-
-    def parsed(self, key: str, parse: Callable[[str], _Value]) -> _Value:
-        """Return the value that `parse` makes of a text; its error names the key."""
-        try:
-            return parse(self.text(key))
-        except InputError as error:
-            raise self.error(key, error.mistakes[0]) from None
 
 
 def configuration_lines(path: Path) -> Iterator[Line]:
@@ -538,15 +545,15 @@ def _included(path: Path, depth: int, left: list[int]) -> Iterator[Line]:
             yield Line(next(iter(values)), values, path, number)
 
 
-def printed_lines(path: Path) -> Iterator[Line]:
+def printed_lines(path: Path, names: Mapping[str, str] = {}) -> Iterator[Line]:
     """Yield the lines with pairs of a file that ``scontrol -o`` printed; values may have blanks.
 
     The first value of a key counts: comments and reasons, which may hold anything, are at the end.
     """
-    yield from _printed(read_text(path), path)
+    yield from _printed(read_text(path), path, names)
 
 
-def _printed(content: str, path: Path) -> Iterator[Line]:
+def _printed(content: str, path: Path, names: Mapping[str, str] = {}) -> Iterator[Line]:
     lines = 0
     for (number, text), (following, after) in pairwise(chain(lines_of(content, path), [(0, "")])):
         if said := on_several_lines(text, after):
@@ -558,7 +565,7 @@ def _printed(content: str, path: Path) -> Iterator[Line]:
         if values:
             lines += 1
             _check_lines(lines, path)
-            yield Line(next(iter(values)), values, path, number)
+            yield Line(next(iter(values)), values, path, number, names)
     if not lines and (said := near_miss(content.encode())):
         raise InputError(said, file=path)
 
@@ -566,7 +573,7 @@ def _printed(content: str, path: Path) -> Iterator[Line]:
 def only_lines(content: str, path: Path, key: str, command: str) -> list[Line]:
     """Return the lines with pairs of a text that has nothing else, but for ``No ...``."""
     lines = list(_printed(content, path))
-    known = {line.number for line in lines}
+    known = {each.line for each in lines}
     for place, text in lines_of(content, path):
         if text.strip() and place not in known and not text.startswith("No "):
             expected = f"expected {key}=..., as {command} writes it"

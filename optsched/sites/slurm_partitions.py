@@ -90,8 +90,7 @@ def access_of(line: Line) -> Access:
     """Return the rules that the line of a partition states."""
 
     def names(key: str) -> tuple[str, ...]:
-        text = line.text(key)
-        return () if text.upper() == "ALL" else tuple(name for name in text.split(",") if name)
+        return () if line.text(key).upper() == "ALL" else line.listed(key)
 
     def most(key: str) -> int:
         if line.text(key).upper() in ("", *INFINITE):
@@ -165,13 +164,22 @@ LAST_WITHOUT_DEFAULT = 44
 UP = ("UP", "DRAIN")
 """States in which jobs start; of a partition in DRAIN those that wait there already."""
 
-FLAGS = {
-    "default": "DEFAULT",
-    "rootonly": "ROOT_ONLY",
-    "reqresv": "REQ_RESV",
-    "exclusiveuser": "EXCLUSIVE_USER",
-}
-"""Flags of a partition in JSON, by the key of the text."""
+_TEXTS = {"partitionname": "name", "nodes": "nodes.configured", "topology": "topology"}
+_TEXTS |= {"exclusive": "partition.exclusive", "oversubscribe": "partition.oversubscribe"}
+_TEXTS |= {"allowaccounts": "accounts.allowed", "denyaccounts": "accounts.deny"}
+_TEXTS |= {"allowqos": "qos.allowed", "denyqos": "qos.deny", "qos": "qos.assigned"}
+_TEXTS |= {"allowgroups": "groups.allowed"}
+_TIMES = {"maxtime": "maximums.time", "defaulttime": "defaults.time"}
+_NUMBERS = {"maxnodes": ("maximums.nodes", math.inf), "minnodes": ("minimums.nodes", 0)}
+_NUMBERS |= {"prioritytier": ("priority.tier", 1), "priorityjobfactor": ("priority.job_factor", 1)}
+_NUMBERS |= {"maxcpuspernode": ("maximums.cpus_per_node", math.inf)}
+_NUMBERS |= {"maxcpuspersocket": ("maximums.cpus_per_socket", math.inf)}
+_NUMBERS |= {"maxmempernode": ("maximums.partition_memory_per_node", 0)}
+_NUMBERS |= {"maxmempercpu": ("maximums.partition_memory_per_cpu", 0)}
+_NUMBERS |= {"defmempercpu": ("defaults.partition_memory_per_cpu", 0)}
+_FLAGS = {"default": "DEFAULT", "rootonly": "ROOT_ONLY", "reqresv": "REQ_RESV"}
+_FLAGS |= {"exclusiveuser": "EXCLUSIVE_USER"}
+"""Fields of a partition in JSON by the key of the text, numbers with the usual one; its flags."""
 
 NodesOf: TypeAlias = Callable[[str], list[str]]
 
@@ -186,7 +194,7 @@ def shown_partitions(
     command = "scontrol -o show partitions"
     lines = [
         each if isinstance(each, Line) else _of_record(each, notes)
-        for each in read_shown(path, "partitions", "PartitionName", command)
+        for each in read_shown(path, "partitions", {}, "PartitionName", command)
     ]
     partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
     names = [each.name for each in partitions]
@@ -285,61 +293,37 @@ def _of_record(record: RecordFields, notes: Notes) -> Line:
 
 
 def _texts(record: Mapping[str, Any], version: int) -> dict[str, str]:
-    shares = _number(record, "maximums", "shares")
-    states = _at(record, "partition", "state")
-    flags = _at(record, "flags")
-    per_core = _whole(record, 0, "defaults", "partition_memory_per_cpu")
-    values = {
-        "partitionname": _at(record, "name"),
-        "nodes": _at(record, "nodes", "configured"),
-        "maxtime": _minutes(record, "maximums", "time"),
-        "defaulttime": _minutes(record, "defaults", "time"),
-        "maxnodes": _whole(record, math.inf, "maximums", "nodes"),
-        "exclusive": _at(record, "partition", "exclusive"),
-        "oversubscribe": _at(record, "partition", "oversubscribe"),
-        "state": states[0] if isinstance(states, list) and states else None,
-        "prioritytier": _whole(record, 1, "priority", "tier"),
-        "priorityjobfactor": _whole(record, 1, "priority", "job_factor"),
-        "defmempercpu": per_core if per_core != "0" else None,
-        "topology": _at(record, "topology"),
-        "allowaccounts": _at(record, "accounts", "allowed"),
-        "denyaccounts": _at(record, "accounts", "deny"),
-        "allowqos": _at(record, "qos", "allowed"),
-        "denyqos": _at(record, "qos", "deny"),
-        "qos": _at(record, "qos", "assigned"),
-        "allowgroups": _at(record, "groups", "allowed"),
-        "minnodes": _whole(record, 0, "minimums", "nodes"),
-        "maxcpuspernode": _whole(record, math.inf, "maximums", "cpus_per_node"),
-        "maxcpuspersocket": _whole(record, math.inf, "maximums", "cpus_per_socket"),
-        "maxmempernode": _whole(record, 0, "maximums", "partition_memory_per_node"),
-        "maxmempercpu": _whole(record, 0, "maximums", "partition_memory_per_cpu"),
-        "flags": None if isinstance(flags, list) else "not stated",
-    }
-    for key, flag in FLAGS.items():
+    shares = number(_at(record, "maximums.shares"))
+    states, flags = _at(record, "partition.state"), _at(record, "flags")
+    values = {key: _at(record, path) for key, path in _TEXTS.items()}
+    for key, (path, usual) in _NUMBERS.items():
+        values[key] = _whole(number(_at(record, path), usual))
+    values |= {key: _minutes(number(_at(record, path))) for key, path in _TIMES.items()}
+    values["state"] = states[0] if isinstance(states, list) and states else None
+    for key, flag in _FLAGS.items():
         values[key] = "YES" if isinstance(flags, list) and flag in flags else "NO"
+    if not isinstance(flags, list):
+        values["flags"] = "not stated"
+    if values["defmempercpu"] == "0":
+        del values["defmempercpu"]
     if version <= LAST_WITHOUT_DEFAULT and shares == 0:  # version 45 has 0 for all partitions
         values["oversubscribe"] = "EXCLUSIVE"
     return {key: value for key, value in values.items() if isinstance(value, str)}
 
 
-def _at(record: Any, *keys: str) -> Any:
-    """Return the value under keys, one within the other; None where there is none."""
+def _at(record: Any, path: str) -> Any:
+    """Return the value at a path of keys, one within the other; None where there is none."""
+    first, *_ = keys = path.split(".")
     for key in keys:
         if not isinstance(record, Mapping):
-            raise InputError(f"{record!r:.60}; expected an object with {key}", field=keys[0])
+            raise InputError(f"{record!r:.60}; expected an object with {key}", field=first)
         record = record.get(key, {})
     return record
 
 
-def _number(record: Any, *keys: str, otherwise: float | None = None) -> Any:
-    return number(_at(record, *keys), otherwise)
-
-
-def _minutes(record: Any, *keys: str) -> str:
-    amount = _number(record, *keys)
+def _minutes(amount: float | None) -> str:
     return time_text(60 * amount) if amount is not None and amount >= 0 else "UNLIMITED"
 
 
-def _whole(record: Any, otherwise: float, *keys: str) -> str:
-    amount = _number(record, *keys, otherwise=otherwise)
+def _whole(amount: float) -> str:
     return "UNLIMITED" if amount == math.inf else f"{amount:.0f}"

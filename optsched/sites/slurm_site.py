@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 from optsched.arrays import Ints
 from optsched.errors import InputError
 from optsched.sites.job_request import unit_of
-from optsched.sites.parts import Reservation, Topology, overlapping, whole_numbers
-from optsched.sites.site import NODE_NAME, Node, Partition, Site, described, typed
+from optsched.sites.parts import Reservation, Topology, assign, overlapping, whole_numbers
+from optsched.sites.site import NODE_NAME, Node, Partition, Site, of_nodes, typed
 from optsched.sites.slurm_files import (
     UNSET,
     Line,
@@ -83,11 +82,8 @@ _IN_TEXT |= {"alloc_cpus": "cpualloc", "real_memory": "realmemory", "alloc_memor
 _IN_TEXT |= {"specialized_memory": "memspeclimit", "gres_used": "gresused", "tres": "cfgtres"}
 _IN_TEXT |= {"gres_drained": "gresdrain", "tres_used": "alloctres", "threads": "threadspercore"}
 _IN_TEXT |= {"active_features": "activefeatures", "features": "availablefeatures"}
+_IN_TEXT |= {"state_flags": ""}  # which the state itself has
 """Keys of the text where they are not those of JSON."""
-
-
-def _key(name: str, source: Line | RecordFields) -> str:
-    return name if isinstance(source, RecordFields) else _IN_TEXT.get(name, name)
 
 
 def read_nodes(
@@ -102,17 +98,18 @@ def read_nodes(
     """
     nodes: list[SlurmNode] = []
     seen: set[str] = set()
-    texts = {each.text("nodename"): each for each in printed_lines(beside)} if beside else {}
-    sources = read_shown(path, "nodes")
+    lines = printed_lines(beside, _IN_TEXT) if beside else ()
+    texts: Mapping[str, RecordFields] = {each.text("name"): each for each in lines}
+    sources = read_shown(path, "nodes", _IN_TEXT)
     for source in sources:
         each = _node(source, notes, texts)
         if each.node.name in seen:
-            raise source.wrong(_key("name", source), "every node once")
+            raise source.wrong("name", "every node once")
         seen.add(each.node.name)
         nodes.append(each)
     if not nodes:
         raise InputError("no nodes; expected what scontrol show nodes writes", file=path)
-    return nodes, sources[0].dump.time if isinstance(sources[0], RecordFields) else None
+    return nodes, None if isinstance(sources[0], Line) else sources[0].dump.time
 
 
 def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -150,11 +147,10 @@ def consumed(text: str) -> dict[str, int]:
     return {} if text in UNSET else gres(_NOT_CONSUMED.sub("", text))
 
 
-def _node(source: Line | RecordFields, notes: Notes, texts: Mapping[str, Line]) -> SlurmNode:
-    key = partial(_key, source=source)
-    name = source.text(key("name"))
+def _node(source: RecordFields, notes: Notes, texts: Mapping[str, RecordFields]) -> SlurmNode:
+    name = source.text("name")
     if not NODE_NAME.fullmatch(name):
-        raise source.wrong(key("name"), "the name of a node")
+        raise source.wrong("name", "the name of a node")
     words = _state_words(source)
     said = _said(words)
     state, unknown = state_of(words)
@@ -167,25 +163,25 @@ def _node(source: Line | RecordFields, notes: Notes, texts: Mapping[str, Line]) 
     if ":no_consume" in source.text("gres"):
         notes.count([name], "left out what jobs do not use up (no_consume)")
     have = source.parsed("gres", consumed)
-    memory = source.count(key("real_memory"))
+    memory = source.count("real_memory")
     cores, system = _for_jobs(source, texts.get(name))
     if not cores:
-        raise source.wrong(key("cpus"), "a whole number from 1")
+        raise source.wrong("cpus", "a whole number from 1")
     if not memory:
-        raise source.wrong(key("real_memory"), "MB, a whole number from 1")
+        raise source.wrong("real_memory", "MB, a whole number from 1")
     if system > memory:
-        raise source.wrong(key("specialized_memory"), f"at most the memory of {memory}")
+        raise source.wrong("specialized_memory", f"at most the memory of {memory}")
     amounts = {"cores": cores, "memory": memory - system}
-    used = {"cores": source.count(key("alloc_cpus")), "memory": source.count(key("alloc_memory"))}
+    used = {"cores": source.count("alloc_cpus"), "memory": source.count("alloc_memory")}
     if not said.isdisjoint(ALLOCATED):
         used["cores"] = max(cores, used["cores"])
-    features = _words(source, key("active_features")) or _words(source, key("features"))
+    features = source.listed("active_features") or source.listed("features")
     reason = _BY_WHOM.sub("", source.text("reason")).rstrip()
     return SlurmNode(
         Node(name, amounts | have, features, state, reason),
-        source.count(key("threads")) or 1,
+        source.count("threads") or 1,
         used | (_used_gres(source, name, have, used["cores"], notes) if have else {}),
-        _words(source, "partitions"),
+        source.listed("partitions"),
         _NUMBERED.sub("", source.text("owner")),
         source.text("mcs_label"),
         source.count("weight"),
@@ -193,40 +189,37 @@ def _node(source: Line | RecordFields, notes: Notes, texts: Mapping[str, Line]) 
     )
 
 
-def _for_jobs(source: Line | RecordFields, text: Line | None) -> tuple[int, int]:
+def _for_jobs(source: RecordFields, text: RecordFields | None) -> tuple[int, int]:
     """Return the cores that jobs may have, and the memory in MB that they may not."""
-    key = partial(_key, source=source)
-    effective, system = source.count(key("effective_cpus")), source.count(key("specialized_memory"))
+    effective, system = source.count("effective_cpus"), source.count("specialized_memory")
     if text is not None:
-        effective = effective or text.count("cpuefctv")
-        system = system or text.count("memspeclimit")
-    effective = effective or source.parsed(key("tres"), tres).get("cpu", 0)
-    return effective or source.count(key("cpus")), system
+        effective = effective or text.count("effective_cpus")
+        system = system or text.count("specialized_memory")
+    effective = effective or source.parsed("tres", tres).get("cpu", 0)
+    return effective or source.count("cpus"), system
 
 
-def _state_words(source: Line | RecordFields) -> tuple[str, ...]:
-    words = _words(source, "state", "+")
-    if isinstance(source, RecordFields):  # version 38 has the further words in a field of their own
-        words += source.words("state_flags")
+def _state_words(source: RecordFields) -> tuple[str, ...]:
+    # version 38 has the further words in a field of their own
+    words = source.listed("state", "+") + source.words("state_flags")
     if not words:
         raise source.wrong("state", "a state such as IDLE")
     return tuple(word.upper() for word in words)
 
 
 def _used_gres(
-    source: Line | RecordFields, name: str, have: Mapping[str, int], cores: int, notes: Notes
+    source: RecordFields, name: str, have: Mapping[str, int], cores: int, notes: Notes
 ) -> dict[str, int]:
     """Return the generic resources that jobs have or that are drained."""
-    key = partial(_key, source=source)
-    used = dict(source.parsed(key("gres_used"), consumed))
-    shares = source.parsed(key("gres_used"), shares_in_use)
-    if not source.text(key("gres_used")):  # the text has it with --details only
-        counted = source.parsed(key("tres_used"), tres)
+    used = dict(source.parsed("gres_used", consumed))
+    shares = source.parsed("gres_used", shares_in_use)
+    if not source.text("gres_used"):  # the text has it with --details only
+        counted = source.parsed("tres_used", tres)
         used = {kind[5:]: many for kind, many in counted.items() if kind.startswith("gres/")}
         shares = [Shares("", used[kind], None) for kind in SHARED if used.get(kind)]
         if cores and not used:
             notes.count([name], "no word on GPUs and the like in use; taken as free")
-    drained = {kind: n for kind, n in source.parsed(key("gres_drained"), consumed).items() if n}
+    drained = {kind: n for kind, n in source.parsed("gres_drained", consumed).items() if n}
     for kind, many in drained.items():
         used[kind] = used.get(kind, 0) + many
     if drained:
@@ -264,11 +257,6 @@ def _use_shared_gpus(
             used[key] = min(have.get(key, 0), used.get(key, 0) + many)
 
 
-def _words(source: Line | RecordFields, key: str, separator: str = ",") -> tuple[str, ...]:
-    texts = source.words(key) if isinstance(source, RecordFields) else (source.text(key),)
-    return tuple(word for text in texts for word in text.split(separator) if word)
-
-
 MOST_THREADS = 1024
 """Most threads of a core."""
 
@@ -292,6 +280,11 @@ class SlurmNode(NamedTuple):
     completing: bool = False  # whether a job is being completed there: no job starts until it is
 
 
+def of_each_node(usual: Any) -> Any:
+    """Return a field with a value for each node, the usual one unless others are given."""
+    return field(default=None, metadata={"usual": usual})
+
+
 @dataclass(frozen=True, eq=False)
 class SlurmSite:
     """A site as Slurm describes it, and what is free."""
@@ -300,29 +293,50 @@ class SlurmSite:
     # Free amounts of the resources of the site; all of them for a site from slurm.conf, shape
     # (nodes, resources)
     free: Ints
+    time: int | None  # when the output was captured, in seconds since 1970; None if no file says it
+    # Free licences, and those that reservations keep, which count as free
+    licences: Mapping[str, int] = field(default_factory=dict)
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    # All reservations, also those that the site leaves out
+    reservations: tuple[Reservation, ...] = ()
     # Threads of each core of the node: Slurm counts them as CPUs, and so does the site as
     # cores, shape (nodes,)
-    threads: Ints
-    weights: Ints  # weight of each node: Slurm takes nodes of low weight first, shape (nodes,)
-    # Free licences, and those that reservations keep, which count as free
-    licences: Mapping[str, int]
-    reserved: Mapping[str, int]
-    # Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``; true if no file says it
-    counts_memory: bool
+    threads: Ints = of_each_node(1)
+    # Weight of each node: Slurm takes nodes of low weight first, shape (nodes,)
+    weights: Ints = of_each_node(0)
+    # By name of the partition, its rules that the site does not have
+    access: Mapping[str, Access] = field(default_factory=dict)
+    # Settings of slurm.conf, by names in small letters
+    settings: Mapping[str, str] = field(default_factory=dict)
+    # Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``; true if no file says it.
+    # Otherwise a request for memory only rules out nodes that have less.
+    counts_memory: bool = True
     # What an amount of 1 stands for, for resources with amounts that are too large otherwise
-    units: Mapping[str, int]
-    # Owner and label of each node, see `SlurmNode`
-    owners: tuple[str, ...]
-    labels: tuple[str, ...]
+    units: Mapping[str, int] = field(default_factory=dict)
+    # Owner and label of each node, see `SlurmNode`, shape (nodes,)
+    owners: NDArray[np.object_] = of_each_node("")
+    labels: NDArray[np.object_] = of_each_node("")
+    by_label: bool = False  # whether jobs with a label share nodes only with jobs of the same one
     # Nodes on which a job is being completed, see `SlurmNode`, shape (nodes,)
-    completing: NDArray[np.bool_]
-    by_label: bool  # whether jobs with a label share nodes only with jobs of the same one
-    reservations: tuple[Reservation, ...]  # all reservations, also those that the site leaves out
-    access: Mapping[str, Access]  # by name of the partition, its rules that the site does not have
-    settings: Mapping[str, str]  # settings of slurm.conf, by names in small letters
-    time: int | None  # when the output was captured, in seconds since 1970; None if no file says it
-    notes: tuple[str, ...]
-    missing: frozenset[str]  # kinds of files that are not there, of `optsched.sites.loading.FILES`
+    completing: NDArray[np.bool_] = of_each_node(False)
+    notes: tuple[str, ...] = ()
+    # Kinds of files that are not there, of `optsched.sites.loading.FILES`
+    missing: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        nodes = len(self.site.nodes)
+        for name, usual in usual_of_nodes(self).items():
+            given = [usual] * nodes if getattr(self, name) is None else getattr(self, name)
+            column = np.asarray(given, object if usual == "" else type(usual))
+            if len(column) != nodes:
+                raise InputError("expected one for each node of the site", field=name)
+            assign(self, **{name: column})
+        assign(self, threads=whole_numbers(self.threads, "threads", 1, MOST_THREADS))
+
+
+def usual_of_nodes(site: SlurmSite) -> dict[str, Any]:
+    """Return the usual value of each field that has one for each node."""
+    return {one.name: one.metadata["usual"] for one in fields(site) if one.metadata}
 
 
 def slurm_site(
@@ -349,46 +363,40 @@ def slurm_site(
     total, left, reserved = licences
     nodes = _comparable(nodes, notes)
     units = _units(nodes, notes)
+    names = {each.node.name for each in nodes}
     try:
-        threads = whole_numbers([each.threads for each in nodes], "threads", 1, MOST_THREADS)
-        resources, capacity = described([_in_units(each.node, units) for each in nodes])
         site = Site(
             settings.get("clustername", "slurm"),
-            tuple(each.node.name for each in nodes),
-            resources,
-            capacity,
-            tuple(each.node.features for each in nodes),
-            tuple(_states(nodes, reservations)),
-            tuple(each.node.reason for each in nodes),
-            tuple(partitions),
-            total,
-            topologies,
-            tuple(_kept(reservations, {each.node.name for each in nodes}, notes)),
+            **of_nodes([*_described(nodes, reservations, units)]),
+            partitions=tuple(partitions),
+            licences=total,
+            topologies=topologies,
+            reservations=tuple(_kept(reservations, names, notes)),
+        )
+        notes.count(site.unpartitioned, "in no partition, so no job starts there")
+        return SlurmSite(
+            site,
+            _free(site, nodes, units, notes),
+            time,
+            left,
+            reserved,
+            tuple(reservations),
+            np.array([each.threads for each in nodes]),
+            np.array([each.weight for each in nodes]),
+            access,
+            settings,
+            "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
+            units,
+            np.array([each.owner for each in nodes], object),
+            np.array([each.label for each in nodes], object),
+            any(each.label for each in nodes)
+            or "select" in re.split("[,:]", settings.get("mcsparameters", "").lower()),
+            np.array([each.completing for each in nodes]),
+            notes.texts,
+            frozenset(missing),
         )
     except InputError as error:
         raise error.within(file) from None
-    notes.count(site.unpartitioned, "in no partition, so no job starts there")
-    return SlurmSite(
-        site,
-        _free(site, nodes, units, notes),
-        threads,
-        np.array([each.weight for each in nodes], dtype=np.int64),
-        left,
-        reserved,
-        "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
-        units,
-        tuple(each.owner for each in nodes),
-        tuple(each.label for each in nodes),
-        np.array([each.completing for each in nodes], dtype=bool),
-        any(each.label for each in nodes)
-        or "select" in re.split("[,:]", settings.get("mcsparameters", "").lower()),
-        tuple(reservations),
-        access,
-        settings,
-        time,
-        notes.texts,
-        frozenset(missing),
-    )
 
 
 def _known_topologies(
@@ -430,16 +438,21 @@ def _kept(
             yield found[-1]
 
 
-def _states(nodes: Sequence[SlurmNode], reservations: Iterable[Reservation]) -> list[str]:
-    """Return the states: Slurm marks nodes as reserved that only reservations that float have."""
+def _described(
+    nodes: Sequence[SlurmNode], reservations: Iterable[Reservation], units: Mapping[str, int]
+) -> Iterator[Node]:
+    """Yield the nodes of a site, with amounts in units, rounded down.
+
+    Slurm marks nodes as reserved, too, that only reservations that float have.
+    """
     floating, others = set[str](), set[str]()
     for each in reservations:
         (others if each.ahead is None else floating).update(each.nodes)
     free = floating - others
-    return [
-        "up" if each.node.state == "reserved" and each.node.name in free else each.node.state
-        for each in nodes
-    ]
+    for node in (each.node for each in nodes):
+        is_free = node.state == "reserved" and node.name in free
+        amounts = {key: many // unit_of(key, units) for key, many in node.amounts.items()}
+        yield node._replace(amounts=amounts, state="up" if is_free else node.state)
 
 
 def _comparable(nodes: Sequence[SlurmNode], notes: Notes) -> Sequence[SlurmNode]:
@@ -484,12 +497,6 @@ def _units(nodes: Sequence[SlurmNode], notes: Notes) -> dict[str, int]:
     return found
 
 
-def _in_units(node: Node, units: Mapping[str, int]) -> Node:
-    """Return a node with its amounts in units, rounded down."""
-    amounts = {key: many // unit_of(key, units) for key, many in node.amounts.items()}
-    return node._replace(amounts=amounts) if units else node
-
-
 def _free(site: Site, nodes: Sequence[SlurmNode], units: Mapping[str, int], notes: Notes) -> Ints:
     free = np.zeros_like(site.capacity)
     for place, name in enumerate(site.resources):
@@ -497,8 +504,7 @@ def _free(site: Site, nodes: Sequence[SlurmNode], units: Mapping[str, int], note
         for node, (each, has) in enumerate(zip(nodes, site.capacity[:, place].tolist())):
             left = each.node.amounts.get(name, has * unit) - each.used.get(name, 0)
             free[node, place] = left // unit
-    for place, name in enumerate(site.resources):
         short = np.flatnonzero(free[:, place] < 0).tolist()
         what = f"more {name} in use than there are; taken as none free"
         notes.count([site.nodes[node] for node in short], what)
-    return np.where(free < 0, 0, free)
+    return np.maximum(free, 0)

@@ -147,7 +147,8 @@ def users_of_limit(
     limits = supply.limits
     for partition in partitions_of(job, supply):
         own = supply.access.get(partition.name, NO_RULES).own_qos
-        limit = limits.exceeding(job, least_amounts(job, partition, supply), own)
+        broken = limits.broken(job, least_amounts(job, partition, supply), own)
+        limit = next((each for each, _ in broken), None)
         if limit is None:
             continue
         found: dict[str, int] = {}
@@ -172,19 +173,6 @@ def affordable(
         if exceeded_limit(job, partition, supply, supply.limits, amounts):
             found &= cores != each
     return found
-
-
-def with_started(
-    limits: Limits,
-    job: QueuedJob,
-    supply: Supply,
-    amounts: Mapping[str, int],
-    seconds: float,
-    *,
-    ends: bool = False,
-) -> Limits:
-    """Return the limits once a job has started, which then runs for some time, or has ended."""
-    return limits.with_job(job, amounts, own_qos_of(job, supply), seconds, ends=ends)
 
 
 def limits_changed(job: QueuedJob, supply: Supply) -> bool:

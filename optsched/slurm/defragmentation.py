@@ -12,14 +12,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from optsched.arrays import Flags, Ints
 from optsched.models.integer_program import IntegerProgram
-from optsched.models.program import UNBOUNDED, Program
 from optsched.models.stated import Symbols
 from optsched.sites.job_request import MEMORY, UnplaceableError
 from optsched.slurm.access import NO_RULES
@@ -356,7 +354,7 @@ def _solved(
         start[state.variables["idle"]] = shares.empties & ~there.any(axis=1)
         np.maximum.at(start, state.variables["moved"][mover], np.maximum(0, now - kept))
         hint = tuple(start.tolist())
-    problem = _as_problem(program)
+    problem = IntegerProgram.of(program)
     result = solve(problem, "highs", budget=Budget(work=WORK), hint=hint, interruptible=False)
     won, jobs = int(shares.empties.sum()) - spare, 0
     if result.bound is not None:
@@ -394,22 +392,6 @@ def _sums(rows: Ints, group: Ints) -> Ints:
     found = np.zeros((int(group.max()) + 1, rows.shape[1]), dtype=np.int64)
     np.add.at(found, group, rows)
     return found
-
-
-def _as_problem(program: Program) -> IntegerProgram:
-    """Return a program as a problem."""
-    rows = [
-        dict(zip(program.columns[start:end].tolist(), program.values[start:end].tolist()))
-        for start, end in pairwise(program.row_start.tolist())
-    ]
-    at_least, at_most = (
-        [None if abs(bound) == UNBOUNDED else bound for bound in bounds.tolist()]
-        for bounds in (program.row_lower, program.row_upper)
-    )
-    return IntegerProgram(
-        program.sense, program.objective, program.lower, program.upper, program.offset,
-        rows=rows, at_least=at_least, at_most=at_most,
-    )  # fmt: skip
 
 
 def _ends(shares: _Shares, there: Ints) -> Ints:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.errors import NoJobsError
 from optsched.numbers import counted, short
@@ -31,7 +30,15 @@ LAST = 200
 FILES = ("sacct.json", "sacct.sacct")
 """Names of a file of jobs that have ended, in a folder with the output of Slurm."""
 
-Key: TypeAlias = tuple[str, ...]
+GROUPS = {
+    "jobs of its user in its partition with its limit": ("user", "partition", "limit"),
+    "jobs of its user in its partition": ("user", "partition"),
+    "jobs of its user": ("user",),
+    "jobs of its account in its partition": ("account", "partition"),
+    "jobs of its partition": ("partition",),
+    "all jobs": (),
+}
+"""The groups, in order, and what their jobs have in common."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,28 +51,29 @@ class RunTimes:
     """
 
     shares: Floats  # in the order of the ends, shape (jobs,)
-    groups: tuple[NDArray[np.object_], ...]  # the texts of each job, by kind of group
+    jobs: Mapping[str, Sequence[str]]  # texts of each job, by the names in `GROUPS`
 
     @cached_property
-    def _by_key(self) -> dict[Key, Floats]:
+    def _by_key(self) -> dict[tuple[str, ...], Floats]:
         """The last shares of each group, ascending."""
-        found: dict[Key, list[float]] = {}
-        for share, *texts in zip(self.shares.tolist(), *self.groups):
-            for kind, text in enumerate(texts):
-                found.setdefault((str(kind), text), []).append(share)
+        found: dict[tuple[str, ...], list[float]] = {}
+        for kind, names in GROUPS.items():
+            for share, *texts in zip(self.shares.tolist(), *(self.jobs[name] for name in names)):
+                found.setdefault((kind, *texts), []).append(share)
         return {key: np.sort(shares[-LAST:]) for key, shares in found.items()}
 
-    def of(self, job: QueuedJob, limit: float) -> tuple[Floats, int]:
-        """Return the shares of the first group of a job that has enough, and its number.
+    def of(self, job: QueuedJob, limit: float) -> tuple[Floats, str]:
+        """Return the shares of the first group of a job that has enough, and which one it is.
 
-        None, and -1, if there is no such group.
+        None, and an empty text, if there is no such group.
         """
-        partition = ",".join(job.partitions)
-        for kind, text in enumerate(_texts(job.user, job.account, partition, f"{limit:.0f}")):
-            shares = self._by_key.get((str(kind), text), np.empty(0))
+        own = {"user": job.user, "account": job.account, "limit": f"{limit:.0f}"}
+        own["partition"] = ",".join(job.partitions)
+        for kind, names in GROUPS.items():
+            shares = self._by_key.get((kind, *(own[name] for name in names)), np.empty(0))
             if len(shares) >= LEAST:
                 return shares, kind
-        return np.empty(0), -1
+        return np.empty(0), ""
 
     def draw(
         self, job: QueuedJob, limit: float, ran: float, rng: np.random.Generator, number: int
@@ -81,27 +89,6 @@ class RunTimes:
         return rng.choice(beyond, number) * limit - ran
 
 
-GROUPS = (
-    "jobs of its user in its partition with its limit",
-    "jobs of its user in its partition",
-    "jobs of its user",
-    "jobs of its account in its partition",
-    "jobs of its partition",
-    "all jobs",
-)
-"""The groups, in order."""
-
-
-def _texts(user: str, account: str, partition: str, limit: str) -> Iterator[str]:
-    """Yield the text that tells each group of a job from others of its kind."""
-    yield f"{user}\0{partition}\0{limit}"
-    yield f"{user}\0{partition}"
-    yield user
-    yield f"{account}\0{partition}"
-    yield partition
-    yield ""
-
-
 def run_times(trace: Trace) -> RunTimes:
     """Return the shares of the jobs of a trace that have a time limit, in the order of its ends."""
     limit = np.where(trace.stated_time > 0, trace.stated_time, trace.requested_time)
@@ -109,13 +96,10 @@ def run_times(trace: Trace) -> RunTimes:
     ends = trace.submit + np.maximum(trace.wait, 0) + trace.runtime
     rows = known[np.argsort(ends[known], kind="stable")]
     none = np.full(len(trace), "", dtype=object)
-    names = ("user_name", "account", "partition_name")
-    columns = [trace.texts.get(name, none)[rows].tolist() for name in names]
-    columns.append([f"{one:.0f}" for one in limit[rows].tolist()])
-    texts = [tuple(_texts(*row)) for row in zip(*columns)]
-    groups = tuple(np.array(each, dtype=object) for each in zip(*texts))
-    shares = np.minimum(trace.runtime[rows] / limit[rows], 1.0)
-    return RunTimes(shares, groups or (np.empty(0, dtype=object),) * len(GROUPS))
+    names = {"user": "user_name", "account": "account", "partition": "partition_name"}
+    jobs = {own: trace.texts.get(name, none)[rows].tolist() for own, name in names.items()}
+    jobs["limit"] = [f"{one:.0f}" for one in limit[rows].tolist()]
+    return RunTimes(np.minimum(trace.runtime[rows] / limit[rows], 1.0), jobs)
 
 
 def read_history(folder: Path) -> Trace | None:
@@ -287,8 +271,7 @@ def _drawn(
         rng = np.random.default_rng((seed, job.job_id, *row.label.encode()))
         limit = row.limit + ran
         if row.label:
-            number = times.of(job, limit)[1]
-            basis.append(GROUPS[number] if number >= 0 else "")
+            basis.append(times.of(job, limit)[1])
             found[place] = times.draw(job, limit, ran, rng, draws)
         elif not job.is_suspended:  # its rows run for as long
             if job.job_id not in running:

@@ -549,8 +549,8 @@ class Future:
 
     def _over_limit(self, job: QueuedJob) -> str:
         """Return the limit that a job exceeds whatever runs; empty if there is none."""
-        own = own_qos_of(job, self.supply)
-        found = [self.supply.limits.never(job, job.tres, each) for each in own]
+        limits, own = self.supply.limits, own_qos_of(job, self.supply)
+        found = [limits.exceeded(job, job.tres, each, idle=True) for each in own]
         return found[0] if found and all(found) else ""
 
     def _running(self) -> Iterator[Row]:

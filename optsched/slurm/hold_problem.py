@@ -218,17 +218,16 @@ def _strangers(
         found[node] = list(dict.fromkeys([*found.get(node, ()), *numbers]))
     held = (held_by(each, supply) for each in jobs if each.state != "PENDING")
     hidden = hidden_amounts(held, supply)[:, 0]
-    for node in np.flatnonzero((hidden > 0) & (np.array(supply.owners) != job.user)).tolist():
+    for node in np.flatnonzero((hidden > 0) & (supply.owners != job.user)).tolist():
         found.setdefault(node, []).append(0)
     return found
 
 
 def _opened(supply: Supply, closers: Mapping[int, Sequence[int]]) -> Supply:
     """Return the supply with its nodes open that visible jobs close."""
-    owners, taken = list(supply.owners), supply.taken.copy()
-    for node in closers:
-        owners[node], taken[node] = "", False
-    return replace(supply, owners=tuple(owners), taken=taken)
+    owners, taken = supply.owners.copy(), supply.taken.copy()
+    owners[[*closers]], taken[[*closers]] = "", False
+    return replace(supply, owners=owners, taken=taken)
 
 
 def _pending_claim(
@@ -475,17 +474,14 @@ def hold_problem(
         costs=[0] * len(claims),
         held=rows,
         most_per_node=request.most_per_node,
-        kinds=fields["kinds"],
         allowed=fields["allowed"][0],
-        switches=fields["switches"],
         blocks=blocks,
         span=span,
         exclusive=exclusive,
         busy=tuple(np.flatnonzero(request.not_joined(in_use)).tolist()),
-        licences=fields["licences"],
         licences_of=[request.licences[name] for name in licences],
         held_licences=table([claim.held.licences for claim in claims], licences),
-        nodes=fields["nodes"],
+        **{name: fields[name] for name in ("kinds", "switches", "licences", "nodes")},
         claims=[claim.label for claim in claims],
         job=job.label,
     )

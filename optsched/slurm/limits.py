@@ -101,21 +101,25 @@ class Limits:
         """Whether limits are enforced, and known."""
         return self.qos is not None
 
-    def exceeded(self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str) -> str:
-        """Return the limit that keeps a job from starting; empty if there is none.
+    def exceeded(
+        self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str, *, idle: bool = False
+    ) -> str:
+        """Return the first limit that keeps a job from starting, see `broken`; empty for none."""
+        return next((why for _, why in self.broken(job, amounts, own_qos, idle=idle)), "")
+
+    def broken(
+        self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str, *, idle: bool = False
+    ) -> Iterator[tuple[Limit, str]]:
+        """Yield the limits that keep a job from starting, perhaps even if no job runs, and how.
 
         `amounts`: what it takes, by names such as ``cpu``, ``mem`` (in MB), ``node`` and
         ``gres/gpu``; `own_qos`: the QOS of the partition, if any.
         """
-        limit = self.exceeding(job, amounts, own_qos)
-        return "" if limit is None else _exceeded(limit, job, amounts, self.safe)
-
-    def exceeding(self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str) -> Limit | None:
-        """Return the first limit that keeps a job from starting; None if there is none."""
-        return next(
-            (each for each in self.on(job, own_qos) if _exceeded(each, job, amounts, self.safe)),
-            None,
-        )
+        for limit in self.on(job, own_qos):
+            is_free = idle and KINDS[limit.name] in OF_RUNNING
+            its = limit._replace(used=0) if is_free else limit
+            if why := _exceeded(its, job, amounts, self.safe):
+                yield its, why
 
     def on(self, job: QueuedJob, own_qos: str) -> Iterator[Limit]:
         """Yield the limits on a job with what is in use now; of two on the same, the first one."""
@@ -127,14 +131,6 @@ class Limits:
                     used = limit.used + self.started.get(limit.key, 0)
                     yield limit._replace(used=used)
             replaced |= {(limit.name, limit.resource) for limit in holder}
-
-    def never(self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str) -> str:
-        """Return the limit that keeps a job from starting even if no job runs; empty if none."""
-        found = (
-            limit._replace(used=0) if KINDS[limit.name] in OF_RUNNING else limit
-            for limit in self.on(job, own_qos)
-        )
-        return next(filter(None, (_exceeded(each, job, amounts, self.safe) for each in found)), "")
 
     def counted(
         self, job: QueuedJob, amounts: Mapping[str, int], own_qos: Iterable[str], seconds: float

@@ -97,19 +97,12 @@ class Relief:
         nodes, hold = tuple(sorted(self.release.nodes)), self.question.problem
         if self.count:
             return nodes
+        of_nodes = ("resources", "free", "kinds", "switches", "blocks", "busy")
+        of_job = ("chunks", "demand", "most_per_node", "allowed", "span")
         problem = NodePlacement(
-            resources=hold.resources,
-            free=hold.free,
-            chunks=[hold.chunks],
-            demand=hold.demand[None, :],
-            most_per_node=[hold.most_per_node],
-            kinds=hold.kinds,
-            allowed=(hold.allowed,),
-            switches=hold.switches,
-            blocks=hold.blocks,
-            span=(hold.span,),
+            **{name: getattr(hold, name) for name in of_nodes},
+            **{name: [getattr(hold, name)] for name in of_job},
             exclusive=(0,) if hold.exclusive else (),
-            busy=hold.busy,
             then=("switches",) if hold.switches is not None else (),
         )
         placements = Placements((nodes,), (((),) * len(nodes),))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.arrays import Flags, Ints
 from optsched.numbers import counted
@@ -19,7 +20,7 @@ from optsched.sites.job_request import UnplaceableError, unit_of
 from optsched.sites.site import some
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import SHARED
-from optsched.slurm.access import NO_RULES, nodes_of, open_partitions, partitions_of, with_started
+from optsched.slurm.access import NO_RULES, nodes_of, open_partitions, own_qos_of, partitions_of
 from optsched.slurm.factors import read_factors, set_by_operator
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
@@ -200,22 +201,22 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     time, jobs = max(time, supply.time), _running(supply, queue)
     if (closed := supply.closing <= time).any():
         supply = supply.with_states(closed & supply.site.is_usable, "drained")
-    stay = [each for each in jobs if each.end > time]
-    ended = [each for each in jobs if each.end <= time]
-    found = _after(supply, stay, ended)
+    found = _after(supply, jobs, lambda each: each.end <= time)
     return replace(found, time=time, completing=supply.completing & (time == supply.time))
 
 
 def supply_without(supply: Supply, queue: Queue, gone: Collection[int]) -> Supply:
     """Return the supply without the running jobs of some numbers."""
-    jobs = _running(supply, queue)
-    stay = [each for each in jobs if each.job.job_id not in gone]
-    return _after(supply, stay, [each for each in jobs if each.job.job_id in gone])
+    return _after(supply, _running(supply, queue), lambda each: each.job.job_id in gone)
 
 
-def _after(supply: Supply, stay: Sequence[_Running], ended: Sequence[_Running]) -> Supply:
+def _after(
+    supply: Supply, jobs: Sequence[_Running], has_ended: Callable[[_Running], bool]
+) -> Supply:
     """Return the supply after the end of some jobs."""
     site, limits = supply.site, supply.limits
+    ended = [each for each in jobs if has_ended(each)]
+    stay = [each for each in jobs if not has_ended(each)]
     cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
     free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
     for job, held, end, *_ in ended:
@@ -224,7 +225,7 @@ def _after(supply: Supply, stay: Sequence[_Running], ended: Sequence[_Running]) 
         for name in {*job.partitions} & cores_left.keys():
             cores_left[name][held.nodes] += held.amounts[:, 0]
         rest = max(0, end - supply.time) if end < math.inf else 0
-        limits = with_started(limits, job, supply, job.tres, rest, ends=True)
+        limits = limits.with_job(job, job.tres, own_qos_of(job, supply), rest, ends=True)
     if ended:
         users = (_shared_gpus((one.job for one in each), supply) for each in (ended, stay))
         shared = next(users).keys() - next(users).keys()
@@ -233,7 +234,14 @@ def _after(supply: Supply, stay: Sequence[_Running], ended: Sequence[_Running]) 
         for job, held, *_ in stay:
             if not job.is_suspended:
                 busy[held.nodes] = True
-    owners, taken = _closed(stay, ended, supply)
+    owners, taken = supply.owners.copy(), np.zeros(len(site.nodes), dtype=bool)
+    for job, held, _, owns, _ in ended:
+        if owns:
+            owners[held.nodes[owners[held.nodes] == job.user]] = ""
+    for job, held, _, owns, alone in stay:
+        if owns:
+            owners[held.nodes] = job.user
+        taken[held.nodes] |= alone
     return replace(
         supply,
         free=free,
@@ -257,8 +265,8 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
     """Return in words what keeps nodes or GPUs from a job of which it is not known when it ends."""
     site = supply.site
     inside = site.of_partitions(partitions_of(job, supply))
-    owned = np.array([each not in ("", job.user) for each in supply.owners], dtype=bool)
-    labelled = np.array([each not in ("", job.mcs_label) for each in supply.labels], dtype=bool)
+    owned = (supply.owners != "") & (supply.owners != job.user)
+    labelled = (supply.labels != "") & (supply.labels != job.mcs_label)
     reserved = np.zeros(len(site.nodes), dtype=bool)
     hidden = np.array(site.states) == "reserved"
     for one in supply.reservations:
@@ -297,22 +305,7 @@ def is_alone(job: QueuedJob, supply: Supply) -> bool:
     return not job.is_suspended and (job.exclusive == "node" or is_exclusive)
 
 
-def _closed(
-    stay: Sequence[_Running], ended: Sequence[_Running], supply: Supply
-) -> tuple[tuple[str, ...], Flags]:
-    """Return the owner of each node while some jobs stay, and the nodes that are taken whole."""
-    owners, taken = np.array(supply.owners, dtype=object), np.zeros(len(supply.owners), dtype=bool)
-    for job, held, _, owns, _ in ended:
-        if owns:
-            owners[held.nodes[owners[held.nodes] == job.user]] = ""
-    for job, held, _, owns, alone in stay:
-        if owns:
-            owners[held.nodes] = job.user
-        taken[held.nodes] |= alone
-    return tuple(owners.tolist()), taken
-
-
-def _users(jobs: Iterable[_Running], in_use: Ints) -> tuple[str, ...]:
+def _users(jobs: Iterable[_Running], in_use: Ints) -> NDArray[np.object_]:
     """Return the only user on each node; none where cores are in use by jobs that are not shown."""
     users: list[set[str]] = [set() for _ in in_use]
     hidden = in_use.copy()
@@ -320,10 +313,8 @@ def _users(jobs: Iterable[_Running], in_use: Ints) -> tuple[str, ...]:
         hidden[held.nodes] -= held.amounts[:, 0]
         for node in held.nodes.tolist():
             users[node].add(job.user)
-    return tuple(
-        next(iter(there)) if len(there) == 1 and rest <= 0 else ""
-        for there, rest in zip(users, hidden.tolist())
-    )
+    only = ("".join(there) if len(there) == 1 else "" for there in users)
+    return np.where(hidden > 0, "", np.array([*only], object))
 
 
 MOST_VIEWS = 8

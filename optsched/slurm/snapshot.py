@@ -15,7 +15,7 @@ from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.job_request import CORES, MEMORY, UnplaceableError, column, limited_cores
 from optsched.sites.site import typed
-from optsched.slurm.access import exceeded_limit, open_partitions, with_started
+from optsched.slurm.access import exceeded_limit, open_partitions, own_qos_of
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
@@ -187,7 +187,8 @@ def _within_limits(
                 where = "on the largest of its nodes" if alone else "beside others of the plan"
                 return rows[:count], limits, f"{where}, {reason}"
         if has_room:  # otherwise none of them starts
-            limits = with_started(limits, row.job, supply, amounts, row.job.limit or math.inf)
+            own, longest = own_qos_of(row.job, supply), row.job.limit or math.inf
+            limits = limits.with_job(row.job, amounts, own, longest)
     return rows, limits, ""
 
 

@@ -391,12 +391,13 @@ def _free(state: State) -> Iterator[Part]:
     names = state.supply.site.resources
     leaves = largest_first(state.by_leaf)
     if leaves:
-        yield _bars(
-            "free-by-leaf",
-            "Cores by leaf switch: in use, and free",
-            leaves[:MOST_BARS],
-            "leaf switches or blocks" if leaves[1:] else "the leaf switch or block",
-        )
+        shown = leaves[:MOST_BARS]
+        what = "leaf switches or blocks" if leaves[1:] else "the leaf switch or block"
+        title = f"Cores by leaf switch: in use, and free, of {what}"
+        wide, narrow = (_drawn(shown, width) for width in (9.17, 3.75))
+        free = sum(int(group.free[0]) for group in shown)
+        caption = f"{title}: {free:,} cores are free."
+        yield Figure("free-by-leaf", wide, caption, f"{title}.", narrow=narrow)
         yield _groups("Leaf switches, those with most idle nodes first.", "leaf", leaves, names)
     yield _groups("Partitions.", "partition", state.by_partition, names)
 
@@ -611,21 +612,9 @@ def _week(seconds: float) -> Cell:
     return Cell(datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d"), seconds)
 
 
-def _bars(name: str, title: str, groups: Sequence[Group], what: str) -> Figure:
-    """Draw the cores of groups of nodes, in use and free, for a wide page and for a phone."""
-    pictures = [_drawn(groups, width) for width in (9.17, 3.75)]
-    free = sum(int(group.free[0]) for group in groups)
-    return Figure(
-        name,
-        pictures[0],
-        f"{title}, of {what}: {free:,} cores are free.",
-        f"{title}, of {what}.",
-        narrow=pictures[1],
-    )
-
-
 @style.applied()
 def _drawn(groups: Sequence[Group], width: float) -> str:
+    """Return a picture of the cores of groups of nodes, in use and free, for a page or a phone."""
     from matplotlib.figure import Figure as Canvas
 
     figure = Canvas((width, 0.8 + 0.22 * len(groups)), layout="constrained")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,31 +18,18 @@ from optsched.errors import InputError
 from optsched.sites.job_request import Columns
 from optsched.sites.loading import read_shown_site
 from optsched.sites.parts import Blocks, Reservation, Tree, assign, whole_numbers
-from optsched.sites.site import Site
 from optsched.sites.slurm_files import captured_file
-from optsched.sites.slurm_partitions import Access
-from optsched.sites.slurm_site import MOST_THREADS, SlurmSite
+from optsched.sites.slurm_site import SlurmSite, of_each_node
 from optsched.slurm.limits import Limits, read_limits, read_qos
 
 
 @dataclass(frozen=True, eq=False)
-class Supply:
+class Supply(SlurmSite):
     """Free resources of a site, and who else has a claim on its nodes."""
 
-    site: Site
-    free: Ints  # free amounts of the resources of the site, shape (nodes, resources)
     time: int  # the time, in seconds since 1970
-    licences: Mapping[str, int] = field(default_factory=dict)
-    reservations: tuple[Reservation, ...] = ()
-    # Threads of each physical core of the node; by default 1, shape (nodes,)
-    threads: Ints = None  # type: ignore[assignment]  # filled below
     # Whether jobs run on the node; by default where some cores are not free, shape (nodes,)
-    busy: Flags = None  # type: ignore[assignment]
-    # Weight of each node: Slurm takes nodes of low weight first; by default, all are alike,
-    # shape (nodes,)
-    weights: Ints = None  # type: ignore[assignment]
-    # By name of the partition, who may use it
-    access: Mapping[str, Access] = field(default_factory=dict)
+    busy: Flags = of_each_node(False)
     # By name of the partition, for those with ``MaxCPUsPerNode``: cores that its jobs may
     # still have on each node, shape (nodes,)
     cores_left: Mapping[str, Ints] = field(default_factory=dict)
@@ -51,30 +39,16 @@ class Supply:
     qos_preempts: Mapping[str, tuple[str, ...]] | None = None
     # By QOS, how much of the usage of its jobs counts, where that is known
     qos_usage: Mapping[str, float] = field(default_factory=dict)
-    # Settings of slurm.conf, by names in small letters
-    settings: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()  # in words, what is not known for want of a file
-    # Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
-    # memory only rules out nodes that have less.
-    counts_memory: bool = True
-    # What an amount of 1 stands for, for resources that are not counted one by one
-    units: Mapping[str, int] = field(default_factory=dict)
-    # User whose jobs share a node with those of no other user; empty for none
-    owners: tuple[str, ...] = ()
-    # Label of multi-category security (MCS) of the jobs of a node; empty for none
-    labels: tuple[str, ...] = ()
-    by_label: bool = False  # whether jobs with a label share nodes only with jobs of the same one
     # Nodes of which a running job shares nothing: nothing of them is free, whatever `free`
     # says, shape (nodes,)
-    taken: Flags = None  # type: ignore[assignment]
-    # Nodes on which a job is being completed: none starts there now, shape (nodes,)
-    completing: Flags = None  # type: ignore[assignment]
-    # The only user with running jobs on a node; empty where there are none, or others too
-    users: tuple[str, ...] = ()
+    taken: Flags = of_each_node(False)
+    # The only user with running jobs on a node; empty where there are none, or others too,
+    # shape (nodes,)
+    users: NDArray[np.object_] = of_each_node("")
     # From when on no job starts on each node, in seconds since 1970; infinity for never,
     # shape (nodes,)
-    closing: NDArray[np.float64] = None  # type: ignore[assignment]
-    notes: tuple[str, ...] = ()
+    closing: NDArray[np.float64] = of_each_node(math.inf)
 
     def __post_init__(self) -> None:
         most = int(self.site.capacity.max(initial=0))
@@ -82,25 +56,9 @@ class Supply:
         if free.shape != self.site.capacity.shape:
             raise InputError("expected a row for each node of the site", field="free")
         usable = np.isin(self.site.states, ("up", "reserved"))
-        assign(self, free=np.where(usable[:, None], free, 0))
-        nodes = len(self.site.nodes)
-        arrays: dict[str, NDArray[Any]] = {
-            "threads": np.ones(nodes, dtype=np.int64),
-            "busy": self.site.capacity[:, 0] > free[:, 0],
-            "weights": np.zeros(nodes, dtype=np.int64),
-            "taken": np.zeros(nodes, dtype=bool),
-            "completing": np.zeros(nodes, dtype=bool),
-            "closing": np.full(nodes, np.inf),
-        }
-        for name, usual in arrays.items():
-            given = getattr(self, name)
-            assign(self, **{name: usual if given is None else np.asarray(given, usual.dtype)})
-        assign(self, threads=whole_numbers(self.threads, "threads", 1, MOST_THREADS))
-        words = ("owners", "labels", "users")
-        assign(self, **{name: getattr(self, name) or ("",) * nodes for name in words})
-        for name in (*arrays, *words):
-            if len(getattr(self, name)) != nodes:
-                raise InputError("expected one for each node of the site", field=name)
+        busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
+        assign(self, free=np.where(usable[:, None], free, 0), busy=busy)
+        super().__post_init__()
         licences = {
             beside(name, each): max(0, left - each.licences[name])
             for each in self.reservations
@@ -139,19 +97,15 @@ class Supply:
     @cached_property
     def idle(self) -> Supply:
         """What is free when no job runs."""
-        site = self.site
-        nobody = np.zeros(len(site.nodes), dtype=bool)
+        nobody: dict[str, Any] = dict.fromkeys(
+            ("busy", "owners", "labels", "taken", "completing", "users")
+        )
         return replace(
             self,
-            free=site.capacity,
-            licences=site.licences,
-            busy=nobody,
+            free=self.site.capacity,
+            licences=self.site.licences,
             cores_left=self._most_cores,
-            owners=(),
-            labels=(),
-            taken=nobody,
-            completing=nobody,
-            users=(),
+            **nobody,
         )
 
     @cached_property
@@ -252,11 +206,10 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         notes += ("no reservations.json or .txt: taken as none",)
     limits, unread = _limits(captured_file(folder, "assoc_mgr.txt"), shown)
     preempts, usage = read_qos(captured_file(folder, "qos.txt"))
-    own = {each.name for each in fields(Supply)}
-    alike = {each.name: getattr(shown, each.name) for each in fields(shown) if each.name in own}
-    alike["reservations"] += _of_licences(shown.reserved, shown.reservations, time)
-    alike |= {"time": time, "notes": notes, "limits": limits, "unread": unread}
-    return Supply(**alike, qos_preempts=preempts, qos_usage=usage)
+    further = _of_licences(shown.reserved, shown.reservations, time)
+    changed = {"time": time, "reservations": (*shown.reservations, *further), "notes": notes}
+    of_rules = {"limits": limits, "unread": unread, "qos_preempts": preempts, "qos_usage": usage}
+    return Supply(**vars(shown) | changed | of_rules)
 
 
 def _of_licences(
@@ -273,11 +226,11 @@ def _of_licences(
 
 def _limits(path: Path | None, shown: SlurmSite) -> tuple[Limits, tuple[str, ...]]:
     """Return the limits that Slurm enforces, and in words what is not known of rules."""
-    settings, unread = shown.settings, []
-    if "partitions" in shown.missing:
-        unread.append("who may use partitions, without partitions.txt")
-    if "reservations" in shown.missing:
-        unread.append("reservations, without reservations.json or .txt")
+    kinds = {
+        "partitions": "who may use partitions, without partitions.txt",
+        "reservations": "reservations, without reservations.json or .txt",
+    }
+    settings, unread = shown.settings, [kinds[kind] for kind in kinds if kind in shown.missing]
     if not settings:
         unread.append("whether jobs are preempted, without config.txt")
     enforced = settings.get("accountingstorageenforce", "none" if settings else "limits").lower()

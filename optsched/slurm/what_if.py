@@ -35,6 +35,7 @@ from optsched.sites.parts import Blocks, Tree
 from optsched.sites.slurm_files import lines_of, read_text
 from optsched.sites.slurm_notation import gres, hosts, megabytes
 from optsched.sites.slurm_notation import seconds as seconds_of
+from optsched.sites.slurm_site import usual_of_nodes
 from optsched.slurm.access import NO_RULES
 from optsched.slurm.explain import pending_job
 from optsched.slurm.forecast import SUBMITTED, named
@@ -181,10 +182,11 @@ def _add(present: Present, number: str, like: str) -> Present:
     new = [name for name, _ in zip((n for n in names if n not in site.index), range(count))]
     total = len(site.nodes)
 
-    def more(column: Any) -> Any:
+    def more(column: Any, idle: Any = None) -> Any:
+        new = column if idle is None else idle
         if isinstance(column, tuple):
-            return column + (column[place],) * count
-        return np.concatenate((column, np.repeat(column[place : place + 1], count, axis=0)))
+            return column + (new[place],) * count
+        return np.concatenate((column, np.repeat(new[place : place + 1], count, axis=0)))
 
     partitions = tuple(
         replace(each, nodes=np.concatenate((each.nodes, np.arange(total, total + count))))
@@ -208,34 +210,16 @@ def _add(present: Present, number: str, like: str) -> Present:
         partitions=partitions,
         topologies=topologies,
     )
-    idle = np.repeat(site.capacity[place : place + 1], count, axis=0)
-    no_one = np.zeros(count, dtype=bool)
-    most = {n: supply.idle.cores_left[n][place] for n in supply.cores_left}
+    idle = supply.idle
+    of_nodes = {n: more(getattr(supply, n), getattr(idle, n)) for n in usual_of_nodes(supply)}
+    left = {name: more(cores, idle.cores_left[name]) for name, cores in supply.cores_left.items()}
+    free = more(supply.free, site.capacity)
     # the reason was given for the smaller partition, and is checked again for the larger one
     asked = present.jobs(
         lambda one: replace(one, reason="") if one.reason.startswith(OF_PARTITION) else one
     )
-    return replace(
-        asked,
-        supply=replace(
-            supply,
-            site=larger,
-            free=np.concatenate((supply.free, idle)),
-            threads=more(supply.threads),
-            weights=more(supply.weights),
-            closing=more(supply.closing),
-            busy=np.concatenate((supply.busy, no_one)),
-            taken=np.concatenate((supply.taken, no_one)),
-            completing=np.concatenate((supply.completing, no_one)),
-            owners=supply.owners + ("",) * count,
-            labels=supply.labels + ("",) * count,
-            users=supply.users + ("",) * count,
-            cores_left={
-                name: np.concatenate((left, np.full(count, most[name])))
-                for name, left in supply.cores_left.items()
-            },
-        ),
-    )
+    there = replace(supply, site=larger, free=free, cores_left=left, **of_nodes)
+    return replace(asked, supply=there)
 
 
 def _priority(present: Present, label: str, number: str) -> Present:
@@ -317,37 +301,39 @@ def _number(text: str, least: int, most: int = MOST_ASKED) -> int:
 
 
 class _Options(argparse.ArgumentParser):
-    """The options of a job that ``sbatch`` has, too, and its user."""
+    """The options of a job that ``sbatch`` has, too, and its user, by fields of `QueuedJob`."""
 
     def __init__(self) -> None:
         super().__init__(prog="submit", add_help=False, allow_abbrev=False)
 
-        def add(*names: str, parse: Callable[[str], Any] = str, default: Any = "") -> None:
+        def add(
+            *names: str, parse: Callable[[str], Any] = str, default: Any = "", **more: str
+        ) -> None:
             def read(text: str) -> Any:
                 try:
                     return parse(text)
                 except InputError as error:
                     raise argparse.ArgumentTypeError(str(error)) from None
 
-            self.add_argument(*names, type=read, default=default)
+            self.add_argument(*names, type=read, default=default, **more)  # type: ignore[arg-type]
 
         count = partial(_number, least=1)
-        add("-N", "--nodes", parse=count, default=0)
-        add("-n", "--ntasks", parse=count, default=0)
-        add("-c", "--cpus-per-task", parse=count, default=1)
-        add("--ntasks-per-node", parse=count, default=0)
-        add("-t", "--time", parse=seconds_of, default=None)
-        add("-p", "--partition", default="")
-        add("-A", "--account", default="")
-        add("-q", "--qos", default="")
-        add("-C", "--constraint", default="")
-        add("--mem", parse=megabytes, default=None)
-        add("--mem-per-cpu", parse=megabytes, default=None)
-        add("--gres", parse=gres, default=None)
-        add("-L", "--licenses", default="")
-        self.add_argument("--exclusive", action="store_true")
-        add("--reservation", default="")
-        add("--user", default="")
+        add("-N", "--nodes", parse=count, default=0, dest="most_nodes")
+        add("-n", "--ntasks", parse=count, default=0, dest="tasks")
+        add("-c", "--cpus-per-task", parse=count, default=1, dest="cores_per_task")
+        add("--ntasks-per-node", parse=count, default=0, dest="tasks_per_node")
+        add("-t", "--time", parse=seconds_of, default=None, dest="limit")
+        add("-p", "--partition", dest="partitions")
+        add("-A", "--account")
+        add("-q", "--qos")
+        add("-C", "--constraint")
+        add("--mem", parse=megabytes, default=None, dest="memory_per_node")
+        add("--mem-per-cpu", parse=megabytes, default=None, dest="memory_per_core")
+        add("--gres", parse=gres, default={}, dest="per_node")
+        add("-L", "--licenses", dest="licences")
+        self.add_argument("--exclusive", action="store_const", const="node", default="")
+        add("--reservation")
+        add("--user")
         add("--priority", parse=partial(_number, least=0, most=MOST_PRIORITY), default=None)
 
     def error(self, message: str) -> NoReturn:
@@ -366,44 +352,38 @@ def _submit(present: Present, options: str | None) -> Present:
         raise InputError(f"{' '.join(rest) or 'no options'}; expected some of {known}")
     _refuse_unknown(asked, present.supply)
     queue, site = present.queue, present.supply.site
-    partition = asked.partition or next((each.name for each in site.partitions if each.default), "")
-    first, *_ = [site.partition(name) for name in partition.split(",")]
-    tasks = asked.ntasks or max(1, asked.nodes) * max(1, asked.ntasks_per_node)
-    nodes, default = max(1, asked.nodes), first.memory_per_core or None
+    default = next((each.name for each in site.partitions if each.default), "")
+    names = tuple((asked.partitions or default).split(","))
+    first, *_ = [site.partition(name) for name in names]
+    nodes = max(1, asked.most_nodes)
+    tasks = asked.tasks or nodes * max(1, asked.tasks_per_node)
+    memory = asked.memory_per_core
+    if not (memory or asked.memory_per_node):
+        memory = first.memory_per_core or None
     assumed = list[str]()
     number = max((each.job_id for each in queue.jobs), default=0) + 1
-    limit = asked.time
+    limit = asked.limit
     if limit is None:
         access = present.supply.access.get(first.name, NO_RULES)
         limit = min(access.default_time, first.max_time)
         rule = "MaxTime" if limit == first.max_time else "DefaultTime"
         text = short(limit) if limit < math.inf else "none"
         assumed.append(f"job {number}: its limit is {rule} of partition {first.name}, {text}")
-    job = QueuedJob(
-        job_id=number,
-        name=SUBMITTED,
-        user=asked.user or "(new)",
-        account=asked.account,
-        qos=asked.qos,
-        partitions=tuple(partition.split(",")),
-        submit=present.supply.time,
-        limit=limit,
-        least_nodes=nodes,
-        most_nodes=asked.nodes,
-        tasks=tasks,
-        cores_per_task=asked.cpus_per_task,
-        tasks_per_node=asked.ntasks_per_node,
-        memory_per_node=asked.mem,
-        memory_per_core=asked.mem_per_cpu if asked.mem or asked.mem_per_cpu else default,
-        per_node=asked.gres or {},
-        constraint=asked.constraint,
-        exclusive="node" if asked.exclusive else "",
-        licences=asked.licenses,
-        reservation=asked.reservation,
-        tres={"cpu": tasks * asked.cpus_per_task, "node": nodes},
-        priority=asked.priority or 0,
-        held=asked.priority == 0,  # as in Slurm
-    )
+    own = {
+        "job_id": number,
+        "name": SUBMITTED,
+        "user": asked.user or "(new)",
+        "partitions": names,
+        "submit": present.supply.time,
+        "limit": limit,
+        "least_nodes": nodes,
+        "tasks": tasks,
+        "memory_per_core": memory,
+        "tres": {"cpu": tasks * asked.cores_per_task, "node": nodes},
+        "priority": asked.priority or 0,
+        "held": asked.priority == 0,  # as in Slurm
+    }
+    job = QueuedJob(**vars(asked) | own)
     if asked.priority is None:
         priority, why = new_priority(job, queue, present.supply)
         job = replace(job, priority=priority)

@@ -93,7 +93,7 @@ def test_lines_continue_up_to_an_empty_one_and_include(tmp_path):
         "clustername=here\nInclude nodes.conf\nNodeName=c2 \\\n\n"
         "NodeName=c3 \\\n CPUs=2\n\n# c\nNodeName=c4 \\\n"
     )
-    assert [(line.values, line.number) for line in configuration_lines(path)] == [
+    assert [(line.values, line.line) for line in configuration_lines(path)] == [
         ({"clustername": "here"}, 1),
         ({"nodename": "c1", "cpus": "4"}, 1),
         ({"nodename": "c2"}, 3),

@@ -59,7 +59,7 @@ def test_the_text_says_the_same_whatever_the_reason_of_a_node_says(tmp_path):
     owned = f"{TEXT} Owner=news(9) MCS_label=secret Reason=broken {reason}\n"
     (tmp_path / "nodes.txt").write_text(owned)
     there = read_shown_site(tmp_path)
-    assert (there.owners, there.labels) == (("news",), ("secret",))
+    assert (*there.owners, *there.labels) == ("news", "secret")
     have, free = amounts_of(there, "g1")
     assert have == {"cores": 60, "memory": 900, "gpu": 4, "gpu:a100": 4}
     assert free == {"cores": 52, "memory": 600, "gpu": 3, "gpu:a100": 3}
@@ -67,7 +67,7 @@ def test_the_text_says_the_same_whatever_the_reason_of_a_node_says(tmp_path):
     assert there.weights.tolist() == [20]
     (tmp_path / "nodes.txt").write_text(f"{TEXT} Owner=N/A MCS_label=N/A\n")
     there = read_shown_site(tmp_path)
-    assert (there.owners, there.labels) == (("",), ("",))
+    assert (*there.owners, *there.labels) == ("", "")
 
 
 def test_without_details_the_text_has_gpus_in_use_among_the_tres(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optsched.sites.parts import Reservation
 from optsched.sites.slurm_partitions import Access
-from optsched.slurm.forecast import GROUPS, RunTimes, forecast, read_history, run_times, shifts
+from optsched.slurm.forecast import RunTimes, forecast, read_history, run_times, shifts
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits
 from optsched.traces.trace import Trace
@@ -618,8 +618,8 @@ def test_draws_of_a_job_do_not_depend_on_other_jobs():
 
 def alike(shares) -> RunTimes:
     """Run times as shares of limits, which are those of all jobs."""
-    groups = (*("-",) * 5, "")
-    return RunTimes(shares, tuple(np.full(len(shares), text, dtype=object) for text in groups))
+    names = ("user", "account", "partition", "limit")
+    return RunTimes(shares, dict.fromkeys(names, ["-"] * len(shares)))
 
 
 def history(*rows) -> Trace:
@@ -636,12 +636,12 @@ def test_run_times_are_those_of_the_closest_jobs():
     rows += [("bob", "a", "all", 100, 100)] * 10
     times = run_times(history(*rows))
     ada, bob = job(user="ada", account="a"), job(user="bob", account="b")
-    assert times.of(ada, 100.0)[1] == 0
+    assert times.of(ada, 100.0)[1] == "jobs of its user in its partition with its limit"
     assert set(times.of(ada, 100.0)[0]) == {0.5}
-    assert GROUPS[times.of(ada, 300.0)[1]] == "jobs of its user in its partition"
+    assert times.of(ada, 300.0)[1] == "jobs of its user in its partition"
     eve = times.of(job(user="eve", account="a"), 9.0)
-    assert GROUPS[eve[1]] == "jobs of its account in its partition"
-    assert GROUPS[times.of(job(user="eve", partitions=("x",)), 9.0)[1]] == "all jobs"
+    assert eve[1] == "jobs of its account in its partition"
+    assert times.of(job(user="eve", partitions=("x",)), 9.0)[1] == "all jobs"
     rng = np.random.default_rng(1)
     assert set(times.draw(ada, 200.0, 0.0, rng, 50)) <= {100.0, 20.0}
     assert set(times.draw(ada, 100.0, 60.0, rng, 5)) == {40.0}  # none has run for longer

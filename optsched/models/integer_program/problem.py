@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -179,6 +180,20 @@ class IntegerProgram(Problem[Values]):
         filled=lambda fields: numbered("r", len(fields["rows"])),
         kw_only=True,
     )
+
+    @classmethod
+    def of(cls, program: Program) -> IntegerProgram:
+        """Return a program as a problem."""
+        entries = [*zip(program.columns.tolist(), program.values.tolist())]
+        at_least, at_most = (
+            [None if abs(bound) == UNBOUNDED else bound for bound in bounds.tolist()]
+            for bounds in (program.row_lower, program.row_upper)
+        )
+        return cls(
+            program.sense, program.objective, program.lower, program.upper, program.offset,
+            rows=[dict(entries[low:high]) for low, high in pairwise(program.row_start.tolist())],
+            at_least=at_least, at_most=at_most,
+        )  # fmt: skip
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
