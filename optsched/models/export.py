@@ -376,12 +376,15 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
 
 
 def _knapsack(problem: Problem[Any]) -> str:
-    from optsched.models.instances import knapsack_text
+    """Return a window knapsack as text, which has no labels."""
     from optsched.models.window_mkp import WindowMKP
 
     if not isinstance(problem, WindowMKP):
         raise InputError(f"{problem.name} has no text format; expected a window-mkp problem")
-    return knapsack_text(problem)
+    capacities = problem.capacities.tolist()
+    items = zip(problem.weights.tolist(), problem.profits.tolist())
+    lines = [len(capacities), len(problem.weights), *capacities]
+    return "".join(f"{line}\n" for line in [*lines, *(f"{w} {p}" for w, p in items)])
 
 
 def _with_infinities(bounds: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -397,14 +397,6 @@ def _multiple_knapsack(words: Sequence[Sequence[str]], path: Path) -> Snapshot:
     return Snapshot(problem, origin={"file": path.name})
 
 
-def knapsack_text(problem: WindowMKP) -> str:
-    """Return a problem in the text format, which has no labels."""
-    capacities = problem.capacities.tolist()
-    items = zip(problem.weights.tolist(), problem.profits.tolist())
-    lines = [len(capacities), len(problem.weights), *capacities]
-    return "".join(f"{line}\n" for line in [*lines, *(f"{w} {p}" for w, p in items)])
-
-
 REQUIRED = ("kind", "size")
 COLUMNS = (*REQUIRED, "profit", "name")
 
