@@ -64,14 +64,22 @@ class Kernel:
 
         types = tuple(typeof(argument) for argument in (*arguments, *numbers))
         self.compiled.compile(types)
-        given, blocks = list(arguments), []
-        for place, one in enumerate(types[: len(given)]):
-            if isinstance(one, Reference):
-                blocks.append(Block(given[place], one))
-                given[place] = blocks[-1].address
+        blocks: list[Block] = []
+
+        def passed(argument: Any, own: Any) -> Any:
+            if isinstance(own, Reference):
+                blocks.append(Block(argument, own))
+                return blocks[-1].address
+            return tuple(map(passed, argument, own)) if type(argument) is tuple else argument
+
+        given = map(passed, arguments, types)
         call = functools.partial(self.compiled.overloads[types].entry_point, *given)
         call.kept = blocks  # type: ignore[attr-defined]
         return call
+
+    def __reduce__(self) -> str:
+        """Return the name by which the kernel is pickled, as a type of arguments."""
+        return self.py_func.__qualname__
 
     @functools.cached_property
     def compiled(self) -> Any:
@@ -85,7 +93,7 @@ class Kernel:
         What other kernels call has no wrapper for Python. That of a small kernel with many arrays
         takes longer to compile than the kernel.
         """
-        return _called_kernel()(self._called)
+        return _called_kernel()(self)
 
     @functools.cached_property
     def _called(self) -> Any:
@@ -130,6 +138,14 @@ def _called_kernel() -> Any:
     from numba.core.types.misc import unliteral
 
     class CalledKernel(Dispatcher):
+        def __init__(self, kernel: Kernel) -> None:
+            super().__init__(kernel._called)
+            self._kernel = kernel
+            self.name = f"kernel({kernel.py_func.__module__}.{kernel.py_func.__qualname__})"
+
+        def __reduce__(self) -> Any:
+            return getattr, (self._kernel, "_numba_type_")
+
         def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
             plain = {name: unliteral(one) for name, one in kws.items()}
             return super().get_call_type(context, tuple(map(unliteral, args)), plain)

@@ -28,7 +28,7 @@ from optsched.machines.matrix import (
     size,
 )
 from optsched.simulator import _core
-from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
+from optsched.simulator._core import News, Numbers, Times, tell, zeroed
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
     Queue,
@@ -559,16 +559,4 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
         take_turns(state, rule, news)
     elif counts.changed:
         share(state, rule, news)
-    return _core.DONE
-
-
-@kernel(allocates=False)
-def run(core: Core, way: Way, news: News, state: State, rule: Rule, queue: Queue, most: int) -> int:
-    """Advance and decide, see `CompiledDecisions.run`."""
-    for _ in range(most):
-        if not state.counts[0].awaited and advance(core, way, news) != _core.DECIDE:
-            return _core.LAST
-        outcome = decide(state, rule, queue, news)
-        if outcome != _core.DONE:
-            return int(outcome)
     return _core.DONE

@@ -45,7 +45,7 @@ class GangDecisions(CompiledDecisions):
         self._state = _gang.new_state(processors, self._rule)
         self._problems = self._state.counts["problems"]
         queue = _gang.new_queue(self._rule, jobs)
-        self._bind_kernels(run, _gang.decide, _gang.run, self._state, self._rule, queue)
+        self._bind_kernel(run, _gang.decide, self._state, self._rule, queue)
 
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Pose the problem that the kernel has left open, and hand it the answer."""

@@ -39,7 +39,7 @@ class WindowDecisions(CompiledDecisions):
         times, nodes = run.core.requested, run.machine.size
         self._state = _window.new_state(processors, times, nodes, rule, np.array(most_nodes))
         self._counts, self.places = self._state.counts[0], self._state.held
-        self._bind_kernels(run, _window.decide, _window.run, self._state, rule)
+        self._bind_kernel(run, _window.decide, self._state, rule)
 
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Pose the problem that the kernel has left open, and hand it the answer."""

@@ -8,6 +8,7 @@ and states its actions in `News` alone, so that it need not know the core.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
@@ -483,3 +484,22 @@ def advance(core: Core, way: Way, news: News) -> int:
                 return SETTLED
         if event == WOKEN or (event != OVER and way.tells):
             return event
+
+
+@kernel(allocates=False)
+def loop(
+    core: Core,
+    way: Way,
+    news: News,
+    decide: Callable[..., int],
+    given: tuple[Any, ...],
+    most: int,
+) -> int:
+    """Advance and decide, at most so many times, see `CompiledDecisions.run`."""
+    for _ in range(max(most, 1)):
+        if most > 0 and advance(core, way, news) != DECIDE:
+            return LAST
+        outcome = decide(*given, news)
+        if outcome != DONE:
+            return outcome
+    return DONE

@@ -117,8 +117,10 @@ def _fields_of(record: np.dtype[np.void]) -> type[_Fields]:
 
 def _readable(given: Any) -> Any:
     """Return a named tuple with `_Fields` for records."""
+    if isinstance(given, Kernel):
+        return given.plain(SEARCHES)
     if isinstance(given, tuple):
-        return given._make(map(_readable, given))  # type: ignore[attr-defined]
+        return getattr(given, "_make", tuple)(map(_readable, given))
     if isinstance(given, np.ndarray) and given.dtype.names:
         return (_fields_of(given.dtype) * len(given)).from_buffer(given.data)
     return given
@@ -153,11 +155,12 @@ class CompiledDecisions(ABC):
     states_places: bool = True
     places: Any = None
 
-    def _bind_kernels(self, run: CompiledRun, decide: Kernel, loop: Kernel, *given: Any) -> None:
-        """Bind the kernels of `decide` and `run`, which take the same state and settings."""
+    def _bind_kernel(self, run: CompiledRun, decide: Kernel, *given: Any) -> None:
+        """Bind a kernel, which is given the news last, as `decide`; in a loop where alone."""
         if run.is_alone:
-            self.run = run.bind(loop, run.core, run.way, run.news, *given, numbers=(0,))
-            self.decide = partial(self.run, 1)
+            core = run.core, run.way, run.news
+            self.run = run.bind(_core.loop, *core, decide, given, numbers=(0,))
+            self.decide = partial(self.run, 0)
             self.resources()  # loads the kernels
         else:
             self.decide = run.bind(decide, *given, run.news)
