@@ -13,9 +13,10 @@ from typing import Any
 def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True) -> Any:
     """Compile a function at its first call, and keep the result on disk.
 
-    A kernel may call other kernels of its own package and of optsched. A result on disk is
-    recompiled if a file of these packages that kernels can depend on has changed. Copy arrays in
-    kernels by loops: one slice assignment or array expression compiles for two to three seconds.
+    A kernel may call other kernels of its own package and of optsched, and those that it is given
+    as arguments. A result on disk is recompiled if a file of the packages of all these that kernels
+    can depend on has changed. Copy arrays in kernels by loops: one slice assignment or array
+    expression compiles for two to three seconds.
 
     `function`: the function; left out in ``@kernel(allocates=False)``. `allocates`: whether the
     kernel may create arrays or lists, or call kernels that return such. Without, nothing counts the

@@ -32,7 +32,8 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
-from numba.core.types import BaseTuple, Dispatcher
+from numba.core.types import Dispatcher
+from numba.core.types.containers import BaseTuple
 from numba.misc.appdirs import AppDirs
 
 from optsched import compilation

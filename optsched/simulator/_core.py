@@ -23,16 +23,15 @@ Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-OVER, DECIDE, STARTED, ENDED, SUBMITTED, LET_GO, EXPIRED, WOKEN, SETTLED = range(9)
+OVER, DECIDE, STARTED, ENDED, SUBMITTED, LET_GO, EXPIRED, WOKEN, SETTLED, OPEN, WRONG = range(11)
 """Results of `advance`: no more events; a decision is due; the job in ``tally[CHANGED]`` has
 started (by an action), ended, or been submitted; it is time to let a held job go, or to reject one
 that can no longer start, or for a timer that is not the core's own; the events of an instant are
-over."""
+over. Results of the decision kernel of a policy: a solver has to answer a problem first, then the
+kernel is called again; an answer does not hold."""
 
-DONE, OPEN, WRONG, LAST = range(4)
-"""Results of the decision kernel of a policy: decided; a solver has to answer a problem first, then
-the kernel is called again; an answer does not hold. That of a loop of decisions after the last
-event."""
+DONE = 0
+"""Result of the decision kernel of a policy that has decided."""
 
 START, SHARE, WAKE, MOVE, LIMIT = range(5)
 """Kinds of actions. The value is the row or another number of the policy's own, the share of the
@@ -495,11 +494,12 @@ def loop(
     given: tuple[Any, ...],
     most: int,
 ) -> int:
-    """Advance and decide, at most so many times, see `CompiledDecisions.run`."""
+    """Advance and decide by turns, see `CompiledDecisions.run`."""
     for _ in range(max(most, 1)):
-        if most > 0 and advance(core, way, news) != DECIDE:
-            return LAST
+        event = advance(core, way, news) if most > 0 else DECIDE
+        if event != DECIDE:
+            return event
         outcome = decide(*given, news)
         if outcome != DONE:
             return outcome
-    return DONE
+    return DECIDE

@@ -137,9 +137,9 @@ class CompiledDecisions(ABC):
         The kernel, bound to its own state and the news. It returns `DONE`; `OPEN` where a problem
         has to be answered before it is called again; or `WRONG`.
     run : callable or None
-        A kernel that makes decisions, and processes the events between them, where the policy is
-        alone. It takes the most decisions, and returns what `decide` returns, or `LAST` after the
-        last event. With a problem left open, it goes on with that decision.
+        `loop` with the kernel, where the policy is alone. It takes the most decisions, 0 to go on
+        with one that was left open, and returns `DECIDE` after these, or what else a decision or
+        `advance` returns.
     answers : bool
         Whether the kernel answers problems as the solver would, which may then not be needed.
     states_places : bool
@@ -182,6 +182,13 @@ class CompiledDecisions(ABC):
     @abstractmethod
     def resources(self) -> Sequence[str]:
         """Return the processors that each job held, as interval sets."""
+
+
+def answered(state: Any) -> list[list[Any]]:
+    """Return the columns of the problems that a kernel has answered since the last call, if any."""
+    counts = state.counts[0]
+    number, counts.problems = int(counts.problems), 0
+    return [column[:number].tolist() for column in state.problems] if number else []
 
 
 def hear(news: News, system: System) -> None:
