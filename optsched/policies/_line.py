@@ -310,10 +310,12 @@ def queue_decisions(
     power: int = 0,
     backfills: bool = False,
     shortest_first: bool = False,
-    keeps: bool = False,
     **order: NDArray[Any],
 ) -> QueueDecisions | None:
-    """Bind the kernel for a queue, see `Rule` and `Line`; None where it cannot decide."""
+    """Bind the kernel for a queue, see `Rule` and `Line`; None where it cannot decide.
+
+    The order is by default that of submission. Only in that, a job keeps its reservation.
+    """
     ordered = all(np.isfinite(one).all() for one in order.values())
     if not is_line(run) or not ordered or not order.get("unit", np.ones(1)).all():
         return None
@@ -338,5 +340,5 @@ def queue_decisions(
         log=new_log(jobs),
         counts=counts,
     )
-    rule = Rule(power, backfills, shortest_first, keeps)
+    rule = Rule(power, backfills, shortest_first, keeps=not order)
     return QueueDecisions.at_hand(run, decide, line, rule)

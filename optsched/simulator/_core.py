@@ -3,7 +3,8 @@
 `advance` carries out the actions of a decision, then processes events until the next decision is
 due. Where Python has to know of more (a policy in Python, an execution model, holds, the journal),
 it returns at each event. It goes on where it left off. A decision that is a kernel hears of events
-and states its actions in `News` alone, so that it need not know the core.
+and states its actions in `News` alone, so that it need not know the core. Where nobody else hears
+of events, `loop` calls the two by turns.
 """
 
 from __future__ import annotations
@@ -487,12 +488,7 @@ def advance(core: Core, way: Way, news: News) -> int:
 
 @kernel(allocates=False)
 def loop(
-    core: Core,
-    way: Way,
-    news: News,
-    decide: Callable[..., int],
-    given: tuple[Any, ...],
-    most: int,
+    core: Core, way: Way, news: News, decide: Callable[..., int], given: tuple[Any, ...], most: int
 ) -> int:
     """Advance and decide by turns, see `CompiledDecisions.run`."""
     for _ in range(max(most, 1)):

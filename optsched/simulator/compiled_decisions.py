@@ -137,9 +137,9 @@ class CompiledDecisions(ABC):
         The kernel, bound to its own state and the news. It returns `DONE`; `OPEN` where a problem
         has to be answered before it is called again; or `WRONG`.
     run : callable or None
-        `loop` with the kernel, where the policy is alone. It takes the most decisions, 0 to go on
-        with one that was left open, and returns `DECIDE` after these, or what else a decision or
-        `advance` returns.
+        `optsched.simulator._core.loop` with the kernel, where the policy is alone. It takes the
+        most decisions, or 0 to go on with the one that was left open. It returns `DECIDE` after
+        these, or the result of a decision or of `advance` that ends it.
     answers : bool
         Whether the kernel answers problems as the solver would, which may then not be needed.
     states_places : bool
