@@ -50,8 +50,8 @@ class GangDecisions(CompiledDecisions):
         """Pose the problem that the kernel has left open, and hand it the answer."""
         self.record(problem_solver)
         state, rule, ids = self._state, self._rule, self._run.trace.job_id
-        jobs = state.running[: state.counts[0].running]
-        candidates = state.candidates[: state.counts[0].candidates]
+        jobs = state.running[: state.counts["running"].item()]
+        candidates = state.candidates[: state.counts["candidates"].item()]
         packing = problem_solver.pose(
             GangPacking.trusted(
                 columns=rule.columns,

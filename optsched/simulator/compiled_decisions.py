@@ -186,8 +186,8 @@ class CompiledDecisions(ABC):
 
 def answered(state: Any) -> list[list[Any]]:
     """Return the columns of the problems that a kernel has answered since the last call, if any."""
-    counts = state.counts[0]
-    number, counts.problems = int(counts.problems), 0
+    number = state.counts["problems"].item()
+    state.counts["problems"] = 0
     return [column[:number].tolist() for column in state.problems] if number else []
 
 
