@@ -44,9 +44,9 @@ def announces() -> bool:
     return _show is None and log.isEnabledFor(logging.INFO)
 
 
-def begin(function: Callable[..., Any]) -> None:
-    """Note that the compilation of a kernel begins."""
-    _needed.update(_called(function))
+def begin(function: Callable[..., Any], *given: Callable[..., Any]) -> None:
+    """Note that the compilation of a kernel begins, which is given other kernels."""
+    _needed.update(_called(function, *given))
     _ready.discard(function)  # it may be for other types
     _begun.append(time.perf_counter())
     log.debug("compiling %s, kernel %d", function.__name__, len(_ready) + len(_begun))
@@ -69,12 +69,12 @@ def _report() -> None:
         _show(len(_needed & _ready), len(_needed))
 
 
-def _called(function: Callable[..., Any]) -> set[Any]:
-    """Return the kernels that a kernel calls, directly or through others, and itself."""
+def _called(*functions: Callable[..., Any]) -> set[Any]:
+    """Return the kernels that some kernels call, directly or through others, and themselves."""
     found: set[Any] = set()
-    waiting = [function]
+    waiting: list[Any] = [*functions]
     while waiting:
-        one: Any = waiting.pop()
+        one = waiting.pop()
         if one not in found:
             found.add(one)
             waiting += _kernels_named_in(one)

@@ -13,9 +13,10 @@ from typing import Any
 def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True) -> Any:
     """Compile a function at its first call, and keep the result on disk.
 
-    A kernel may call other kernels of its own package and of optsched. A result on disk is
-    recompiled if a file of these packages that kernels can depend on has changed. Copy arrays in
-    kernels by loops: one slice assignment or array expression compiles for two to three seconds.
+    A kernel may call other kernels of its own package and of optsched, and those that it is given
+    as arguments. A result on disk is recompiled if a file of the packages of all these that kernels
+    can depend on has changed. Copy arrays in kernels by loops: one slice assignment or array
+    expression compiles for two to three seconds.
 
     `function`: the function; left out in ``@kernel(allocates=False)``. `allocates`: whether the
     kernel may create arrays or lists, or call kernels that return such. Without, nothing counts the
@@ -64,14 +65,22 @@ class Kernel:
 
         types = tuple(typeof(argument) for argument in (*arguments, *numbers))
         self.compiled.compile(types)
-        given, blocks = list(arguments), []
-        for place, one in enumerate(types[: len(given)]):
-            if isinstance(one, Reference):
-                blocks.append(Block(given[place], one))
-                given[place] = blocks[-1].address
+        blocks: list[Block] = []
+
+        def passed(argument: Any, own: Any) -> Any:
+            if isinstance(own, Reference):
+                blocks.append(Block(argument, own))
+                return blocks[-1].address
+            return tuple(map(passed, argument, own)) if type(argument) is tuple else argument
+
+        given = map(passed, arguments, types)
         call = functools.partial(self.compiled.overloads[types].entry_point, *given)
         call.kept = blocks  # type: ignore[attr-defined]
         return call
+
+    def __reduce__(self) -> str:
+        """Return the name by which the kernel is pickled, as a type of arguments."""
+        return self.py_func.__qualname__
 
     @functools.cached_property
     def compiled(self) -> Any:
@@ -85,7 +94,7 @@ class Kernel:
         What other kernels call has no wrapper for Python. That of a small kernel with many arrays
         takes longer to compile than the kernel.
         """
-        return _called_kernel()(self._called)
+        return _called_kernel()(self)
 
     @functools.cached_property
     def _called(self) -> Any:
@@ -130,6 +139,14 @@ def _called_kernel() -> Any:
     from numba.core.types.misc import unliteral
 
     class CalledKernel(Dispatcher):
+        def __init__(self, kernel: Kernel) -> None:
+            super().__init__(kernel._called)
+            self._kernel = kernel
+            self.name = f"kernel({kernel.py_func.__module__}.{kernel.py_func.__qualname__})"
+
+        def __reduce__(self) -> Any:
+            return getattr, (self._kernel, "_numba_type_")
+
         def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
             plain = {name: unliteral(one) for name, one in kws.items()}
             return super().get_call_type(context, tuple(map(unliteral, args)), plain)

@@ -32,6 +32,8 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.core.types import Dispatcher
+from numba.core.types.containers import BaseTuple
 from numba.misc.appdirs import AppDirs
 
 from optsched import compilation
@@ -73,13 +75,23 @@ class _Compilations(event.Listener):  # type: ignore[misc]
     def on_start(self, started: event.Event) -> None:
         if compilation.announces():
             _announce()
-        compilation.begin(started.data["dispatcher"].py_func)
+        compiled = started.data["dispatcher"], *_given(started.data["args"])
+        compilation.begin(*(one.py_func for one in compiled))
 
     def on_end(self, ended: event.Event) -> None:
         compilation.end(ended.data["dispatcher"].py_func)
 
 
 event.register("numba:compile", _Compilations())
+
+
+def _given(types: Any) -> Iterator[Any]:
+    """Yield the functions among arguments of some types, which a kernel is compiled with."""
+    for one in types:
+        if isinstance(one, Dispatcher):
+            yield one.dispatcher
+        elif isinstance(one, BaseTuple):
+            yield from _given(one)
 
 
 class KernelCache(NullCache):  # type: ignore[misc]
@@ -106,7 +118,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
             with suppress(OSError):
                 data = file.read_bytes()
         content = data[SEAL:]
-        if data[:SEAL] == self._seal(content):
+        if data[:SEAL] == self._seal(signature, content):
             types, parts = pickle.loads(content)
             if types == signature:  # the file name has the types as text, which two may share
                 return CompileResult._rebuild(target, *parts)
@@ -124,7 +136,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
         _remove_leftovers(file.parent)
         try:
             with temporary.open("xb") as stream:
-                stream.write(self._seal(content) + content)
+                stream.write(self._seal(signature, content) + content)
             temporary.replace(file)
         except OSError as error:
             _say(f"{file.parent}: compiled kernels cannot be kept there: {error.strerror}")
@@ -134,7 +146,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
 
     def _file(self, signature: Any, codegen: Any) -> Path | None:
         """Return the file of a kernel compiled for argument types; None without a folder."""
-        folder = None if self._stamp is None else _folder(self._source.parent)
+        folder = None if None in self._stamps(signature) else _folder(self._source.parent)
         if folder is None:
             return None
         python = (sys.implementation.cache_tag, sys.flags.optimize)
@@ -144,20 +156,25 @@ class KernelCache(NullCache):  # type: ignore[misc]
         name = re.sub(r"[<>]", "", f"{self._source.stem}.{self._function.__qualname__}")
         return folder / f"{name}-{_short(repr(variant))}.kernel"
 
-    def _seal(self, content: bytes) -> bytes:
+    def _seal(self, signature: Any, content: bytes) -> bytes:
         """Return the seal that identifies intact content of the present sources."""
-        return hashlib.blake2b(content, key=self._stamp or b"", digest_size=SEAL).digest()
+        key = hashlib.blake2b(repr(self._stamps(signature)).encode()).digest()
+        return hashlib.blake2b(content, key=key, digest_size=SEAL).digest()
+
+    def _stamps(self, signature: Any) -> list[bytes | None]:
+        """Return the stamps of the kernel and of the functions that it is given."""
+        return [self._stamp, *(getattr(one._cache, "_stamp", None) for one in _given(signature))]
 
     @functools.cached_property
     def _stamp(self) -> bytes | None:
-        """Digest of all inputs of the compilation but the types; None if unknown."""
+        """Digest of all inputs of the compilation but the arguments; None if unknown."""
         if self._function.__closure__ or not self._source.exists():
             return None
         ours, own = _digest(PACKAGE, True), _digest(*_package(self._function, self._source))
         if ours is None or own is None:
             return None
         code = self._function.__code__
-        decisive = (VERSIONS, ours, own, code.co_firstlineno, code.co_code)
+        decisive = (VERSIONS, ours, own, self._source.name, code.co_firstlineno, code.co_code)
         return hashlib.blake2b(repr(decisive).encode()).digest()
 
 

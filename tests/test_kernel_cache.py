@@ -53,6 +53,20 @@ def behind(values, index):
 def twice(x):
     return behind(np.arange(8)[:4], x + 3) > 9
 """
+GIVEN = """\
+from optsched.compiled import kernel
+
+@kernel
+def added(x):
+    return x + 1
+"""
+TAKING = """\
+from optsched.compiled import kernel
+
+@kernel
+def twice(function, x):
+    return 2 * function(x)
+"""
 OURS = kernel_cache.PACKAGE
 NEVER = 2**63
 """As the time of import: later than any file."""
@@ -76,7 +90,7 @@ def package(tmp_path, monkeypatch, caplog):
 
 def forget() -> None:
     """Let the package be imported anew."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "plug"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("plug", "given")]:
         del sys.modules[name]
     for known in ("_digest", "_folder", "_private_folder", "_say"):
         getattr(kernel_cache, known).cache_clear()
@@ -127,6 +141,39 @@ def test_a_change_replaces_what_was_compiled(run, package, file, before, after, 
     assert [run(), run()] == [(expected, True), (expected, False)]
     assert kept(package).keys() == old.keys()
     assert not set(kept(package).values()) & set(old.values())
+
+
+def test_a_change_of_a_kernel_that_another_is_given_replaces_both(package):
+    """The two are of different packages."""
+
+    def run(module):
+        forget()
+        given, taking = importlib.import_module(module), importlib.import_module("plug.outer")
+        return taking.twice(given.added, 1), bool(taking.twice.compiled.stats.cache_misses)
+
+    other = package.with_name("given")
+    other.mkdir()
+    for file in (other / "one.py", other / "two.py"):
+        file.write_text(GIVEN)
+    (package / "outer.py").write_text(TAKING)
+    assert [run("given.one"), run("given.one")] == [(4, True), (4, False)]
+    assert [run("given.two"), run("given.one")] == [(4, True), (4, False)]
+    old = kept(package)
+    edit(other / "one.py", "x + 1", "x + 6")
+    assert [run("given.one"), run("given.one")] == [(14, True), (14, False)]
+    assert run("given.two") == (4, True)
+    assert kept(package).keys() == old.keys()
+    assert not set(kept(package).values()) & set(old.values())
+
+
+def test_kernels_of_like_code_in_two_scripts_are_told_apart(package):
+    """Both scripts are the module ``__main__`` of a process."""
+    for name in ("one", "two"):
+        (package / f"{name}.py").write_text(GIVEN)
+    forget()
+    modules = map(importlib.import_module, ("plug.one", "plug.two"))
+    one, two = (kernel_cache.KernelCache(each.added.py_func, wrapped=False) for each in modules)
+    assert one._stamp != two._stamp
 
 
 def test_another_version_of_numba_compiles_again(run, package, monkeypatch):
@@ -331,13 +378,17 @@ def later(x):
     return inner(x) - 1
 
 @kernel
-def other(x):
-    return x * inner(x)
+def other(function, x):
+    return x * function(x)
+
+@kernel
+def last(x):
+    return inner(x)
 
 shown, times = [], []
 compilation.show(lambda *counts: shown.append(counts) or times.append(compilation.clock()))
 began, counted = time.perf_counter(), compilation.clock()
-outer(1), other(1), outer(1)
+outer(1), other(last, 1), outer(1)
 passed, counted = time.perf_counter() - began, compilation.clock() - counted
 print((shown, len({*times}), counted < passed))
 """
@@ -359,9 +410,9 @@ def test_kernels_are_counted_with_all_that_they_call_while_the_clock_stands_stil
     shown, times, is_less = eval(python(tmp_path, "kernels.py")[0])
     assert shown[0] == (0, 3)
     assert shown.count((3, 3)) == 1
-    assert shown[-2:] == [(3, 4), (4, 4)]
+    assert shown[-4:] == [(3, 5), (3, 5), (4, 5), (5, 5)]
     assert sorted(shown) == shown
-    assert times <= 4 < len(shown)  # one within each compilation, and one after it
+    assert times <= 5 < len(shown)  # one within each compilation, and one after it
     assert is_less
     assert eval(python(tmp_path, "kernels.py")[0])[0] == []  # all are on disk
 

@@ -28,7 +28,7 @@ from optsched.machines.matrix import (
     size,
 )
 from optsched.simulator import _core
-from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
+from optsched.simulator._core import News, Numbers, Times, tell, zeroed
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
     Queue,
@@ -52,9 +52,9 @@ COUNTS = record(
     "turn_ends wakes_at",
 )
 """Running jobs, head and end of the queue in `State.queue`, the most jobs that share a column,
-decisions, problems; of the present decision: candidates, whether a row might be spared, whether
-jobs have ended, started or moved, whether the present problem has been left open; the row on turn,
-the end of its turn, last timer."""
+decisions, problems answered; of the present decision: candidates, whether a row might be spared,
+whether jobs have ended, started or moved, whether the present problem has been left open; the row
+on turn, the end of its turn, last timer."""
 
 
 class Rule(NamedTuple):
@@ -73,7 +73,7 @@ class Rule(NamedTuple):
 
 @by_reference
 class Problems(NamedTuple):
-    """The problems posed and their answers."""
+    """The problems that the kernel has answered."""
 
     time: Times
     decision: Numbers
@@ -296,13 +296,11 @@ def bound(state: State, rule: Rule, queue: Queue, rows: Numbers) -> int:
 @kernel(allocates=False)
 def find_answer(state: State, rule: Rule, queue: Queue, now: float) -> bool:
     """Answer the present problem as the solver does; return False if it has to search."""
-    counts, problems = state.counts[0], state.problems
-    found, at = counts.candidates, counts.problems
-    problems.time[at], problems.decision[at] = now, counts.decisions
-    problems.running[at], problems.waiting[at] = counts.running, found
     if rule.answer == ASK:
         return False
     move(state, rule)
+    counts, problems = state.counts[0], state.problems
+    found, at = counts.candidates, counts.problems
     answer, other = state.answer[counts.running :], state.other
     by_first_fit = own = place_candidates(state, rule, False, answer)
     tries_best = rule.answer == BEST_FIT
@@ -320,8 +318,10 @@ def find_answer(state: State, rule: Rule, queue: Queue, now: float) -> bool:
     if better:
         for candidate in range(found):
             answer[candidate] = other[candidate]
-    problems.objective[at] = own
-    problems.by_first_fit[at] = by_first_fit
+    problems.time[at], problems.decision[at] = now, counts.decisions
+    problems.running[at], problems.waiting[at] = counts.running, found
+    problems.objective[at], problems.by_first_fit[at] = own, by_first_fit
+    counts.problems += 1
     return True
 
 
@@ -549,9 +549,7 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
         if not is_feasible(state, rule, counts.candidates):
             return _core.WRONG
         counts.awaited = counts.spare = 0
-        all_start = place(state, rule, news)
-        counts.problems += 1
-        if not all_start:
+        if not place(state, rule, news):
             break
         # if all are placed, jobs behind the window may fit, too
         counts.candidates = find_candidates(state, rule)
@@ -559,16 +557,4 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
         take_turns(state, rule, news)
     elif counts.changed:
         share(state, rule, news)
-    return _core.DONE
-
-
-@kernel(allocates=False)
-def run(core: Core, way: Way, news: News, state: State, rule: Rule, queue: Queue, most: int) -> int:
-    """Advance and decide, see `CompiledDecisions.run`."""
-    for _ in range(most):
-        if not state.counts[0].awaited and advance(core, way, news) != _core.DECIDE:
-            return _core.LAST
-        outcome = decide(state, rule, queue, news)
-        if outcome != _core.DONE:
-            return int(outcome)
     return _core.DONE

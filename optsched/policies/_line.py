@@ -20,7 +20,7 @@ from optsched.machines._line_nodes import Log, new_log, nodes_of, note
 from optsched.machines.nodes import Nodes
 from optsched.policies._running import leave, shadow_of
 from optsched.simulator import _core
-from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
+from optsched.simulator._core import News, Numbers, Times, tell, zeroed
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 NOBODY = -1
@@ -257,32 +257,22 @@ def decide(line: Line, rule: Rule, news: News) -> int:
     return _core.DONE
 
 
-@kernel(allocates=False)
-def loop(core: Core, way: Way, news: News, line: Line, rule: Rule, most: int) -> int:
-    """Advance and decide, see `CompiledDecisions.run`."""
-    for _ in range(most):
-        if advance(core, way, news) != _core.DECIDE:
-            return _core.LAST
-        decide(line, rule, news)
-    return _core.DONE
-
-
 class LineDecisions(CompiledDecisions):
     """The decisions of a kernel that counts processors, and keeps a log of starts and ends."""
 
     states_places = False
 
-    def __init__(self, run: CompiledRun, decide: Kernel, loop: Kernel, *state: Any) -> None:
+    def __init__(self, run: CompiledRun, decide: Kernel, *state: Any) -> None:
         self._processors, self._size = run.trace.processors.astype(np.int64), run.machine.size
         self._state = state[0]
         with nullcontext() if run.may_compile else only_loading():
-            self._bind_kernels(run._replace(may_compile=True), decide, loop, *state)
+            self._bind_kernel(run._replace(may_compile=True), decide, *state)
 
     @classmethod
-    def at_hand(cls, run: CompiledRun, *kernels_and_state: Any) -> Self | None:
-        """Bind kernels to a run; None if they are not on disk and not worth compiling."""
+    def at_hand(cls, run: CompiledRun, *kernel_and_state: Any) -> Self | None:
+        """Bind a kernel to a run; None if it is not on disk and not worth compiling."""
         try:
-            return cls(run, *kernels_and_state)
+            return cls(run, *kernel_and_state)
         except NotOnDiskError:
             return None
 
@@ -320,10 +310,12 @@ def queue_decisions(
     power: int = 0,
     backfills: bool = False,
     shortest_first: bool = False,
-    keeps: bool = False,
     **order: NDArray[Any],
 ) -> QueueDecisions | None:
-    """Bind the kernel for a queue, see `Rule` and `Line`; None where it cannot decide."""
+    """Bind the kernel for a queue, see `Rule` and `Line`; None where it cannot decide.
+
+    The order is by default that of submission. Only in that, a job keeps its reservation.
+    """
     ordered = all(np.isfinite(one).all() for one in order.values())
     if not is_line(run) or not ordered or not order.get("unit", np.ones(1)).all():
         return None
@@ -348,5 +340,5 @@ def queue_decisions(
         log=new_log(jobs),
         counts=counts,
     )
-    rule = Rule(power, backfills, shortest_first, keeps)
-    return QueueDecisions.at_hand(run, decide, loop, line, rule)
+    rule = Rule(power, backfills, shortest_first, keeps=not order)
+    return QueueDecisions.at_hand(run, decide, line, rule)

@@ -47,7 +47,7 @@ from optsched.compiled import kernel
 from optsched.machines._ascending import add, delete, insert, position, remove
 from optsched.machines._line_nodes import Log, new_log, note
 from optsched.simulator import _core
-from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
+from optsched.simulator._core import News, Numbers, Times, tell, zeroed
 
 HEAD, STOP = 0, 1
 """Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`. Those
@@ -569,16 +569,6 @@ def decide(table: Reservations, news: News) -> int:
         table.start[started[place]] = now
         note(log, started[place])
         tell(news, _core.START, started[place], 0.0)
-    return _core.DONE
-
-
-@kernel(allocates=False)
-def run(core: Core, way: Way, news: News, table: Reservations, most: int) -> int:
-    """Advance and decide, see `CompiledDecisions.run`."""
-    for _ in range(most):
-        if advance(core, way, news) != _core.DECIDE:
-            return _core.LAST
-        decide(table, news)
     return _core.DONE
 
 

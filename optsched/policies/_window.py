@@ -15,7 +15,7 @@ from optsched.machines._ascending import add, delete, enter, position
 from optsched.machines._line_nodes import Held, give, new_held, take
 from optsched.policies._running import leave, shadow_of
 from optsched.simulator import _core
-from optsched.simulator._core import Core, News, Numbers, Times, Way, advance, tell, zeroed
+from optsched.simulator._core import News, Numbers, Times, tell, zeroed
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
 from optsched.solvers.window_mkp.greedy import greedy
 
@@ -401,16 +401,4 @@ def decide(state: State, rule: Rule, news: News) -> int:
         scatter(state, news)
     if rule.backfills:
         backfill(state, rule, news)
-    return _core.DONE
-
-
-@kernel
-def run(core: Core, way: Way, news: News, state: State, rule: Rule, most: int) -> int:
-    """Advance and decide, see `CompiledDecisions.run`."""
-    for _ in range(most):
-        if not state.counts[0].awaited and advance(core, way, news) != _core.DECIDE:
-            return _core.LAST
-        outcome = decide(state, rule, news)
-        if outcome != _core.DONE:
-            return int(outcome)
     return _core.DONE

@@ -150,7 +150,7 @@ class Conservative(Policy):
         is_late |= run.execution is not None or self.interval > 0
         if is_late or not is_line(run):
             return None
-        return LineDecisions.at_hand(run, on_line.decide, on_line.run, self._table)
+        return LineDecisions.at_hand(run, on_line.decide, self._table)
 
 
 class NodeReservations(CompiledDecisions):

@@ -60,7 +60,4 @@ class Easy(QueuePolicy):
         """Bind the decision kernel of the machine, unless the order of backfilling is another."""
         if type(self).in_order is not Easy.in_order:
             return None
-        shortest_first = self.shortest_first
-        if self._queues is not None:
-            return self._queues.compiled(run, shortest_first=shortest_first)
-        return self._on_line(run, shortest_first=shortest_first, keeps=True)
+        return self._bound(run, shortest_first=self.shortest_first)

@@ -33,4 +33,4 @@ class FCFS(QueuePolicy):
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of the machine."""
-        return self._on_line(run) if self._queues is None else self._queues.compiled(run)
+        return self._bound(run)

@@ -15,7 +15,7 @@ from optsched.models.gang_packing import GangPacking
 from optsched.numbers import LONGEST
 from optsched.policies import _gang
 from optsched.registry import policies
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, answered
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.problem_solver import ProblemSolver
 from optsched.solvers.gang_packing.fit_rules import QuickAnswer, quick_answer
@@ -29,7 +29,7 @@ class GangDecisions(CompiledDecisions):
     """The matrix of a run as the decision kernel keeps it."""
 
     def __init__(self, rule: _gang.Rule, run: CompiledRun) -> None:
-        self._rule, self._run, self._recorded = rule, run, 0
+        self._rule, self._run = rule, run
         self._chosen = run.problem_solver.solvers["gang-packing"]
         self._quick: QuickAnswer | None = None
         by_fallback = quick_answer(self._chosen.fallback)
@@ -43,17 +43,15 @@ class GangDecisions(CompiledDecisions):
         self.answers = self._quick is not None
         processors = run.trace.processors.astype(np.int64)
         self._state = _gang.new_state(processors, self._rule)
-        self._problems = self._state.counts["problems"]
         queue = _gang.new_queue(self._rule, jobs)
-        self._bind_kernels(run, _gang.decide, _gang.run, self._state, self._rule, queue)
+        self._bind_kernel(run, _gang.decide, self._state, self._rule, queue)
 
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Pose the problem that the kernel has left open, and hand it the answer."""
         self.record(problem_solver)
         state, rule, ids = self._state, self._rule, self._run.trace.job_id
-        at = int(self._problems[0])
-        jobs = state.running[: state.problems.running[at]]
-        candidates = state.candidates[: state.problems.waiting[at]]
+        jobs = state.running[: state.counts["running"].item()]
+        candidates = state.candidates[: state.counts["candidates"].item()]
         packing = problem_solver.pose(
             GangPacking.trusted(
                 columns=rule.columns,
@@ -72,20 +70,15 @@ class GangDecisions(CompiledDecisions):
         if len(candidates):
             columns = words_of(packing.columns_of_waiting, state.columns.shape[1])
             state.columns[candidates] = columns
-        self._recorded = at + 1
 
     def record(self, problem_solver: ProblemSolver) -> None:
-        """Record the problems that the kernel has answered since the last call."""
-        first, last = self._recorded, int(self._problems[0])
-        self._recorded = last
-        if not self.answers or first >= last:
+        """Hand the problems that the kernel has answered to the problem solver."""
+        if not (columns := answered(self._state)):
             return
-        rows = self._rule.rows
+        times, decisions, running, waiting, own, by_fallback = columns
+        objectives, rows = [max(pair) for pair in zip(own, by_fallback)], self._rule.rows
         proven = self._quick is QuickAnswer.PROVEN_FIT
         status = Status.OPTIMAL if proven else Status.FEASIBLE
-        columns = (column[first:last].tolist() for column in self._state.problems)
-        times, decisions, running, waiting, own, by_fallback = columns
-        objectives = [max(pair) for pair in zip(own, by_fallback)]
         problem_solver.record(
             "gang-packing",
             {

@@ -155,9 +155,7 @@ class FixedOrder(ScoreOrder):
         """Bind the decision kernel of the machine, unless the scores change."""
         if type(self).scores_now is not FixedOrder.scores_now:
             return None
-        if self._queues is None:
-            return self._on_line(run, rank=self._scores)
-        return self._queues.compiled(run, self._scores)
+        return self._bound(run, rank=self._scores)
 
 
 class WaitOrder(ScoreOrder):
@@ -183,7 +181,7 @@ class WaitOrder(ScoreOrder):
         if self._queues is not None or not is_own:
             return None
         unit, weight = self.terms(*self._jobs[:2])
-        return self._on_line(run, power=self.power, unit=unit, weight=weight)
+        return self._bound(run, power=self.power, unit=unit, weight=weight)
 
 
 @policies.register("sjf")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from optsched.policies._line import QueueDecisions, queue_decisions
 from optsched.policies.site.partition_queues import PartitionQueues, queues_of
-from optsched.simulator.compiled_decisions import CompiledRun
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Action, Policy, Start
 from optsched.simulator.system import System
 
@@ -101,7 +101,9 @@ class QueuePolicy(Policy):
         kept = self._queues or self._line
         return self._promised if kept is None else kept.promised
 
-    def _on_line(self, run: CompiledRun, **order: Any) -> QueueDecisions | None:
-        """Bind the decision kernel of a line, with the order of its queue."""
+    def _bound(self, run: CompiledRun, **order: Any) -> CompiledDecisions | None:
+        """Bind the decision kernel of the machine, with the order of its queues."""
+        if self._queues is not None:
+            return self._queues.compiled(run, **order)
         self._line = queue_decisions(run, backfills=self.backfills, **order)
         return self._line

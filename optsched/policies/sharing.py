@@ -23,7 +23,7 @@ from optsched.models.threshold_allocation.problem import GOALS, units
 from optsched.models.threshold_allocation.timeline import penalty_within
 from optsched.policies import _sharing
 from optsched.policies._sharing_table import NO_LATEST, Nodes, Rule, new_state
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, answered
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.problem_solver import ChosenSolver, ProblemSolver
 from optsched.simulator.system import System
@@ -166,16 +166,13 @@ class SharingDecisions(CompiledDecisions):
 
     def record(self, problem_solver: ProblemSolver) -> None:
         """Hand the problems that the kernel has answered to the problem solver."""
-        number, self._counts.problems = int(self._counts.problems), 0
-        if not number:
+        if not (columns := answered(self._state)):
             return
         given, chosen = self._given, self._chosen
         found, missing = Status.FEASIBLE.value, Status.NO_SOLUTION.value
         if chosen.is_compared:
             found, missing = Status.OPTIMAL.value, Status.INFEASIBLE.value
-        times, decisions, jobs, has, *numbers, works = (
-            column[:number].tolist() for column in self._state.problems
-        )
+        times, decisions, jobs, has, *numbers, works = columns
         values = ([one if there else None for one, there in zip(column, has)] for column in numbers)
         names = ("objective", "heuristic", "bound") if chosen.is_compared else ("objective",)
         asked, on = self._state.asked.tolist(), f"{given['nodes']}x{given['processors']}"

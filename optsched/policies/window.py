@@ -15,7 +15,7 @@ from optsched.models.fields import read_only
 from optsched.models.window_mkp import WindowMKP, choice_among
 from optsched.policies import _window
 from optsched.registry import policies
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, answered
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.problem_solver import ChosenSolver, ProblemSolver
 from optsched.solvers.result import Status
@@ -39,7 +39,7 @@ class WindowDecisions(CompiledDecisions):
         times, nodes = run.core.requested, run.machine.size
         self._state = _window.new_state(processors, times, nodes, rule, np.array(most_nodes))
         self._counts, self.places = self._state.counts[0], self._state.held
-        self._bind_kernels(run, _window.decide, _window.run, self._state, rule)
+        self._bind_kernel(run, _window.decide, self._state, rule)
 
     def answer(self, problem_solver: ProblemSolver) -> None:
         """Pose the problem that the kernel has left open, and hand it the answer."""
@@ -60,10 +60,8 @@ class WindowDecisions(CompiledDecisions):
 
     def record(self, problem_solver: ProblemSolver) -> None:
         """Hand the problems that the kernel has answered to the problem solver."""
-        number, self._counts.problems = int(self._counts.problems), 0
-        if not number:
+        if not (columns := answered(self._state)):
             return
-        columns = (column[:number].tolist() for column in self._state.problems)
         times, decisions, jobs, slots, totals, objectives, by_greedy, works = columns
         status = Status.OPTIMAL if self._searches else Status.FEASIBLE
         problem_solver.record(
@@ -73,7 +71,7 @@ class WindowDecisions(CompiledDecisions):
                 "decision": decisions,
                 "size": [f"{j}x{s}" for j, s in zip(jobs, slots)],
                 "choice": [*map(choice_among, jobs, objectives, totals)],
-                "status": [status.value] * number,
+                "status": [status.value] * len(times),
                 "objective": objectives,
                 "work": works,
             }

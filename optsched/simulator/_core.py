@@ -3,11 +3,13 @@
 `advance` carries out the actions of a decision, then processes events until the next decision is
 due. Where Python has to know of more (a policy in Python, an execution model, holds, the journal),
 it returns at each event. It goes on where it left off. A decision that is a kernel hears of events
-and states its actions in `News` alone, so that it need not know the core.
+and states its actions in `News` alone, so that it need not know the core. Where nobody else hears
+of events, `loop` calls the two by turns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
@@ -22,16 +24,15 @@ Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-OVER, DECIDE, STARTED, ENDED, SUBMITTED, LET_GO, EXPIRED, WOKEN, SETTLED = range(9)
+OVER, DECIDE, STARTED, ENDED, SUBMITTED, LET_GO, EXPIRED, WOKEN, SETTLED, OPEN, WRONG = range(11)
 """Results of `advance`: no more events; a decision is due; the job in ``tally[CHANGED]`` has
 started (by an action), ended, or been submitted; it is time to let a held job go, or to reject one
 that can no longer start, or for a timer that is not the core's own; the events of an instant are
-over."""
+over. Results of the decision kernel of a policy: a solver has to answer a problem first, then the
+kernel is called again; an answer does not hold."""
 
-DONE, OPEN, WRONG, LAST = range(4)
-"""Results of the decision kernel of a policy: decided; a solver has to answer a problem first, then
-the kernel is called again; an answer does not hold. That of a loop of decisions after the last
-event."""
+DONE = 0
+"""Result of the decision kernel of a policy that has decided."""
 
 START, SHARE, WAKE, MOVE, LIMIT = range(5)
 """Kinds of actions. The value is the row or another number of the policy's own, the share of the
@@ -483,3 +484,18 @@ def advance(core: Core, way: Way, news: News) -> int:
                 return SETTLED
         if event == WOKEN or (event != OVER and way.tells):
             return event
+
+
+@kernel(allocates=False)
+def loop(
+    core: Core, way: Way, news: News, decide: Callable[..., int], given: tuple[Any, ...], most: int
+) -> int:
+    """Advance and decide by turns, see `CompiledDecisions.run`."""
+    for _ in range(max(most, 1)):
+        event = advance(core, way, news) if most > 0 else DECIDE
+        if event != DECIDE:
+            return event
+        outcome = decide(*given, news)
+        if outcome != DONE:
+            return outcome
+    return DECIDE

@@ -117,8 +117,10 @@ def _fields_of(record: np.dtype[np.void]) -> type[_Fields]:
 
 def _readable(given: Any) -> Any:
     """Return a named tuple with `_Fields` for records."""
+    if isinstance(given, Kernel):
+        return given.plain(SEARCHES)
     if isinstance(given, tuple):
-        return given._make(map(_readable, given))  # type: ignore[attr-defined]
+        return getattr(given, "_make", tuple)(map(_readable, given))
     if isinstance(given, np.ndarray) and given.dtype.names:
         return (_fields_of(given.dtype) * len(given)).from_buffer(given.data)
     return given
@@ -135,9 +137,9 @@ class CompiledDecisions(ABC):
         The kernel, bound to its own state and the news. It returns `DONE`; `OPEN` where a problem
         has to be answered before it is called again; or `WRONG`.
     run : callable or None
-        A kernel that makes decisions, and processes the events between them, where the policy is
-        alone. It takes the most decisions, and returns what `decide` returns, or `LAST` after the
-        last event. With a problem left open, it goes on with that decision.
+        `optsched.simulator._core.loop` with the kernel, where the policy is alone. It takes the
+        most decisions, or 0 to go on with the one that was left open. It returns `DECIDE` after
+        these, or the result of a decision or of `advance` that ends it.
     answers : bool
         Whether the kernel answers problems as the solver would, which may then not be needed.
     states_places : bool
@@ -153,11 +155,12 @@ class CompiledDecisions(ABC):
     states_places: bool = True
     places: Any = None
 
-    def _bind_kernels(self, run: CompiledRun, decide: Kernel, loop: Kernel, *given: Any) -> None:
-        """Bind the kernels of `decide` and `run`, which take the same state and settings."""
+    def _bind_kernel(self, run: CompiledRun, decide: Kernel, *given: Any) -> None:
+        """Bind a kernel, which is given the news last, as `decide`; in a loop where alone."""
         if run.is_alone:
-            self.run = run.bind(loop, run.core, run.way, run.news, *given, numbers=(0,))
-            self.decide = partial(self.run, 1)
+            core = run.core, run.way, run.news
+            self.run = run.bind(_core.loop, *core, decide, given, numbers=(0,))
+            self.decide = partial(self.run, 0)
             self.resources()  # loads the kernels
         else:
             self.decide = run.bind(decide, *given, run.news)
@@ -179,6 +182,13 @@ class CompiledDecisions(ABC):
     @abstractmethod
     def resources(self) -> Sequence[str]:
         """Return the processors that each job held, as interval sets."""
+
+
+def answered(state: Any) -> list[list[Any]]:
+    """Return the columns of the problems that a kernel has answered since the last call, if any."""
+    number = state.counts["problems"].item()
+    state.counts["problems"] = 0
+    return [column[:number].tolist() for column in state.problems] if number else []
 
 
 def hear(news: News, system: System) -> None:

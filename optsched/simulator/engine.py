@@ -185,7 +185,9 @@ class Engine:
             return
         self._reject_too_large()
         self._handlers = {
-            _core.DECIDE: self._decide_unseen,
+            _core.DECIDE: self._decide_unseen if self._loop is None else self._report_progress,
+            _core.OPEN: partial(self._complete_unseen, _core.OPEN),
+            _core.WRONG: partial(self._complete_unseen, _core.WRONG),
             _core.STARTED: self._start_unseen,
             _core.ENDED: self._end_unseen,
             _core.SUBMITTED: lambda: None,
@@ -198,11 +200,12 @@ class Engine:
         """Process all events, until every job has ended, is rejected or can never start."""
         if not self._handlers:
             self.prepare()
-        if self._loop is None:
-            self._handle_events()
-        else:
-            self._run_loop(self._loop)
-        self.system.now = self.core.clock.item(_core.NOW)
+        system, handlers, clock = self.system, self._handlers, self.core.clock.data
+        advance = self._kernels.advance if self._loop is None else self._advance_alone
+        while event := advance():
+            system.now = clock[_core.NOW]
+            handlers[event]()
+        system.now = clock[_core.NOW]
         if self._decisions is not None:
             if self._news.counts[_core.FULL]:
                 raise RuntimeError(
@@ -211,21 +214,10 @@ class Engine:
             self._decisions.record(self.problem_solver)
         self._report_progress()
 
-    def _handle_events(self) -> None:
-        system, handlers = self.system, self._handlers
-        clock, advance = self.core.clock.data, self._kernels.advance
-        while event := advance():
-            system.now = clock[_core.NOW]
-            handlers[event]()
-
-    def _run_loop(self, loop: Callable[[int], int]) -> None:
-        """Have the kernel process all events, but for the problems that it leaves open."""
-        while (outcome := loop(PROGRESS_EVERY - self.decisions % PROGRESS_EVERY)) != _core.LAST:
-            self.system.now = self.core.clock.item(_core.NOW)
-            if outcome == _core.DONE:
-                self._report_progress()
-            else:
-                self._complete_unseen(outcome)
+    def _advance_alone(self) -> int:
+        """Have a kernel make the decisions too, up to a problem that it leaves open."""
+        assert self._loop is not None
+        return self._loop(PROGRESS_EVERY - self.decisions % PROGRESS_EVERY)
 
     def _has_listeners(self) -> bool:
         """Return whether something beside policy and execution model depends on single events."""

@@ -248,8 +248,8 @@ class Backfilling(PriorityOrder):
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel, unless limits admit jobs later, or their order changes."""
-        queues, is_fixed = self._queues, self.gate is None and self.by_priority is None
-        return queues.compiled(run) if queues is not None and is_fixed else None
+        is_fixed = self.gate is None and self.by_priority is None
+        return self._bound(run) if is_fixed else None
 
 
 class PlayedSite(SiteMachine):

@@ -83,16 +83,16 @@ def test_kernels_are_compiled_before_the_clock_starts():
     """In a process of its own: no other test has compiled them there."""
     code = """
 import numpy as np
-from optsched.policies import _line
+from optsched.simulator._core import loop
 from optsched.simulator.engine import Engine
 from optsched.simulator.simulate import simulate
 from optsched.traces.trace import Trace
 process = Engine.run
 
 def watched(engine):
-    before = list(_line.loop.compiled.signatures)
+    before = list(loop.compiled.signatures)
     process(engine)
-    assert before == list(_line.loop.compiled.signatures) != []
+    assert before == list(loop.compiled.signatures) != []
 
 Engine.run = watched
 trace = Trace(*[np.arange(1, 50)] * 5)

@@ -92,15 +92,15 @@ class PartitionQueues(CompiledDecisions):
         return {job: at for job, at in promised if at < math.inf}
 
     def compiled(
-        self, run: CompiledRun, score: Floats | None = None, *, shortest_first: bool = False
+        self, run: CompiledRun, *, rank: Floats | None = None, shortest_first: bool = False
     ) -> PartitionQueues:
         """Return the decisions of a run in which the order of the jobs does not change.
 
-        Of a tier, the job of lowest score is first, and of equal ones the first submitted.
+        Of a tier, the job of lowest rank is first, and of equal ones the first submitted.
         """
         waiting = self.tables.waiting
         jobs, tier = np.arange(len(waiting.queue)), -np.array(self._queues.tier)
-        first = waiting.rank if score is None else _rank(jobs, score, tier)
+        first = waiting.rank if rank is None else _rank(jobs, rank, tier)
         behind = _rank(first, waiting.candidates.requested, tier) if shortest_first else first
         self.tables = self.tables._replace(
             waiting=waiting._replace(rank=first, backfilling=behind), log=new_log(len(jobs))
