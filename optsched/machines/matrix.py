@@ -133,7 +133,7 @@ def words_of(masks: Iterable[int], words: int) -> Words:
 
 def masks_of(columns: Words) -> list[int]:
     """Return sets of columns, one in a row, as masks."""
-    every, width = columns.astype("<u8").tobytes(), 8 * columns.shape[1]
+    every, width = columns.astype("<u8", copy=False).tobytes(), 8 * columns.shape[1]
     return [int.from_bytes(every[at : at + width], "little") for at in range(0, len(every), width)]
 
 

@@ -59,10 +59,11 @@ def columns_for(
     chosen = [0] * len(rows)
     every = (1 << columns) - 1
     free = [every & ~held for held in occupied]
-    levels = loads(occupied)
+    levels, taken = list(occupied), 0
     for job, row in enumerate(rows):
         if row < 0:
             continue
+        levels = loads((*levels, taken))
         left, needed, taken = free[row], sizes[job], 0
         for crowded in (*levels, 0):
             fitting = left & ~crowded
@@ -75,7 +76,6 @@ def columns_for(
             needed -= count
         chosen[job] = taken
         free[row] &= ~taken
-        levels = loads((*levels, taken))
     return tuple(chosen)
 
 

@@ -289,7 +289,10 @@ def bound(state: State, rule: Rule, queue: Queue, rows: Numbers) -> int:
             queue.free[place] = free
             fewest += 1
     matrix = Matrix(rule.columns, len(state.rows.number), rule.skips, rule.compacts)
-    placed, used = root_bound(queue, matrix, fewest, found, steps)
+    most, used = root_bound(queue, matrix, fewest, found, steps)
+    placed = most if rule.skips else 0
+    for candidate in range(0 if rule.skips else most):
+        placed += queue.size[candidate]
     return int((rule.rows + 1) * (total_held(state) + placed) - used)
 
 

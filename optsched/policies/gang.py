@@ -56,13 +56,13 @@ class GangDecisions(CompiledDecisions):
             GangPacking.trusted(
                 columns=rule.columns,
                 rows=rule.rows,
-                running=tuple(masks_of(state.columns[jobs])),
-                rows_of_running=tuple(state.row[jobs].tolist()),
-                waiting=tuple(state.processors[candidates].tolist()),
+                running=tuple(masks_of(state.columns.take(jobs, axis=0))),
+                rows_of_running=tuple(state.row.take(jobs).tolist()),
+                waiting=tuple(state.processors.take(candidates).tolist()),
                 admission="skip" if rule.skips else "fcfs",
                 rerow=rule.compacts,
-                running_jobs=tuple(ids[jobs].tolist()),
-                waiting_jobs=tuple(ids[candidates].tolist()),
+                running_jobs=tuple(ids.take(jobs).tolist()),
+                waiting_jobs=tuple(ids.take(candidates).tolist()),
             )
         )
         rows = (*packing.rows_of_running, *packing.rows_of_waiting)

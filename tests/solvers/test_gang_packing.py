@@ -13,13 +13,9 @@ from optsched import Budget, load_snapshot
 from optsched.models import GangPacking
 from optsched.solvers.finding import find_solver
 from optsched.solvers.gang_packing import _row_tree
+from optsched.solvers.gang_packing._root_bound import step_bound
 from optsched.solvers.gang_packing.fit_rules import compacted
-from optsched.solvers.gang_packing.row_search import (
-    FreeColumns,
-    RowSearch,
-    largest_sum,
-    longest_prefix,
-)
+from optsched.solvers.gang_packing.row_search import RowSearch, Subproblems
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver, gang_packings
@@ -165,17 +161,16 @@ def test_larger_ones_agree_with_cp_sat(options):
 @example(GangPacking(4, 1, [], [], [2, 2], "skip"))
 @given(gang_packings(max_running=4, max_waiting=4))
 def test_the_bounds_of_the_root_hold(problem):
-    free = FreeColumns(problem)
     best = solve(problem, "row-search").solution
-    placed = [row >= 0 for row in best.rows_of_waiting]
+    placed = [size for size, row in zip(problem.waiting, best.rows_of_waiting) if row >= 0]
     rows = len({*best.rows_of_running, *best.rows_of_waiting} - {-1})
-    assert free.fewest_rows <= rows
-    most = free.most(rows)
-    if problem.admission == "fcfs":
-        assert longest_prefix(problem.waiting, most) >= sum(placed)
-    else:
-        nodes = sum(size for size, there in zip(problem.waiting, placed) if there)
-        assert largest_sum(problem.waiting, most, free.per_row(rows)) >= nodes
+    subproblems = Subproblems(problem, best, lambda: None)
+    assert subproblems.bound() >= problem.objective(best)
+    queue, _, fewest, _ = subproblems.given
+    assert fewest <= rows
+    steps = len(placed) if problem.admission == "fcfs" else sum(placed)
+    assert step_bound(*subproblems.given, rows) >= steps
+    most = queue.most[: rows + 1]
     by_row = [
         sum(size for size, at in zip(problem.waiting, best.rows_of_waiting) if at == row)
         for row in range(problem.rows)

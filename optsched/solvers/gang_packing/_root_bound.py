@@ -1,7 +1,7 @@
-"""The bound of row search before any search node, compiled.
+"""The bounds of row search before any search node, compiled.
 
-The readable statement is `optsched.solvers.gang_packing.row_search.Subproblems.bound` with the
-functions beside it. A set of sums is a row of words of 64 bits.
+A *step* is a job from the front of the queue, or a column if jobs may be skipped. Sums of sizes are
+exact: a set of them is a row of words of 64 bits, and bit s is set if some jobs have s columns.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines.matrix import NONE, ONE, WORD
 
 Numbers = NDArray[np.int64]
 Sums = NDArray[np.uint64]
 
-WORD = 64
-NONE, ONE = np.uint64(0), np.uint64(1)
 ALL = ~NONE
 
 
@@ -41,35 +40,21 @@ class Queue(NamedTuple):
     most: Numbers  # free columns in 0, 1, ... of some rows at most
     largest: Numbers  # sizes
     together: Numbers  # columns of all jobs of each size so far
-    fits: Numbers  # 1 for each job of `needed`
-    sums: Sums  # of so many jobs larger than half a row, shape (rows + 1, words)
-    every: Sums
-    single: Sums  # sums that one row might hold
+    fits: Numbers  # 1 for each job of `find_needed`
+    sums: Sums  # of 0, 1, ... jobs larger than half a row; last but one of all jobs; last in a row
 
 
 def words_of_sums(matrix: Matrix) -> int:
-    """Return the number of words of a set of sums."""
-    return matrix.rows * matrix.columns // WORD + 1
+    """Return the number of words of a set of sums, which only jobs that may be skipped have."""
+    return matrix.rows * matrix.columns // WORD + 1 if matrix.skips else 0
 
 
 def empty_queue(matrix: Matrix, jobs: int) -> Queue:
     """Return an empty queue with room for so many jobs."""
-
-    def numbers(length: int) -> Numbers:
-        return np.zeros(length, dtype=np.int64)
-
-    words = words_of_sums(matrix)
-    return Queue(
-        free=numbers(matrix.rows),
-        size=numbers(jobs),
-        most=numbers(matrix.rows + 1),
-        largest=numbers(matrix.rows + 2),
-        together=numbers(matrix.columns + 1),
-        fits=numbers(jobs),
-        sums=np.zeros((matrix.rows + 1, words), dtype=np.uint64),
-        every=np.zeros(words, dtype=np.uint64),
-        single=np.zeros(words, dtype=np.uint64),
-    )
+    rows, words = matrix.rows, words_of_sums(matrix)
+    lengths = rows, jobs, rows + 1, rows + 2, matrix.columns + 1, jobs  # in the order of the fields
+    sums = np.zeros((min(rows, jobs) + 3, words), np.uint64)
+    return Queue._make([*(np.zeros(length, np.int64) for length in lengths), sums])
 
 
 @kernel(allocates=False)
@@ -80,8 +65,23 @@ def free_in(queue: Queue, matrix: Matrix, fewest: int, rows: int, row: int) -> i
 
 
 @kernel(allocates=False)
+def exceed(sizes: Numbers, count: int, most: Numbers, rows: int) -> bool:
+    """Return whether the first `count` jobs, of descending sizes, do not fit.
+
+    For every m, the m largest jobs take at most m rows; and if there are more jobs than rows, two
+    of them share a row.
+    """
+    together = 0
+    for place in range(min(count, rows)):
+        together += sizes[place]
+        if together > most[place + 1]:
+            return True
+    return bool(count > rows and sizes[rows - 1] + sizes[rows] > most[1])
+
+
+@kernel(allocates=False)
 def longest_prefix(queue: Queue, jobs: int, rows: int) -> int:
-    """Return the result of `row_search.longest_prefix` for the first jobs."""
+    """Return an upper bound on the number of jobs from the front of the queue that fit."""
     largest, most = queue.largest, queue.most
     total = kept = 0
     for job in range(jobs):
@@ -95,12 +95,7 @@ def longest_prefix(queue: Queue, jobs: int, rows: int) -> int:
             place -= 1
         largest[place] = size
         kept = min(kept + 1, rows + 1)
-        together = 0
-        for place in range(min(kept, rows)):
-            together += largest[place]
-            if together > most[place + 1]:
-                return job
-        if kept > rows and largest[rows - 1] + largest[rows] > most[1]:
+        if exceed(largest, kept, most, rows):
             return job
     return jobs
 
@@ -129,7 +124,7 @@ def largest_below(sums: Sums, most: int) -> int:
 
 @kernel(allocates=False)
 def find_needed(queue: Queue, jobs: int, rows: int) -> None:
-    """Mark the jobs of `row_search.needed`."""
+    """Mark the jobs that fit into a row, of equal jobs no more than fit together."""
     for job in range(jobs):
         queue.together[queue.size[job]] = 0
     for job in range(jobs):
@@ -142,20 +137,27 @@ def find_needed(queue: Queue, jobs: int, rows: int) -> None:
 
 @kernel(allocates=False)
 def largest_sum(queue: Queue, matrix: Matrix, fewest: int, jobs: int, rows: int) -> int:
-    """Return the result of `row_search.largest_sum` for the first jobs."""
-    most, sums, every, single = queue.most, queue.sums, queue.every, queue.single
+    """Return an upper bound on the columns that the first jobs can take together.
+
+    Jobs larger than half of every row need a row each.
+    """
+    most, sums, every, single = queue.most, queue.sums, queue.sums[-2], queue.sums[-1]
     find_needed(queue, jobs, rows)
-    for word in range(most[rows] // WORD + 1):
-        for count in range(rows + 1):
-            sums[count, word] = NONE
+    words = most[rows] // WORD + 1
+    for word in range(words):
         every[word] = single[word] = NONE
     sums[0, 0] = every[0] = single[0] = ONE
+    larger = 0
     for job in range(jobs):
         if queue.fits[job] and 2 * queue.size[job] > most[1]:
-            for count in range(rows, 0, -1):
+            if larger < rows:
+                larger += 1
+                for word in range(words):
+                    sums[larger, word] = NONE
+            for count in range(larger, 0, -1):
                 add_shifted(sums[count], sums[count - 1], queue.size[job], most[count])
-    for count in range(1, rows + 1):
-        for word in range(most[rows] // WORD + 1):
+    for count in range(1, larger + 1):
+        for word in range(words):
             every[word] |= sums[count, word]
     for job in range(jobs):
         if queue.fits[job]:
@@ -184,20 +186,23 @@ def step_bound(queue: Queue, matrix: Matrix, fewest: int, jobs: int, rows: int) 
 
 
 @kernel(allocates=False)
-def root_bound(queue: Queue, matrix: Matrix, fewest: int, jobs: int, steps: int) -> tuple[int, int]:
-    """Return bounds of the columns of placed jobs, and of the rows in use, at least `fewest`."""
-    total = 0
-    for job in range(jobs):
-        total += queue.size[job]
-    highest = total if matrix.skips else jobs
-    if steps < highest:
-        highest = step_bound(queue, matrix, fewest, jobs, matrix.rows)
-    considered, placed = jobs, highest
-    if not matrix.skips:
-        considered, placed = highest, 0
-        for job in range(highest):
-            placed += queue.size[job]
+def fewest_rows(queue: Queue, matrix: Matrix, fewest: int, jobs: int, steps: int) -> int:
+    """Return a lower bound on the rows for so many steps."""
+    considered = jobs if matrix.skips else steps
     rows = fewest
-    while rows < matrix.rows and step_bound(queue, matrix, fewest, considered, rows) < highest:
+    while rows < matrix.rows and step_bound(queue, matrix, fewest, considered, rows) < steps:
         rows += 1
-    return placed, rows
+    return rows
+
+
+@kernel(allocates=False)
+def root_bound(queue: Queue, matrix: Matrix, fewest: int, jobs: int, steps: int) -> tuple[int, int]:
+    """Return the most steps, of which `steps` are found, and the fewest rows for these most."""
+    most = jobs
+    if matrix.skips:
+        most = 0
+        for job in range(jobs):
+            most += queue.size[job]
+    if steps < most:
+        most = step_bound(queue, matrix, fewest, jobs, matrix.rows)
+    return most, fewest_rows(queue, matrix, fewest, jobs, most)

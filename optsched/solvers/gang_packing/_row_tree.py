@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from optsched.column_sets import ColumnSet
 from optsched.compiled import kernel
+from optsched.machines.matrix import NONE, ONE, WORD, words_of
 
 LEFT_OUT = -1
 
@@ -65,12 +66,18 @@ class RowTree:
         everything = (1 << len(sizes)) - 1
         self._root = _Node(everything, spare, list(free), [0] * len(free))
 
-    def search(self, step: Callable[[], None]) -> list[int] | None:
-        """Return the row of each item, -1 if not packed, or None; `step` may end the search."""
+    def search(self, step: Callable[[], None], counted: int = 0) -> list[int] | None:
+        """Return the row of each item, -1 if not packed, or None.
+
+        `step` is called for each node behind the first `counted`, and may end the search.
+        """
         path: list[_Node] = []
         node: _Node | None = self._root
         while node is not None:
-            step()
+            if counted:
+                counted -= 1
+            else:
+                step()
             if self._is_done(node):
                 rows = [LEFT_OUT] * len(self._sizes)
                 for decided in path:
@@ -184,7 +191,6 @@ MOST_NODES = 4096
 
 PACKED, INFEASIBLE, GIVEN_UP = range(3)
 
-NONE, ONE = np.uint64(0), np.uint64(1)
 ALL = ~NONE
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 SHIFT = np.uint64(32)
@@ -254,12 +260,12 @@ def overlaps(masks: Sets) -> Sets:
 
 
 @kernel
-def search(sizes: Numbers, conflicts: Sets, columns: Numbers, answer: Numbers) -> tuple[int, int]:
+def search(sizes: Numbers, masks: Sets, columns: Numbers, answer: Numbers) -> tuple[int, int]:
     """Write the row of each item to `answer`, if they fit; return the outcome and the nodes.
 
     As in `RowTree`, sizes are nonincreasing; `columns` are the free ones of each row.
     """
-    items, rows = len(sizes), len(columns)
+    items, rows, conflicts = len(sizes), len(columns), overlaps(masks)
     undecided = np.zeros(items + 1, dtype=np.uint64)
     free = np.zeros((items + 1, rows), dtype=np.int64)
     barred = np.zeros((items + 1, rows), dtype=np.uint64)
@@ -349,12 +355,6 @@ def search(sizes: Numbers, conflicts: Sets, columns: Numbers, answer: Numbers) -
     return GIVEN_UP, nodes
 
 
-def prepare() -> None:
-    """Load or compile the kernels."""
-    columns = np.ones(1, dtype=np.int64)
-    search(columns, overlaps(np.ones((1, 1), dtype=np.uint64)), columns, columns.copy())
-
-
 def find_rows(
     sizes: Sequence[int],
     masks: Sequence[ColumnSet],
@@ -363,19 +363,15 @@ def find_rows(
     step: Callable[[], None],
 ) -> list[int] | None:
     """Return the row of each item, or None; items whose masks overlap may not share a row."""
+    nodes = 0
     if len(sizes) <= MOST_ITEMS and len(free) <= MOST_ROWS:
-        width = 8 * -(-columns // 64)
-        table = bytearray().join(mask.to_bytes(width, "little") for mask in masks)
-        rows = np.empty(len(sizes), dtype=np.int64)
-        outcome, nodes = search(
-            np.array(sizes, dtype=np.int64),
-            overlaps(np.frombuffer(table, "<u8").reshape(len(masks), width // 8)),
-            np.array(free, dtype=np.int64),
-            rows,
-        )
+        words = words_of(masks, -(-columns // WORD))
+        given, room = np.array(sizes, dtype=np.int64), np.array(free, dtype=np.int64)
+        rows = np.empty_like(given)
+        outcome, nodes = search(given, words, room, rows)
+        for _ in range(nodes):
+            step()
         if outcome != GIVEN_UP:
-            for _ in range(nodes):
-                step()
             return rows.tolist() if outcome == PACKED else None
     conflicts = [0] * len(sizes)
     for item, mask in enumerate(masks):
@@ -383,4 +379,4 @@ def find_rows(
             if masks[other] & mask:
                 conflicts[item] |= 1 << other
                 conflicts[other] |= 1 << item
-    return RowTree(sizes, conflicts, 0, 0, free).search(step)
+    return RowTree(sizes, conflicts, 0, 0, free).search(step, nodes)

@@ -40,9 +40,8 @@ class Rows(NamedTuple):
 
 def empty_rows(rows: int, jobs: int, words: int) -> Rows:
     """Return empty rows for at most `jobs` jobs, sets of columns being `words` long."""
-    number, sources = np.zeros((2, rows), dtype=np.int64)
-    first, order = np.zeros(rows + 1, dtype=np.int64), np.zeros(jobs, dtype=np.int64)
-    held = np.zeros((rows, words), dtype=np.uint64)
+    held = np.zeros((rows, words), np.uint64)
+    number, sources, first, order = (np.zeros(n, np.int64) for n in (rows, rows, rows + 1, jobs))
     return Rows(held, number, np.arange(rows), sources, first, order)
 
 
@@ -188,8 +187,7 @@ class CompactingFit(FitHeuristic):
 
     def place(self, problem: GangPacking) -> Packing:
         """Return the packing by compaction, then by the fit."""
-        rows = compacted(problem)
-        return problem.packing(rows, fitted(problem, rows, tightest=self.tightest))
+        return packed(problem, tightest=self.tightest)
 
 
 @solvers.register("first-fit")
@@ -238,7 +236,14 @@ class BestFit(CompactingFit):
     quick_answer = QuickAnswer.BEST_FIT
 
 
-@lru_cache(maxsize=1)  # a solver and then its fallback compact the same problem
+@lru_cache(maxsize=2)  # a solver and then its fallback pack the same problem
+def packed(problem: GangPacking, *, tightest: bool) -> Packing:
+    """Return the packing by compaction, then by best fit (`tightest`) or first fit."""
+    rows = compacted(problem)
+    return problem.packing(rows, fitted(problem, rows, tightest=tightest))
+
+
+@lru_cache(maxsize=1)  # for one fit and then the other
 def compacted(problem: GangPacking) -> Sequence[int]:
     """Return the row of each running job after compaction, see `compact`.
 
@@ -247,11 +252,10 @@ def compacted(problem: GangPacking) -> Sequence[int]:
     if not problem.rerow:
         return problem.rows_of_running
     jobs, width = len(problem.running), -(-problem.columns // WORD)
-    held, rows = problem.held, empty_rows(problem.rows, jobs, width)
-    rows.held[:], rows.number[:] = words_of(held, width), [mask.bit_count() for mask in held]
-    size = np.array([mask.bit_count() for mask in problem.running], dtype=np.int64)
+    rows, masks = empty_rows(problem.rows, jobs, width), (*problem.running, *problem.held)
+    columns, size = words_of(masks, width), np.array([mask.bit_count() for mask in masks])
+    rows.held[:], rows.number[:] = columns[jobs:], size[jobs:]
     row = np.array(problem.rows_of_running, dtype=np.int64)
-    columns = words_of(problem.running, width)
     compact(rows, problem.columns, columns, size, np.arange(jobs), jobs, row)
     return tuple(row.tolist())
 

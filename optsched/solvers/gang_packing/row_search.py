@@ -5,121 +5,33 @@ A sequence of feasibility subproblems leads to an optimal packing.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from operator import neg
+from operator import itemgetter
 from typing import Any
+
+import numpy as np
 
 from optsched.column_sets import ColumnSet, loads
 from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress
-from optsched.solvers.gang_packing import _row_tree
+from optsched.solvers.gang_packing._root_bound import (
+    Matrix,
+    Numbers,
+    empty_queue,
+    exceed,
+    fewest_rows,
+    root_bound,
+    step_bound,
+)
 from optsched.solvers.gang_packing._row_tree import RowTree, find_rows
-from optsched.solvers.gang_packing.fit_rules import FirstFit, QuickAnswer, compacted, fitted
+from optsched.solvers.gang_packing.fit_rules import QuickAnswer, fitted, packed
+from optsched.solvers.result import Budget
 
 Placement = tuple[list[int], list[int]]
 """Row of each running and of each waiting job, -1 if not placed."""
-
-
-class FreeColumns:
-    """Upper bounds on the free columns in any m of k rows.
-
-    If running jobs keep their rows, the m emptiest rows give the bound. If running jobs may move, a
-    column that l of them hold is taken in at least l - (k - m) of any m of k rows.
-    """
-
-    def __init__(self, problem: GangPacking) -> None:
-        self._columns, self._moves = problem.columns, problem.rerow
-        # columns that running jobs take in each of k rows in any case, 0 if they keep their rows
-        self.crowded_columns = [0] * (problem.rows + 1)
-        taken = [mask for mask in problem.held if mask]
-        if problem.rerow:
-            taken = loads(problem.held)
-            self.crowded_columns[1 : len(taken) + 1] = taken
-        self.fewest_rows = len(taken)  # lower bound on the rows that running jobs take
-        self._free = sorted((problem.columns - mask.bit_count() for mask in taken), reverse=True)
-
-    def most(self, rows: int) -> list[int]:
-        """Return the most free columns in 0, 1, ... of `rows` rows, at least `fewest_rows`."""
-        return list(accumulate(self._emptiest_first(rows), initial=0))
-
-    def per_row(self, rows: int) -> list[int] | None:
-        """Return the free columns of each row, or None if running jobs may move."""
-        return None if self._moves else self._emptiest_first(rows)
-
-    def _emptiest_first(self, rows: int) -> list[int]:
-        return [self._columns] * (rows - self.fewest_rows) + self._free
-
-
-def longest_prefix(sizes: Sequence[int], most_free: Sequence[int]) -> int:
-    """Return an upper bound on the number of jobs from the front of the queue that fit.
-
-    For every m, the m largest jobs take at most m rows; and if there are more jobs than rows, two
-    of them share a row. Sizes are in columns; `most_free` is the result of `FreeColumns.most`.
-    """
-    total = 0
-    largest: list[int] = []
-    for count, size in enumerate(sizes):
-        total += size
-        insort(largest, size, key=neg)
-        del largest[len(most_free) :]
-        if total > most_free[-1] or exceed(largest, most_free):
-            return count
-    return len(sizes)
-
-
-def exceed(sizes: Sequence[int], most_free: Sequence[int]) -> bool:
-    """Return whether jobs of nonincreasing sizes do not fit, see `longest_prefix`."""
-    rows = len(most_free) - 1
-    if any(together > most for together, most in zip(accumulate(sizes), most_free[1:])):
-        return True
-    return len(sizes) > rows and sizes[rows - 1] + sizes[rows] > most_free[1]
-
-
-def largest_sum(sizes: Sequence[int], most_free: Sequence[int], each: Sequence[int] | None) -> int:
-    """Return an upper bound on the columns that waiting jobs can take together.
-
-    Jobs larger than half of every row need a row each. Subset sums are exact: bit s of an integer
-    is set if some jobs have s columns together. Sizes are in columns; `most_free` and `each` are
-    the results of `FreeColumns.most` and `FreeColumns.per_row`.
-    """
-    fitting = [sizes[job] for job in needed(sizes, most_free)]
-    within = [(1 << (most + 1)) - 1 for most in most_free]
-    sums = [1] + [0] * (len(most_free) - 1)
-    everything = 1
-    for size in fitting:
-        if 2 * size > most_free[1]:
-            for count in range(len(most_free) - 1, 0, -1):
-                sums[count] |= sums[count - 1] << size & within[count]
-    for some in sums[1:]:
-        everything |= some
-    single = 1
-    for size in fitting:
-        if 2 * size <= most_free[1]:
-            everything |= everything << size & within[-1]
-        if each is not None:
-            single |= single << size & within[1]
-    most = everything.bit_length() - 1
-    if each is None:
-        return most
-    fills = sum((single & ((1 << (free + 1)) - 1)).bit_length() - 1 for free in each)
-    return min(most, fills)
-
-
-def needed(sizes: Sequence[int], most_free: Sequence[int]) -> list[int]:
-    """Return the jobs that fit into a row, of equal jobs no more than fit together."""
-    together: dict[int, int] = {}
-    jobs = []
-    for job, size in enumerate(sizes):
-        if len(most_free) > 1 and size <= most_free[1]:
-            together[size] = together.get(size, 0) + size
-            if together[size] <= most_free[-1]:
-                jobs.append(job)
-    return jobs
 
 
 class JobSets:
@@ -127,13 +39,14 @@ class JobSets:
 
     If a set of jobs does not fit, a set with a job at least as large for each of them does not fit
     either (dominance). So small sets are enumerated first, and failed ones exclude others. Sizes
-    are nonincreasing; `most_free` is the result of `FreeColumns.most`.
+    are nonincreasing; `most_free` are the most free columns in 0, 1, ... of all rows.
     """
 
-    def __init__(self, sizes: Sequence[int], most_free: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int], most_free: Numbers) -> None:
         self._sizes = sizes
         self._most_free = most_free
-        within = (2 << most_free[-1]) - 1
+        self._most = int(most_free[-1])
+        within = (2 << self._most) - 1
         self._sums = [1]
         for size in reversed(sizes):
             self._sums.append(self._sums[-1] | self._sums[-1] << size & within)
@@ -159,7 +72,7 @@ class JobSets:
             if wanted <= 0:
                 yield chosen
                 continue
-            most = self._most_free[-1] - (total - wanted)
+            most = self._most - (total - wanted)
             if most < wanted or not self._sums[job] >> wanted & ((2 << (most - wanted)) - 1):
                 continue
             size = self._sizes[job]
@@ -168,7 +81,8 @@ class JobSets:
 
     def _is_infeasible(self, sizes: Sequence[int]) -> bool:
         """Return whether jobs of nonincreasing sizes are known not to fit together."""
-        return exceed(sizes, self._most_free) or any(
+        given = np.array(sizes, dtype=np.int64)
+        return bool(exceed(given, len(given), self._most_free, len(self._most_free) - 1)) or any(
             len(failed) <= len(sizes) and all(map(int.__le__, failed, sizes))
             for failed in self._failed
         )
@@ -185,21 +99,31 @@ class Subproblems:
     def __init__(self, problem: GangPacking, best: Packing, step: Callable[[], None]) -> None:
         self._problem = problem
         self._step = step
-        self._free = FreeColumns(problem)
         self._in_order = problem.admission == "fcfs"
-        self._served = list(accumulate(problem.waiting, initial=0))
-        self._running = problem.columns_of_running
         self._job_sets: dict[int, tuple[list[int], JobSets]] = {}
+        # a column that l running jobs take is taken in at least l - (k - m) of any m of k rows
+        self._taken = [mask for mask in problem.held if mask]
+        if problem.rerow:
+            self._taken = loads(self._taken)
+        rows = min(problem.rows, len(problem.running) + len(problem.waiting))
+        self._matrix = Matrix(problem.columns, rows, not self._in_order, problem.rerow)
+        self._queue = empty_queue(self._matrix, len(problem.waiting))
+        self._queue.size[:] = problem.waiting
+        free = [problem.columns - mask.bit_count() for mask in self._taken]
+        self._queue.free[: len(free)] = sorted(free, reverse=True)
+        # what the kernels of bounds take: also the fewest rows, and the number of waiting jobs
+        self.given = self._queue, self._matrix, len(free), len(problem.waiting)
         self._take(best)
-        self._most = len(problem.waiting) if self._in_order else self._served[-1]
-        if self._steps < self._most:
-            self._most = self._step_bound(problem.waiting, problem.rows)
-        self._min_rows = self._fewest_rows(self._most)
+        self._most: int
+        self._min_rows: int
+        self._most, self._min_rows = root_bound(*self.given, self._steps)
 
     def bound(self) -> int:
         """Return an upper bound of the objective."""
-        placed = self._served[self._most] if self._in_order else self._most
-        return (self._problem.rows + 1) * (self._running + placed) - self._min_rows
+        problem, placed = self._problem, self._most
+        if self._in_order:
+            placed = sum(problem.waiting[:placed])
+        return (problem.rows + 1) * (problem.columns_of_running + placed) - self._min_rows
 
     def is_open(self) -> bool:
         """Return whether the best packing may still be improved."""
@@ -208,10 +132,10 @@ class Subproblems:
     def solve_next(self) -> Packing | None:
         """Solve the next subproblem and return a better packing, or None if it is infeasible."""
         if self._steps < self._most:
-            better = self._search(self._steps + 1, self._problem.rows)
+            better = self._search(self._steps + 1, self._matrix.rows)
             if better is None:
                 self._most = self._steps
-                self._min_rows = self._fewest_rows(self._most)
+                self._min_rows = fewest_rows(*self.given, self._most)
         else:
             better = self._search(self._steps, self._rows - 1)
             if better is None:
@@ -221,25 +145,16 @@ class Subproblems:
         return better
 
     def _take(self, best: Packing) -> None:
-        placed = [row >= 0 for row in best.rows_of_waiting]
-        nodes = sum(size for size, there in zip(self._problem.waiting, placed) if there)
-        self._steps = sum(placed) if self._in_order else nodes
+        rows = best.rows_of_waiting
+        placed = [size for size, row in zip(self._problem.waiting, rows) if row >= 0]
+        self._steps = len(placed) if self._in_order else sum(placed)
         self._rows = len({*best.rows_of_running, *best.rows_of_waiting} - {NOT_PLACED})
 
-    def _step_bound(self, sizes: Sequence[int], rows: int) -> int:
-        """Return an upper bound on the steps in `rows` rows."""
-        most_free = self._free.most(rows)
-        if self._in_order:
-            return longest_prefix(sizes, most_free)
-        return largest_sum(sizes, most_free, self._free.per_row(rows))
-
-    def _fewest_rows(self, steps: int) -> int:
-        """Return a lower bound on the rows for `steps` steps."""
-        sizes = self._problem.waiting[:steps] if self._in_order else self._problem.waiting
-        for rows in range(self._free.fewest_rows, self._problem.rows):
-            if self._step_bound(sizes, rows) >= steps:
-                return rows
-        return self._problem.rows
+    def _needed(self, rows: int) -> list[int]:
+        """Return the jobs that fit into a row, of equal jobs no more than fit together."""
+        step_bound(*self.given, rows)
+        jobs: list[int] = np.flatnonzero(self._queue.fits).tolist()
+        return jobs
 
     def _search(self, steps: int, rows: int) -> Packing | None:
         """Return a packing of at least `steps` steps in `rows` rows, or None if infeasible."""
@@ -249,24 +164,25 @@ class Subproblems:
         elif self._in_order:
             found = place_waiting(problem, range(steps), rows, 0, self._step)
         else:
-            jobs = needed(problem.waiting, self._free.most(rows))
+            jobs = self._needed(rows)
             spare = sum(problem.waiting[job] for job in jobs) - steps
             found = place_waiting(problem, jobs, rows, spare, self._step)
         if found is None:
             return None
         of_running, of_waiting = found
-        if rows == problem.rows:
+        if rows == self._matrix.rows:
             of_waiting = fitted(problem, of_running, tightest=True, placed=of_waiting)
         return problem.packing(of_running, of_waiting)
 
     def _search_movable(self, steps: int, rows: int) -> Placement | None:
         """Try sets of waiting jobs one by one, with running jobs in any rows."""
-        sizes, crowded = self._problem.waiting, self._free.crowded_columns[rows]
+        sizes = self._problem.waiting
+        crowded = self._taken[rows - 1] if rows <= len(self._taken) else 0
         if self._in_order:
             return place_all(self._problem, range(steps), rows, crowded, self._step)
         if rows not in self._job_sets:
-            jobs = sorted(needed(sizes, self._free.most(rows)), key=lambda job: -sizes[job])
-            job_sets = JobSets([sizes[job] for job in jobs], self._free.most(rows))
+            jobs = sorted(self._needed(rows), key=lambda job: -sizes[job])
+            job_sets = JobSets([sizes[job] for job in jobs], self._queue.most[: rows + 1].copy())
             self._job_sets[rows] = jobs, job_sets
         jobs, job_sets = self._job_sets[rows]
         for chosen in job_sets.with_total(steps, self._step):
@@ -292,8 +208,8 @@ def place_all(
     """
     items = [((mask & ~crowded).bit_count(), mask, job) for job, mask in enumerate(problem.running)]
     items += [(problem.waiting[job], 0, job) for job in jobs]
-    items.sort(key=lambda item: -item[0])
-    sizes, masks = [size for size, _, _ in items], [mask for _, mask, _ in items]
+    items.sort(key=itemgetter(0), reverse=True)
+    sizes, masks, _ = zip(*items)
     free = [problem.columns - crowded.bit_count()] * rows
     found = find_rows(sizes, masks, free, problem.columns, step)
     if found is None:
@@ -338,10 +254,10 @@ class RowSearch(AnytimeSolver):
     """Search for a packing with one more job, and then for one with one row fewer.
 
     The better of first fit and best fit is the first incumbent. Bounds on the free columns of rows
-    (`FreeColumns`) limit the jobs that fit and the rows that they need, and usually prove the
-    incumbent. Otherwise, a depth-first search decides a sequence of subproblems: is there a packing
-    with one more column (``skip``) or one more job (``fcfs``); is there one with a row fewer? Each
-    infeasible subproblem gives a bound.
+    limit the jobs that fit and the rows that they need, and usually prove the incumbent. Otherwise,
+    a depth-first search decides a sequence of subproblems: is there a packing with one more column
+    (``skip``) or one more job (``fcfs``); is there one with a row fewer? Each infeasible subproblem
+    gives a bound.
 
     Work is counted in search nodes.
 
@@ -359,16 +275,16 @@ class RowSearch(AnytimeSolver):
     quick_answer = QuickAnswer.PROVEN_FIT
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Compile the kernels of the search, or load them from the cache."""
-        _row_tree.prepare()
-        FirstFit().prepare(GangPacking(1, 1, [], [], [1], rerow=True))
+        """Compile the kernels, or load them from the cache, by a problem that needs all."""
+        needs_all = GangPacking(3, 3, [3, 6, 5], [0, 1, 2], [2], "skip", rerow=True)
+        self.solve(needs_all, budget=Budget())
 
     def search(self, problem: GangPacking, progress: Progress, hint: Any, seed: int) -> None:
         """Search for a better packing until there is none; `seed` has no effect."""
-        rows = compacted(problem)
-        found = [problem.packing(rows, fitted(problem, rows, tightest=False))]
-        if NOT_PLACED in found[0].rows_of_waiting:
-            found.append(problem.packing(rows, fitted(problem, rows, tightest=True)))
+        found = [packed(problem, tightest=False)]
+        rows = found[0].rows_of_waiting
+        if min(rows, default=0) < 0 <= max(rows, default=0):  # else best fit is the same
+            found.append(packed(problem, tightest=True))
         if hint is not None:
             found.append(hint)
         best = found[0] if len(found) == 1 else max(found, key=problem.objective)
@@ -380,11 +296,9 @@ class RowSearch(AnytimeSolver):
 
         subproblems = Subproblems(problem, best, step)
         progress.offer(best, problem.objective(best), subproblems.bound())
-        try:
-            while subproblems.is_open():
-                better = subproblems.solve_next()
-                if better is not None:
-                    progress.offer(better, problem.objective(better), subproblems.bound())
+        while subproblems.is_open():
+            better = subproblems.solve_next()
+            if better is None:
                 progress.prove(subproblems.bound())
-        finally:
-            progress.prove(subproblems.bound())
+            else:
+                progress.offer(better, problem.objective(better))
