@@ -384,7 +384,7 @@ def is_feasible(state: State, rule: Rule, found: int) -> bool:
             one_left = True
             continue
         if place >= running:  # the columns of the others are as they were found
-            if one_left and not rule.skips or size(columns) != state.processors[job]:
+            if (one_left and not rule.skips) or size(columns) != state.processors[job]:
                 return False
             if rule.columns % WORD and columns[-1] >> np.uint64(rule.columns % WORD):
                 return False
