@@ -85,7 +85,9 @@ class Kernel:
         What other kernels call has no wrapper for Python. That of a small kernel with many arrays
         takes longer to compile than the kernel.
         """
-        return _called_kernel()(self._called)
+        from optsched.called_kernels import CalledKernel
+
+        return CalledKernel(self._called)
 
     @functools.cached_property
     def _called(self) -> Any:
@@ -99,6 +101,10 @@ class Kernel:
 
         # numba has public names for none of these
         options = {"_nrt": self._allocates, "no_cfunc_wrapper": True}
+        if not wrapped:
+            from optsched.called_kernels import CalledCompiler
+
+            options |= {"pipeline_class": CalledCompiler}
         compiled = njit(self.py_func, no_cpython_wrapper=not wrapped, **options)
         compiled._cache = KernelCache(self.py_func, wrapped=wrapped)
         return compiled
@@ -117,22 +123,3 @@ def _plain_names(module: str, compiled: str) -> dict[str, Any]:
             elif not (compiled and re.match(compiled, own)):
                 names[name] = one.plain(compiled)
     return names
-
-
-@functools.cache
-def _called_kernel() -> Any:
-    """Return the type of kernels in kernels: a literal argument is one of its plain type.
-
-    numba would compile a kernel once more for each literal that it is called with.
-    """
-    from numba.core.datamodel import models, register_default
-    from numba.core.types import Dispatcher
-    from numba.core.types.misc import unliteral
-
-    class CalledKernel(Dispatcher):
-        def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
-            plain = {name: unliteral(one) for name, one in kws.items()}
-            return super().get_call_type(context, tuple(map(unliteral, args)), plain)
-
-    register_default(CalledKernel)(models.OpaqueModel)
-    return CalledKernel
