@@ -1,16 +1,20 @@
 """Kernels as other kernels call them: code that is optimized, and made machine code, in the caller.
 
-numba would do both for each kernel that another one calls, and again in each of its callers.
+numba would do both for each kernel that another one calls, and again in each of its callers. So it
+is with what numba states in Python, such as ``np.empty``.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
+from numba import jit
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import Compiler
 from numba.core.datamodel import models, register_default
+from numba.core.registry import CPUDispatcher
+from numba.core.target_extension import CPU, dispatcher_registry, jit_registry
 from numba.core.types import Dispatcher
 from numba.core.types.misc import unliteral
 
@@ -22,7 +26,7 @@ class Code(JITCodeLibrary):  # type: ignore[misc]
         module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
-        """Leave the code as it is."""
+        pass
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -34,7 +38,7 @@ class Code(JITCodeLibrary):  # type: ignore[misc]
 
 
 class Codegen(JITCPUCodegen):  # type: ignore[misc]
-    """numba's generator of code, that makes no machine code."""
+    """numba's generator of code, without machine code."""
 
     _library_class = Code
 
@@ -42,13 +46,18 @@ class Codegen(JITCPUCodegen):  # type: ignore[misc]
         vars(self).update(vars(numbas))
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Do nothing: the environment is for calls from Python."""
+        """Leave out what functions need that work with Python objects."""
 
 
-@cache
-def target(numbas: Any) -> Any:
-    """Return numba's target, with such code."""
-    return numbas.subtarget(_internal_codegen=Codegen(numbas.codegen()))
+class Kernels(CPU):  # type: ignore[misc]
+    """The kind of processor that numba compiles kernels for, as one kind of a CPU."""
+
+
+class KernelCompiler(Compiler):  # type: ignore[misc]
+    """The compiler of kernels that Python calls."""
+
+    def __init__(self, typing: Any, numbas: Any, *rest: Any) -> None:
+        super().__init__(typing, numbas.subtarget(target=Kernels), *rest)
 
 
 class CalledCompiler(Compiler):  # type: ignore[misc]
@@ -56,6 +65,19 @@ class CalledCompiler(Compiler):  # type: ignore[misc]
 
     def __init__(self, typing: Any, numbas: Any, *rest: Any) -> None:
         super().__init__(typing, target(numbas), *rest)
+
+
+@cache
+def target(numbas: Any) -> Any:
+    """Return numba's target, changed for kernels that other kernels call."""
+    return numbas.subtarget(target=Kernels, _internal_codegen=Codegen(numbas.codegen()))
+
+
+CALLED = {"pipeline_class": CalledCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of ``jit`` for what kernels call."""
+
+dispatcher_registry[Kernels] = CPUDispatcher
+jit_registry[Kernels] = partial(jit, **CALLED)
 
 
 class CalledKernel(Dispatcher):  # type: ignore[misc]

@@ -97,15 +97,13 @@ class Kernel:
         """Return the function as an object of numba, which compiles it for each argument types."""
         from numba import njit
 
+        from optsched.called_kernels import CALLED, KernelCompiler
         from optsched.kernel_cache import KernelCache
 
         # numba has public names for none of these
-        options = {"_nrt": self._allocates, "no_cfunc_wrapper": True}
-        if not wrapped:
-            from optsched.called_kernels import CalledCompiler
-
-            options |= {"pipeline_class": CalledCompiler}
-        compiled = njit(self.py_func, no_cpython_wrapper=not wrapped, **options)
+        wrapper = {"pipeline_class": KernelCompiler, "no_cfunc_wrapper": True}
+        options = wrapper if wrapped else CALLED
+        compiled = njit(self.py_func, _nrt=self._allocates, **options)
         compiled._cache = KernelCache(self.py_func, wrapped=wrapped)
         return compiled
 
