@@ -1,7 +1,7 @@
-"""Kernels as other kernels call them: code that is optimized, and made machine code, in the caller.
+"""Code of what functions with ``@kernel`` call, which only its callers optimize and translate.
 
-numba would do both for each kernel that another one calls, and again in each of its callers. So it
-is with what numba states in Python, such as ``np.empty``.
+numba would optimize each kernel that another one calls and make it machine code, and then again
+with each of its callers. It would do the same with what it states in Python, as ``np.empty``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numba.core.types.misc import unliteral
 
 
 class Code(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a kernel for its callers."""
+    """The code of one kernel, as LLVM reads it."""
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
@@ -46,11 +46,11 @@ class Codegen(JITCPUCodegen):  # type: ignore[misc]
         vars(self).update(vars(numbas))
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Leave out what functions need that work with Python objects."""
+        """Do nothing: kernels use no Python objects."""
 
 
 class Kernels(CPU):  # type: ignore[misc]
-    """The kind of processor that numba compiles kernels for, as one kind of a CPU."""
+    """The processor as a target of its own, on which numba compiles what it states in Python."""
 
 
 class KernelCompiler(Compiler):  # type: ignore[misc]
