@@ -43,7 +43,7 @@ class Codegen(JITCPUCodegen):  # type: ignore[misc]
     _library_class = Code
 
     def __init__(self, numbas: JITCPUCodegen) -> None:
-        vars(self).update(vars(numbas))
+        self.__dict__.update(vars(numbas))
 
     def set_env(self, name: str, environment: Any) -> None:
         """Do nothing: kernels use no Python objects."""
@@ -80,7 +80,7 @@ dispatcher_registry[Kernels] = CPUDispatcher
 jit_registry[Kernels] = partial(jit, **CALLED)
 
 
-class CalledKernel(Dispatcher):  # type: ignore[misc]
+class CalledKernel(Dispatcher):
     """The type of kernels in kernels: a literal argument is one of its plain type.
 
     numba would compile a kernel once more for each literal that it is called with.
