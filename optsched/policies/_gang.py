@@ -383,16 +383,14 @@ def is_feasible(state: State, rule: Rule, found: int) -> bool:
         if row == NOT_PLACED and place >= running:
             one_left = True
             continue
-        if place >= running:
-            if one_left and not rule.skips:
+        if place >= running:  # the columns of the others are as they were found
+            if one_left and not rule.skips or size(columns) != state.processors[job]:
+                return False
+            if rule.columns % WORD and columns[-1] >> np.uint64(rule.columns % WORD):
                 return False
         elif not rule.compacts and row != state.row[job]:
             return False
-        if not 0 <= row < len(union) or size(columns) != state.processors[job]:
-            return False
-        if rule.columns % WORD and columns[-1] >> np.uint64(rule.columns % WORD):
-            return False
-        if overlap(union[row], columns):
+        if not 0 <= row < len(union) or overlap(union[row], columns):
             return False
         add(union[row], columns)
     return True
