@@ -94,7 +94,9 @@ class Kernel:
         What other kernels call has no wrapper for Python. That of a small kernel with many arrays
         takes longer to compile than the kernel.
         """
-        return _called_kernel()(self)
+        from optsched.called_kernels import CalledKernel
+
+        return CalledKernel(self)
 
     @functools.cached_property
     def _called(self) -> Any:
@@ -104,11 +106,13 @@ class Kernel:
         """Return the function as an object of numba, which compiles it for each argument types."""
         from numba import njit
 
+        from optsched.called_kernels import CALLED, KernelCompiler
         from optsched.kernel_cache import KernelCache
 
         # numba has public names for none of these
-        options = {"_nrt": self._allocates, "no_cfunc_wrapper": True}
-        compiled = njit(self.py_func, no_cpython_wrapper=not wrapped, **options)
+        wrapper = {"pipeline_class": KernelCompiler, "no_cfunc_wrapper": True}
+        options = wrapper if wrapped else CALLED
+        compiled = njit(self.py_func, _nrt=self._allocates, **options)
         compiled._cache = KernelCache(self.py_func, wrapped=wrapped)
         return compiled
 
@@ -126,30 +130,3 @@ def _plain_names(module: str, compiled: str) -> dict[str, Any]:
             elif not (compiled and re.match(compiled, own)):
                 names[name] = one.plain(compiled)
     return names
-
-
-@functools.cache
-def _called_kernel() -> Any:
-    """Return the type of kernels in kernels: a literal argument is one of its plain type.
-
-    numba would compile a kernel once more for each literal that it is called with.
-    """
-    from numba.core.datamodel import models, register_default
-    from numba.core.types import Dispatcher
-    from numba.core.types.misc import unliteral
-
-    class CalledKernel(Dispatcher):
-        def __init__(self, kernel: Kernel) -> None:
-            super().__init__(kernel._called)
-            self._kernel = kernel
-            self.name = f"kernel({kernel.py_func.__module__}.{kernel.py_func.__qualname__})"
-
-        def __reduce__(self) -> Any:
-            return getattr, (self._kernel, "_numba_type_")
-
-        def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
-            plain = {name: unliteral(one) for name, one in kws.items()}
-            return super().get_call_type(context, tuple(map(unliteral, args)), plain)
-
-    register_default(CalledKernel)(models.OpaqueModel)
-    return CalledKernel

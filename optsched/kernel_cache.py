@@ -36,7 +36,7 @@ from numba.core.types import Dispatcher
 from numba.core.types.containers import BaseTuple
 from numba.misc.appdirs import AppDirs
 
-from optsched import compilation
+from optsched import called_kernels, compilation
 from optsched.version import IMPORTED
 
 PACKAGE = Path(__file__).parent
@@ -121,6 +121,8 @@ class KernelCache(NullCache):  # type: ignore[misc]
         if data[:SEAL] == self._seal(signature, content):
             types, parts = pickle.loads(content)
             if types == signature:  # the file name has the types as text, which two may share
+                if not self._wrapped:
+                    target = called_kernels.target(target)
                 return CompileResult._rebuild(target, *parts)
         if _only_loads:
             raise NotOnDiskError(self._function.__qualname__)

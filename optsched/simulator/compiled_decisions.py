@@ -26,7 +26,7 @@ from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 
-SEARCHES = r"optsched\.(models|solvers)\."
+SEARCHES = r"optsched\.(models|solvers)\.(?!gang_packing\.fit_rules)"
 """Modules of kernels that take too long in plain Python."""
 
 PATIENCE = 20.0
