@@ -44,7 +44,7 @@ from optsched.solvers.node_placement._groups import GroupSearch
 from optsched.solvers.node_placement._leaf_bound import LeafBound
 from optsched.solvers.node_placement._leaf_search import LeafSearch
 from optsched.solvers.node_placement._packing import Packing
-from optsched.solvers.node_placement._plan import Plan
+from optsched.solvers.node_placement._plan import PartialPlacement
 from optsched.solvers.result import Budget, Limit, Status
 from optsched.solvers.window_mkp._lagrangian import strategy
 from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
@@ -68,7 +68,7 @@ def no_steps(*_: Any) -> Iterator[None]:
 
 def empty(_: NodePlacement, instance: Any) -> Any:
     """Return a placement of no job."""
-    return Plan(instance).placements()
+    return PartialPlacement(instance).placements()
 
 
 def unlisted(*_: Any) -> Any:

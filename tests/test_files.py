@@ -36,7 +36,7 @@ from optsched.files import (
 )
 from optsched.folders import RUN
 from optsched.studies.folder import StudyFolder
-from optsched.studies.running import Running
+from optsched.studies.running import StudyRun
 from optsched.traces.catalogue import entries
 from optsched.traces.reading import read_trace, write_trace
 
@@ -370,10 +370,10 @@ def test_left_overs_in_a_study_go_when_it_begins(tmp_path):
     (tmp_path / "mine" / "plan.toml").touch()
     (tmp_path / "mine" / "study.py").write_text("def cases(plan, folders):\n    return {}\n")
     study, runs = StudyFolder(tmp_path / "mine"), tmp_path / "runs"
-    Running(study, runs)
+    StudyRun(study, runs)
     before = {path.name for path in runs.iterdir()}
     (runs / f".page.md.{HOST}-{dead_process()}.partial").write_text("half")
-    Running(study, runs)
+    StudyRun(study, runs)
     assert {path.name for path in runs.iterdir()} == before
 
 

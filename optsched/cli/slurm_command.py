@@ -42,8 +42,8 @@ from optsched.slurm.own_plan import PlannedStart, when
 from optsched.slurm.pins import Update, pinned_placements
 from optsched.slurm.plan import (
     Ask,
-    Plan,
     PlannedJob,
+    QueuePlan,
     Situation,
     current_situation,
     on_lighter_nodes,
@@ -141,7 +141,7 @@ BY_DEFAULT = Asked()
 class Solved(NamedTuple):
     """A plan with the answer of the solver, which is None if there was nothing to place."""
 
-    plan: Plan
+    plan: QueuePlan
     result: Result | None
 
 
@@ -253,14 +253,14 @@ def report(*, source: options.Captured = None, output: options.Output) -> int:
         The file to write: .html.
     """
     from optsched.report.page import render
-    from optsched.slurm.state import State, page
+    from optsched.slurm.state import ClusterState, page
 
     _check(output, ".html", source)
     with captured(source, history=True) as folder:
         queue, supply = read_captured(folder)
         history = read_history(folder)
     given = next((name for name, path in bundled_sites().items() if path == source), source)
-    found = page(State(queue, supply), history, given)
+    found = page(ClusterState(queue, supply), history, given)
     write_text(output, render(found))
     print_lines([("state", found.lead), ("written", output)])
     return DONE
@@ -290,7 +290,7 @@ def planned(situation: Situation, asked: Asked, said: set[str] | None = None) ->
     """
     _say_notes(situation, said)
     if not situation.posed.rows:
-        return Solved(Plan(situation, Placements((), ())), None)
+        return Solved(QueuePlan(situation, Placements((), ())), None)
     name, time_limit = asked.solver_name, asked.time_limit
     if situation.ask.strict:
         return _solve_strictly(situation, name, time_limit)
@@ -303,7 +303,7 @@ def planned(situation: Situation, asked: Asked, said: set[str] | None = None) ->
     if pinned is not None and stated.problem.objective(pinned) == result.objective:
         chosen = pinned
     chosen = on_lighter_nodes(situation.posed.problem, chosen, situation.supply.weights)
-    return Solved(Plan(situation, chosen), result)
+    return Solved(QueuePlan(situation, chosen), result)
 
 
 def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Solved | int:
@@ -332,7 +332,7 @@ def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Sol
     if not again.verified:
         return _no_plan(again, solver, time_limit)
     chosen = on_lighter_nodes(posed.problem, chosen, situation.supply.weights)
-    return Solved(Plan(situation, chosen), found.result)
+    return Solved(QueuePlan(situation, chosen), found.result)
 
 
 def _no_plan(result: Result, solver: str, time_limit: float) -> int:
@@ -340,7 +340,7 @@ def _no_plan(result: Result, solver: str, time_limit: float) -> int:
     return BAD_INPUT if result.status is Status.ERROR else NO_SOLUTION
 
 
-def print_updates(updates: Iterable[Update], plan: Plan | None = None) -> None:
+def print_updates(updates: Iterable[Update], plan: QueuePlan | None = None) -> None:
     """Print the lines of updates, and how the nice of raised jobs of a plan is set back by hand."""
     for update in updates:
         print_line(update.line)
@@ -349,7 +349,7 @@ def print_updates(updates: Iterable[Update], plan: Plan | None = None) -> None:
         print_line("# optsched slurm reset --yes")
 
 
-def _print_jobs(plan: Plan) -> None:
+def _print_jobs(plan: QueuePlan) -> None:
     """Print a table of the jobs that start now, beside Slurm's plan."""
     problem = plan.situation.posed.problem
     blocks = problem.switches is None and problem.blocks is not None
@@ -449,7 +449,7 @@ def _print_difference(now: Solved, changed: Solved, changes: Sequence[Change]) -
         print_line("Not both plans are proven: part of the difference may be the solver's.")
 
 
-def _not_placed(plan: Plan) -> list[tuple[str, Any]]:
+def _not_placed(plan: QueuePlan) -> list[tuple[str, Any]]:
     """Return the number of jobs that are not placed, and those of highest priority with reasons."""
     lines = [f"{len(plan.not_placed):,}"]
     tasks: dict[tuple[int, str], list[Row]] = {}

@@ -27,8 +27,8 @@ from optsched.errors import InputError
 from optsched.numbers import counted, moment
 from optsched.sites.slurm_files import captured_folder
 from optsched.slurm.pins import Update, clearing, lowering, pinned
-from optsched.slurm.plan import Ask, Plan, carry_out, current_queue
-from optsched.slurm.queue import Queue, read_queue
+from optsched.slurm.plan import Ask, QueuePlan, carry_out, current_queue
+from optsched.slurm.queue import SlurmQueue, read_queue
 
 PATIENCE = 2
 """Cycles of `watch` in which Slurm may leave a pinned job waiting until its pin is cleared."""
@@ -121,7 +121,7 @@ def watch(
 
 def _cycle(
     asked: Asked, ask: Ask, yes: bool, waits: Counter[tuple[str, tuple[str, ...]]], said: set[str]
-) -> tuple[int, Plan | None]:
+) -> tuple[int, QueuePlan | None]:
     """Apply a plan, and return the exit code and it; `waits` counts cycles with unmet pins."""
     situation = situation_of(None, ask)
     pins = {*pinned(situation.queue).items()}
@@ -142,7 +142,7 @@ def _cycle(
     return _follow(plan.updates.updates, yes, plan), plan
 
 
-def _wait(plan: Plan | None, until: float) -> None:
+def _wait(plan: QueuePlan | None, until: float) -> None:
     """Wait until a time, and meanwhile take back the pins that a plan has lost."""
     try:
         while plan is not None and (left := until - time.monotonic()) > 0:
@@ -154,7 +154,7 @@ def _wait(plan: Plan | None, until: float) -> None:
     time.sleep(max(0.0, until - time.monotonic()))
 
 
-def _give_up(plan: Plan) -> bool:
+def _give_up(plan: QueuePlan) -> bool:
     """Take back the pins that a plan has lost, and return whether there are others."""
     queue = current_queue()
     updates = plan.given_up(queue)
@@ -165,7 +165,7 @@ def _give_up(plan: Plan) -> bool:
     return len(pinned(queue)) > len(updates)
 
 
-def _say_running(queue: Queue) -> None:
+def _say_running(queue: SlurmQueue) -> None:
     """Say how many running jobs keep their pins."""
     if jobs := pinned(queue, running=True):
         names = f"{', '.join([*jobs][:SHOWN])}{', ...' if len(jobs) > SHOWN else ''}"
@@ -179,7 +179,7 @@ def _check_yes(source: Path | None, yes: bool) -> None:
         raise InputError(f"cannot be combined with --from: {why}", field="--yes")
 
 
-def _follow(updates: Sequence[Update], yes: bool, plan: Plan | None = None) -> int:
+def _follow(updates: Sequence[Update], yes: bool, plan: QueuePlan | None = None) -> int:
     """Carry updates, of a plan perhaps, out if `yes`, and print their lines."""
     if not yes:
         print_updates(updates, plan)
@@ -214,7 +214,7 @@ def _lower() -> None:
         return
 
 
-def _follow_once(updates: Sequence[Update], yes: bool, plan: Plan | None = None) -> int:
+def _follow_once(updates: Sequence[Update], yes: bool, plan: QueuePlan | None = None) -> int:
     """Carry updates out if `yes`; on an interrupt, say how to take pins back."""
     try:
         return _follow(updates, yes, plan)

@@ -14,7 +14,7 @@ from optsched.cli.terminal import print_line, print_lines, progress_bar, say, sa
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.studies.folder import StudyFolder, check_page, evaluate, find_study
-from optsched.studies.running import Cases, Running
+from optsched.studies.running import Cases, StudyRun
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.sweeping import Sweep
 
@@ -73,7 +73,9 @@ def command(
         expected = "expected no --trace, since a study's results are those of its own logs"
         raise InputError(f"given with --trace; {expected}", field="--write")
     with as_options(("trace",)):
-        planned = Running(found, output, traces=traces, trace=trace, quick=quick, new_only=new_only)
+        planned = StudyRun(
+            found, output, traces=traces, trace=trace, quick=quick, new_only=new_only
+        )
     if not _work(planned, workers):
         return INTERRUPTED
     ended = planned.conclude(write=write)
@@ -96,7 +98,7 @@ def _check(study: StudyFolder) -> int:
     return 1 if mistakes else 0
 
 
-def _work(planned: Running, workers: int | None) -> bool:
+def _work(planned: StudyRun, workers: int | None) -> bool:
     """Do the pending work under a progress bar; return whether it is done."""
     work, done = planned.work, 0
     pending = len(work.pending) if work else 0

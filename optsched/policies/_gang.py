@@ -31,7 +31,7 @@ from optsched.simulator import _core
 from optsched.simulator._core import News, Numbers, Times, tell, zeroed
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
-    Queue,
+    RowQueue,
     empty_queue,
     root_bound,
     words_of_sums,
@@ -143,7 +143,7 @@ def matrix_of(rule: Rule, jobs: int) -> Matrix:
     return Matrix(rule.columns, min(rule.rows, jobs), rule.skips, rule.compacts)
 
 
-def new_queue(rule: Rule, jobs: int) -> Queue:
+def new_queue(rule: Rule, jobs: int) -> RowQueue:
     """Return the waiting jobs whose bound is computed: none if no answer has to be proven."""
     if rule.answer != PROVEN_FIT:
         return empty_queue(Matrix(0, 0, rule.skips, rule.compacts), 0)
@@ -263,7 +263,7 @@ def place_candidates(state: State, rule: Rule, tightest: bool, row: Numbers) -> 
 
 
 @kernel(allocates=False)
-def bound(state: State, rule: Rule, queue: Queue, rows: Numbers) -> int:
+def bound(state: State, rule: Rule, queue: RowQueue, rows: Numbers) -> int:
     """Return the bound of row search, whose first packing has these rows of the candidates."""
     counts = state.counts[0]
     found, steps = counts.candidates, 0
@@ -297,7 +297,7 @@ def bound(state: State, rule: Rule, queue: Queue, rows: Numbers) -> int:
 
 
 @kernel(allocates=False)
-def find_answer(state: State, rule: Rule, queue: Queue, now: float) -> bool:
+def find_answer(state: State, rule: Rule, queue: RowQueue, now: float) -> bool:
     """Answer the present problem as the solver does; return False if it has to search."""
     if rule.answer == ASK:
         return False
@@ -530,7 +530,7 @@ def place(state: State, rule: Rule, news: News) -> bool:
 
 
 @kernel(allocates=False)
-def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
+def decide(state: State, rule: Rule, queue: RowQueue, news: News) -> int:
     """Compact and schedule, by rows and columns in `state` after `OPEN`; then share the time."""
     counts = state.counts[0]
     if not counts.awaited:

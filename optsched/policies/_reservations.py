@@ -50,7 +50,7 @@ from optsched.simulator import _core
 from optsched.simulator._core import News, Numbers, Times, tell, zeroed
 
 HEAD, STOP = 0, 1
-"""Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`. Those
+"""Entries of `FreeSteps.ends`: the profile is in the entries from `HEAD` to before `STOP`. Those
 before it are earlier times, ascending too."""
 
 SHORT = 1024
@@ -58,7 +58,7 @@ SHORT = 1024
 
 
 @by_reference
-class Profile(NamedTuple):
+class FreeSteps(NamedTuple):
     """Free processors over time."""
 
     times: Times
@@ -66,22 +66,22 @@ class Profile(NamedTuple):
     ends: Numbers
 
 
-def new_profile(free: int, jobs: int) -> Profile:
+def new_profile(free: int, jobs: int) -> FreeSteps:
     """Return the profile of an idle machine, with room for that many jobs."""
     room = 4 * jobs + 2 * SHORT  # untouched pages of zeros take no memory
     times, level = np.zeros(room), np.zeros(room, dtype=np.int64)
     times[0], level[0] = -np.inf, free
-    return Profile(times, level, np.array([0, 1]))
+    return FreeSteps(times, level, np.array([0, 1]))
 
 
 @kernel(allocates=False)
-def entry_at(profile: Profile, at: float) -> int:
+def entry_at(profile: FreeSteps, at: float) -> int:
     """Return the last entry whose time is at most `at`, which is not before the profile."""
     return position(profile.times, profile.ends[STOP], at)
 
 
 @kernel(allocates=False)
-def entry_from(profile: Profile, entry: int, at: float) -> int:
+def entry_from(profile: FreeSteps, entry: int, at: float) -> int:
     """Return the last entry whose time is at most `at`, which is `entry` or a later one."""
     times, stop = profile.times, profile.ends[STOP]
     step = 1
@@ -93,7 +93,7 @@ def entry_from(profile: Profile, entry: int, at: float) -> int:
 
 
 @kernel(allocates=False)
-def split(profile: Profile, entry: int, at: float) -> int:
+def split(profile: FreeSteps, entry: int, at: float) -> int:
     """Let an entry begin at a time, which lies in `entry`; return it."""
     if profile.times[entry] == at:
         return entry
@@ -104,7 +104,7 @@ def split(profile: Profile, entry: int, at: float) -> int:
 
 
 @kernel(allocates=False)
-def merge(profile: Profile, entry: int) -> int:
+def merge(profile: FreeSteps, entry: int) -> int:
     """Merge an entry with an equal one before it; return the entry that holds then."""
     if entry == profile.ends[HEAD] or profile.free[entry] != profile.free[entry - 1]:
         return entry
@@ -115,7 +115,7 @@ def merge(profile: Profile, entry: int) -> int:
 
 
 @kernel(allocates=False)
-def change(profile: Profile, start: float, end: float, processors: int, entry: int) -> int:
+def change(profile: FreeSteps, start: float, end: float, processors: int, entry: int) -> int:
     """Add processors from `start`, which lies in `entry`, to `end`; return the entry of `start`."""
     first = split(profile, entry, start)
     last = split(profile, entry_from(profile, first, end), end)
@@ -127,7 +127,7 @@ def change(profile: Profile, start: float, end: float, processors: int, entry: i
 
 @kernel(allocates=False)
 def first_window(
-    profile: Profile, since: float, processors: int, duration: float
+    profile: FreeSteps, since: float, processors: int, duration: float
 ) -> tuple[float, int]:
     """Return the earliest start from `since` of a free window, and its entry."""
     times, free, stop = profile.times, profile.free, profile.ends[STOP]
@@ -148,7 +148,7 @@ def first_window(
 
 
 @kernel(allocates=False)
-def forget(profile: Profile, now: float) -> None:
+def forget(profile: FreeSteps, now: float) -> None:
     """Drop the entries before `now`."""
     here = entry_at(profile, now)
     profile.times[here] = now
@@ -163,7 +163,12 @@ def forget(profile: Profile, now: float) -> None:
 
 @kernel(allocates=False)
 def place_again(
-    profile: Profile, now: float, jobs: Numbers, processors: Numbers, duration: Times, start: Times
+    profile: FreeSteps,
+    now: float,
+    jobs: Numbers,
+    processors: Numbers,
+    duration: Times,
+    start: Times,
 ) -> bool:
     """Give each of some jobs the earliest reservation, in place of an earlier one if any.
 
@@ -257,7 +262,7 @@ class Runs(NamedTuple):
 class Reservations(NamedTuple):
     """The reservations of all waiting jobs."""
 
-    profile: Profile
+    profile: FreeSteps
     kinds: Kinds
     bounds: Bounds
     widths: Widths

@@ -23,7 +23,7 @@ from optsched.sites.job_request import MEMORY, UnplaceableError
 from optsched.slurm.access import NO_RULES
 from optsched.slurm.hold_problem import is_stoppable
 from optsched.slurm.limits import Limits
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import alternatives
 from optsched.slurm.running import end_of, held_alone, hidden_amounts
 from optsched.slurm.supply import Supply
@@ -114,7 +114,7 @@ class _Shares(NamedTuple):
         return bool(apart and (left >= 0).all() and self.may[self.types, at].all())
 
 
-def defragment(queue: Queue, supply: Supply, is_open: Flags) -> Defragmentation:
+def defragment(queue: SlurmQueue, supply: Supply, is_open: Flags) -> Defragmentation:
     """Return the most whole nodes that moves of running jobs win, and the fewest jobs to move.
 
     A job keeps its amounts on each of its nodes, and no two of its shares go to one node. There is
@@ -162,7 +162,7 @@ def defragment(queue: Queue, supply: Supply, is_open: Flags) -> Defragmentation:
     return Defragmentation(moves, tuple(names[left]), won, bound[0], -bound[1], *known)
 
 
-def _shares(queue: Queue, supply: Supply, is_open: Flags) -> tuple[_Shares, Counter[str], int]:
+def _shares(queue: SlurmQueue, supply: Supply, is_open: Flags) -> tuple[_Shares, Counter[str], int]:
     """Return the shares that may be moved, how many jobs stay by reason, and unclear nodes."""
     site = supply.site
     counts = [n for n, name in enumerate(site.resources) if supply.counts_memory or name != MEMORY]

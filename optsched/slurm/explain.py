@@ -37,7 +37,7 @@ from optsched.slurm.hold_problem import (
 )
 from optsched.slurm.order import Order, new_priority
 from optsched.slurm.own_plan import RESOLUTION, planned_end
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import (
     HELD,
     Request,
@@ -67,7 +67,7 @@ DEFAULT = ("requeue",)
 class Explanation:
     """Why a pending job does not start."""
 
-    queue: Queue
+    queue: SlurmQueue
     supply: Supply  # the site and what is free
     job: QueuedJob  # the job; of a job array, one task
     by: int  # when it is to start at the latest, in seconds since 1970
@@ -260,7 +260,7 @@ class Explanation:
 
 
 def explain(
-    queue: Queue,
+    queue: SlurmQueue,
     supply: Supply,
     # Number of the job: ``17``, or ``17_3`` for a task of an array; ``17`` for its next task
     label: str,
@@ -286,7 +286,7 @@ def explain(
     return Explanation(queue, supply, job, by, actions, force, factors or {})
 
 
-def pending_job(queue: Queue, label: str) -> QueuedJob:
+def pending_job(queue: SlurmQueue, label: str) -> QueuedJob:
     """Return a pending job by its number; of a job array, one task."""
     array, _, task = label.partition("_")
     number = whole_number(task)
@@ -304,7 +304,7 @@ def pending_job(queue: Queue, label: str) -> QueuedJob:
     raise InputError(f"{label!r} is not in the queue; {expected}", field="job")
 
 
-def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+def unseen_rules(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str, ...]:
     """Return in words which rules on the start of a job are not known."""
     found = list(supply.unread)
     if job.exclusive is None:
@@ -320,7 +320,7 @@ def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...
     return tuple(dict.fromkeys(found))
 
 
-def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+def unseen(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str, ...]:
     """Return in words what is not known that decides on the start of a job."""
     return (
         *unseen_rules(job, queue, supply),
@@ -331,7 +331,7 @@ def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
     )
 
 
-def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
+def _hidden(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> Iterator[str]:
     """Yield what no job of the queue holds, though it is in use: of its nodes and licences."""
     usable = np.isin(supply.site.states, ("up", "reserved")) & nodes_of(job, supply)
     held = (held_by(each, supply) for each in queue.running)

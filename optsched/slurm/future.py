@@ -38,7 +38,7 @@ from optsched.slurm.playing import (
     backfill,
     stated,
 )
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import (
     OF_LIMITS,
     Request,
@@ -122,7 +122,7 @@ class Future:
     lack that no job of the queue has.
     """
 
-    queue: Queue
+    queue: SlurmQueue
     supply: Supply
     policy: str = ""  # a name of `optsched.slurm.what_if.POLICIES`; by default see `chosen`
     # What `_anyhow` and `_preempted` have returned

@@ -17,7 +17,7 @@ from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.job_request import MEMORY, UnplaceableError
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import Request, alternatives, shares_with_own
 from optsched.slurm.running import (
     Held,
@@ -114,7 +114,7 @@ class Question:
 
 
 def questions(
-    job: QueuedJob, queue: Queue, supply: Supply, *, start: int, actions: Collection[str]
+    job: QueuedJob, queue: SlurmQueue, supply: Supply, *, start: int, actions: Collection[str]
 ) -> tuple[Question, ...]:
     """Return the problems of making a job fit at a time, one for each alternative.
 
@@ -326,7 +326,7 @@ def _node_time(held: Held, supply: Supply, seconds: float) -> int:
     return round(1e6 * float(_shares(held, supply).sum()) * seconds)
 
 
-def _idle(queue: Queue, supply: Supply, by: int) -> Ints:
+def _idle(queue: SlurmQueue, supply: Supply, by: int) -> Ints:
     """Return the node time that is idle until a time if no job starts, in microseconds."""
     idle = np.full(len(supply.site.nodes), float(by - supply.time))
     for job in queue.running:

@@ -20,7 +20,7 @@ from optsched.policies.multifactor import WEEK, used_after
 from optsched.sites.slurm_notation import seconds
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.limits import Limits
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import blocked_by_rule
 from optsched.slurm.running import started_of
 from optsched.slurm.supply import Supply
@@ -48,7 +48,7 @@ def age(job: QueuedJob, now: int) -> int:
     return 0 if since is None else max(0, now - since)
 
 
-def new_priority(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[int, str]:
+def new_priority(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[int, str]:
     """Return the priority that Slurm would give a job now, and in words what is assumed for it.
 
     It has no age yet. All other factors are those of the last job of its kind that waits.
@@ -136,7 +136,7 @@ class Order:
     and tasks of an array, that a rule keeps from starting now are before none.
     """
 
-    queue: Queue
+    queue: SlurmQueue
     supply: Supply  # the site and what is free now
 
     def before(self, job: QueuedJob, *, of_tier: bool = False) -> tuple[QueuedJob, ...]:

@@ -12,7 +12,7 @@ from optsched.arrays import Ints
 from optsched.models.node_placement.problem import Placements
 from optsched.numbers import short
 from optsched.sites.job_request import UnplaceableError, column
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import alternatives, licences_of
 from optsched.slurm.running import Held
 from optsched.slurm.snapshot import SlurmSnapshot
@@ -39,7 +39,7 @@ def when(start: int, now: int) -> str:
     return "due" if start <= now else f"in {short(start - now)}"
 
 
-def slurm_plan(queue: Queue) -> tuple[PlannedStart, ...]:
+def slurm_plan(queue: SlurmQueue) -> tuple[PlannedStart, ...]:
     """Return the starts of pending jobs that Slurm's backfill scheduler plans, the next first."""
     found = [
         PlannedStart(job.label, job.planned_nodes, job.start)
@@ -49,7 +49,7 @@ def slurm_plan(queue: Queue) -> tuple[PlannedStart, ...]:
     return tuple(sorted(found, key=lambda each: (each.start is None, each.start or 0)))
 
 
-def started_now(queue: Queue, snapshot: SlurmSnapshot, supply: Supply) -> Placements:
+def started_now(queue: SlurmQueue, snapshot: SlurmSnapshot, supply: Supply) -> Placements:
     """Return the starts that Slurm plans for now as placements of the chunks of requests.
 
     Of a job whose chunks are not one for each node, each node takes as many as it has room for. A
@@ -70,7 +70,7 @@ def started_now(queue: Queue, snapshot: SlurmSnapshot, supply: Supply) -> Placem
     return Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
 
 
-def planned_to_run(queue: Queue, time: int) -> tuple[QueuedJob, ...]:
+def planned_to_run(queue: SlurmQueue, time: int) -> tuple[QueuedJob, ...]:
     """Return the pending jobs that run at a time by Slurm's plan, the next to start first.
 
     So do those planned within `RESOLUTION` of it, which may start then.

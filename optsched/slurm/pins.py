@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.slurm_notation import host_list
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.snapshot import Row, SlurmSnapshot
 
 LONGEST_COMMENT = 1024
@@ -75,12 +75,12 @@ class Updates:
     raised: frozenset[str] = frozenset()  # labels of pinned jobs that are raised until they start
 
 
-def without_pins(queue: Queue) -> Queue:
+def without_pins(queue: SlurmQueue) -> SlurmQueue:
     """Return a queue in which the jobs have the nodes and comments that they had before pins."""
     return replace(queue, jobs=tuple(map(_original, queue.jobs)))
 
 
-def clearing(queue: Queue, keep: Iterable[str] = ()) -> tuple[Update, ...]:
+def clearing(queue: SlurmQueue, keep: Iterable[str] = ()) -> tuple[Update, ...]:
     """Return the updates that take all pins back, but those of the labels in `keep`.
 
     Those of running jobs stay: Slurm refuses to clear the nodes of a running job. They are lowered
@@ -90,12 +90,12 @@ def clearing(queue: Queue, keep: Iterable[str] = ()) -> tuple[Update, ...]:
     return tuple(filter(None, (_cleared(job) for job in queue.jobs if job.label not in kept)))
 
 
-def lowering(queue: Queue) -> tuple[Update, ...]:
+def lowering(queue: SlurmQueue) -> tuple[Update, ...]:
     """Return the updates that set the nice of raised jobs back, pending or running."""
     return tuple(filter(None, map(_lowered, queue.jobs)))
 
 
-def pinned(queue: Queue, *, running: bool = False) -> dict[str, tuple[str, ...]]:
+def pinned(queue: SlurmQueue, *, running: bool = False) -> dict[str, tuple[str, ...]]:
     """Return the nodes that pinned jobs require or exclude, of pending ones or of those that run.
 
     By label.
@@ -107,7 +107,7 @@ def pinned(queue: Queue, *, running: bool = False) -> dict[str, tuple[str, ...]]
     }
 
 
-def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | None:
+def pinned_placements(queue: SlurmQueue, snapshot: SlurmSnapshot) -> Placements | None:
     """Return the pins of earlier plans as placements; None without any that is feasible still.
 
     `snapshot`: the problem, which is made from the queue `without_pins`.
@@ -126,7 +126,7 @@ def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | Non
 
 
 def updates_of(
-    queue: Queue,  # the queue as it is, with the pins of earlier plans
+    queue: SlurmQueue,  # the queue as it is, with the pins of earlier plans
     snapshot: SlurmSnapshot,  # the problem, which is made from the queue `without_pins`
     placements: Placements,
     # Labels of jobs that are not pinned this time, as Slurm did not start them on their pins

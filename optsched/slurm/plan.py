@@ -23,7 +23,7 @@ from optsched.slurm.explain import unseen_rules
 from optsched.slurm.order import Order, age, ahead_by, rank
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_pins
-from optsched.slurm.queue import Queue, QueuedJob, read_queue
+from optsched.slurm.queue import QueuedJob, SlurmQueue, read_queue
 from optsched.slurm.requests import lacking
 from optsched.slurm.reserved import Reserved, beside, reserve, reserved, starts_now, with_reserved
 from optsched.slurm.running import read_captured, unseen_preemption
@@ -51,7 +51,7 @@ FITS = "it fits alone, but other jobs of the plan take its room"
 class Situation:
     """What Slurm says at one time, and the problem that it poses."""
 
-    queue: Queue  # the queue as it is, with the pins of earlier plans
+    queue: SlurmQueue  # the queue as it is, with the pins of earlier plans
     supply: Supply  # the site and what is free
     posed: SlurmSnapshot  # the problem, as if no job was pinned
     ask: Ask
@@ -97,7 +97,7 @@ class PlannedJob:
 
 
 @dataclass(frozen=True)
-class Plan:
+class QueuePlan:
     """Feasible placements of pending jobs."""
 
     situation: Situation  # what was planned for
@@ -146,7 +146,7 @@ class Plan:
                 found[row.label] = ahead_by(job, before)
         return found
 
-    def lost(self, now: Queue) -> frozenset[str]:
+    def lost(self, now: SlurmQueue) -> frozenset[str]:
         """Return the labels of the jobs on whose nodes others have started since.
 
         Those do not count which the plan has there too.
@@ -161,7 +161,7 @@ class Plan:
         }
         return frozenset(label for label, own in nodes.items() if not taken.isdisjoint(own))
 
-    def given_up(self, now: Queue) -> tuple[Update, ...]:
+    def given_up(self, now: SlurmQueue) -> tuple[Update, ...]:
         """Return the updates that take back the pins of the jobs that have `lost` their nodes."""
         return clearing(now, {job.label for job in now.jobs} - self.lost(now))
 
@@ -339,7 +339,9 @@ class Plan:
         }
 
 
-def blocked_by_site(queue: Queue, supply: Supply, job: QueuedJob, rules: Mapping[str, Rule]) -> str:
+def blocked_by_site(
+    queue: SlurmQueue, supply: Supply, job: QueuedJob, rules: Mapping[str, Rule]
+) -> str:
     """Return the rule of the site that keeps a job from what is free, empty if none is known."""
     if not rules:
         return ""
@@ -396,7 +398,7 @@ def current_situation(ask: Ask) -> Situation:
         return read_situation(folder, ask)
 
 
-def current_queue() -> Queue:
+def current_queue() -> SlurmQueue:
     """Return the queue of the Slurm of this machine."""
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         capture_queue(Path(folder))
@@ -405,7 +407,7 @@ def current_queue() -> Queue:
 
 def carry_out(
     updates: Iterable[Update],
-    plan: Plan | None = None,  # the plan of the pins
+    plan: QueuePlan | None = None,  # the plan of the pins
 ) -> Iterator[tuple[Update, str]]:
     """Carry updates out, and leave those jobs alone that changed since the updates were decided.
 
@@ -444,7 +446,7 @@ def _changed(update: Update, now: QueuedJob | None) -> str:
     return ""
 
 
-def _by_label(queue: Queue) -> dict[str, QueuedJob]:
+def _by_label(queue: SlurmQueue) -> dict[str, QueuedJob]:
     """Return the jobs of a queue by label, each task of an array under its own."""
     found = {job.label: job for job in queue.jobs}
     for job in queue.jobs:

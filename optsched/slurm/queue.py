@@ -198,7 +198,7 @@ class QueuedJob(JobRequest):
 
 
 @dataclass(frozen=True, eq=False)
-class Queue:
+class SlurmQueue:
     """The jobs of a cluster at one time."""
 
     jobs: tuple[QueuedJob, ...]  # the records, in the order of the file
@@ -233,7 +233,7 @@ class Queue:
 
 
 @read_together()
-def read_queue(path: str | Path) -> Queue:
+def read_queue(path: str | Path) -> SlurmQueue:
     """Return the queue that a file or a folder holds.
 
     `path`: what ``squeue --json`` wrote, plain or gzip; or a folder with ``squeue.json``, and
@@ -269,7 +269,7 @@ def read_queue(path: str | Path) -> Queue:
     time = dump.time
     if time is None and folder:
         time = captured_time(folder)
-    return Queue(tuple(jobs.values()), time, dump.version, file, dict(missing))
+    return SlurmQueue(tuple(jobs.values()), time, dump.version, file, dict(missing))
 
 
 class _Text(NamedTuple):

@@ -20,7 +20,7 @@ from optsched.models.node_placement.problem import NodePlacement
 from optsched.sites.job_request import UnplaceableError
 from optsched.slurm.access import longest, partitions_of
 from optsched.slurm.order import rank
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import Request, alternatives, blocked_by_rule
 from optsched.slurm.running import end_of, started_of, supply_at
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields, table
@@ -28,7 +28,7 @@ from optsched.slurm.supply import Supply
 from optsched.solvers.solving import solve
 
 
-def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
+def earliest_start(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> int | None:
     """Return the earliest time at which a pending job fits, in seconds since 1970.
 
     Running jobs end at their time limits, and no other job starts meanwhile. None if it never fits,
@@ -45,7 +45,7 @@ def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
     return first_fit(times, of_reservations, fits)
 
 
-def could_start(job: QueuedJob, queue: Queue, supply: Supply) -> bool:
+def could_start(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> bool:
     """Return whether a job fits on what is free, and no rule keeps it from starting then."""
     if blocked_by_rule(job, supply, started_of(job, queue, supply)):
         return False
@@ -71,7 +71,7 @@ def first_fit(
     return None
 
 
-def changes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[list[int], set[int]]:
+def changes(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[list[int], set[int]]:
     """Return the times at which it may change whether a job fits, now first, and some of them.
 
     These are those of its deadline and of reservations. The others are the ends of running jobs,
@@ -125,7 +125,7 @@ class Reserved:
 
 
 def reserved(
-    posed: SlurmSnapshot, queue: Queue, supply: Supply, number: int
+    posed: SlurmSnapshot, queue: SlurmQueue, supply: Supply, number: int
 ) -> tuple[Reserved, ...]:
     """Return the reservations of the first `number` jobs that do not fit now, in their order."""
     found: list[Reserved] = []
@@ -143,7 +143,9 @@ def starts_now(row: Row, nodes: Sequence[int], supply: Supply) -> Reserved:
     return Reserved(row, supply.time, end, row.request, Counter(nodes), supply)
 
 
-def reserve(row: Row, queue: Queue, supply: Supply, before: Sequence[Reserved]) -> Reserved | None:
+def reserve(
+    row: Row, queue: SlurmQueue, supply: Supply, before: Sequence[Reserved]
+) -> Reserved | None:
     """Return the earliest reservation of a job beside others; None if it is not known."""
     job, now, longest = row.job, supply.time, _longest(row.job, supply)
     times, of_reservations = changes(job, queue, supply)

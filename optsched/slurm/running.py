@@ -22,7 +22,7 @@ from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import SHARED
 from optsched.slurm.access import NO_RULES, nodes_of, open_partitions, own_qos_of, partitions_of
 from optsched.slurm.factors import read_factors, set_by_operator
-from optsched.slurm.queue import Queue, QueuedJob, read_queue
+from optsched.slurm.queue import QueuedJob, SlurmQueue, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
 from optsched.slurm.supply import Supply, beside, read_supply
 
@@ -112,7 +112,7 @@ def _amounts_of(gpus: Iterable[tuple[int, str, int]], supply: Supply) -> Ints:
     return amounts
 
 
-def read_captured(folder: Path) -> tuple[Queue, Supply]:
+def read_captured(folder: Path) -> tuple[SlurmQueue, Supply]:
     """Return the queue and what is free, from a folder with captured output of Slurm."""
     queue = read_queue(captured_folder(folder))
     factors = read_factors(folder)
@@ -152,13 +152,13 @@ def end_of(job: QueuedJob, time: int) -> float:
     return math.inf if job.end is None or job.is_suspended else max(job.end, time + 1)
 
 
-def started_of(job: QueuedJob, queue: Queue, supply: Supply) -> int:
+def started_of(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> int:
     """Return how many tasks of the array of a job run at the time of the supply."""
     same = [each for each in queue.running if job.array_id and each.array_id == job.array_id]
     return sum(end_of(each, queue.time or 0) > supply.time for each in same)
 
 
-def hidden_licences(queue: Queue, supply: Supply) -> dict[str, int]:
+def hidden_licences(queue: SlurmQueue, supply: Supply) -> dict[str, int]:
     """Return how many of each licence of the site are in use by no job that the queue shows."""
     held = Counter[str]()
     for each in queue.running:
@@ -178,7 +178,7 @@ class _Running(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _running(supply: Supply, queue: Queue) -> tuple[_Running, ...]:
+def _running(supply: Supply, queue: SlurmQueue) -> tuple[_Running, ...]:
     return tuple(
         _Running(
             job,
@@ -192,7 +192,7 @@ def _running(supply: Supply, queue: Queue) -> tuple[_Running, ...]:
 
 
 @lru_cache(maxsize=32)
-def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
+def supply_at(supply: Supply, queue: SlurmQueue, time: int) -> Supply:
     """Return the free amounts at a time, when the running jobs end at their time limits.
 
     What the jobs that then run forbid to others is obeyed. Jobs that start meanwhile are not
@@ -205,7 +205,7 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     return replace(found, time=time, completing=supply.completing & (time == supply.time))
 
 
-def supply_without(supply: Supply, queue: Queue, gone: Collection[int]) -> Supply:
+def supply_without(supply: Supply, queue: SlurmQueue, gone: Collection[int]) -> Supply:
     """Return the supply without the running jobs of some numbers."""
     return _after(supply, _running(supply, queue), lambda each: each.job.job_id in gone)
 
@@ -261,7 +261,7 @@ def closes(running: QueuedJob, job: QueuedJob, supply: Supply) -> bool:
     return owns or is_alone(running, supply)
 
 
-def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+def unseen_on_nodes(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str, ...]:
     """Return in words what keeps nodes or GPUs from a job of which it is not known when it ends."""
     site = supply.site
     inside = site.of_partitions(partitions_of(job, supply))
@@ -365,7 +365,7 @@ def _is_on(job: QueuedJob, there: Flags, supply: Supply) -> bool:
     return bool(there[supply.site.known_places(job.nodes)].any())
 
 
-def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+def unseen_preemption(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str, ...]:
     """Return in words which running jobs a job may preempt: Slurm decides; empty if none."""
     jobs = may_preempt(job, queue.running, supply)
     if not jobs:
@@ -380,11 +380,11 @@ class View(NamedTuple):
     """The queue as it is for jobs that may preempt others: these are gone."""
 
     jobs: frozenset[int]  # numbers of the pending jobs that see it so
-    queue: Queue
+    queue: SlurmQueue
     supply: Supply
 
 
-def views(queue: Queue, supply: Supply) -> tuple[View, ...]:
+def views(queue: SlurmQueue, supply: Supply) -> tuple[View, ...]:
     """Return the queue as it is for the pending jobs that may preempt others.
 
     Slurm takes such a job before all that it may preempt, and starts it as soon as it fits without

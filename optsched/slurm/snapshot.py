@@ -17,7 +17,7 @@ from optsched.sites.job_request import CORES, MEMORY, UnplaceableError, column, 
 from optsched.sites.site import typed
 from optsched.slurm.access import exceeded_limit, open_partitions, own_qos_of
 from optsched.slurm.limits import Limits
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
 from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.supply import Supply
@@ -69,7 +69,7 @@ class SlurmSnapshot:
 
 
 def placement_problem(
-    queue: Queue,
+    queue: SlurmQueue,
     supply: Supply,  # the site and what is free
     *,
     # The weight of a job, a name in `WEIGHTS`. Weights are at least 1, and are scaled down
@@ -123,7 +123,7 @@ def placement_problem(
     return SlurmSnapshot(problem, tuple(rows), blocked, left)
 
 
-def _columns_of_rules(rows: Sequence[Row], queue: Queue, supply: Supply) -> dict[str, Any]:
+def _columns_of_rules(rows: Sequence[Row], queue: SlurmQueue, supply: Supply) -> dict[str, Any]:
     """Return the columns of waiting and of running jobs that rules of a site read."""
     held = [(job, held_by(job, supply)) for job in queue.running]
     there = [(job, one) for job, one in held if len(one.nodes)]

@@ -38,7 +38,7 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.access import open_partitions
 from optsched.slurm.defragmentation import Defragmentation, defragment
 from optsched.slurm.order import age, tasks
-from optsched.slurm.queue import ENDED, Queue, QueuedJob
+from optsched.slurm.queue import ENDED, QueuedJob, SlurmQueue
 from optsched.slurm.requests import Request, alternatives
 from optsched.slurm.running import supply_at
 from optsched.slurm.supply import Supply
@@ -84,10 +84,10 @@ class Waits(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class ClusterState:
     """The state of a site at one time."""
 
-    queue: Queue
+    queue: SlurmQueue
     supply: Supply
 
     @cached_property
@@ -250,7 +250,7 @@ COLUMNS = {"partition_name": "partition", "account": "account", "qos": "QOS"}
 """Columns of texts by which waits are listed, with their names on the page."""
 
 
-def past(history: Trace, queue: Queue, now: int) -> Past:
+def past(history: Trace, queue: SlurmQueue, now: int) -> Past:
     """Return the jobs of a trace that had ended by now, with those of the queue."""
     begun, none = history.header.unix_start_time or 0, np.full(len(history), "", dtype=object)
     asked = history.annotations.get("allocated_nodes", history.annotations.get("nodes"))
@@ -338,7 +338,7 @@ WEEKS = 12
 """Most weeks of a table."""
 
 
-def page(state: State, history: Trace | None, source: Path | str | None = None) -> Page:
+def page(state: ClusterState, history: Trace | None, source: Path | str | None = None) -> Page:
     """Return the page of a state, and with jobs that have ended also of the weeks before.
 
     `source`: the folder with captured output, as the user gave it; None for the Slurm of now.
@@ -363,7 +363,7 @@ def page(state: State, history: Trace | None, source: Path | str | None = None) 
     )
 
 
-def _lead(state: State) -> str:
+def _lead(state: ClusterState) -> str:
     """Return the finding: idle nodes, waiting jobs, the largest job that could start."""
     site, waiting = state.everywhere, sum(state.reasons.values())
     words = [
@@ -386,7 +386,7 @@ def _lead(state: State) -> str:
     return " ".join(words)
 
 
-def _free(state: State) -> Iterator[Part]:
+def _free(state: ClusterState) -> Iterator[Part]:
     """Yield what is free, by leaf switch and by partition."""
     names = state.supply.site.resources
     leaves = largest_first(state.by_leaf)
@@ -429,7 +429,7 @@ def _groups(caption: str, label: str, groups: Sequence[Group], names: Sequence[s
     return Table(caption, columns, rows)
 
 
-def _largest(state: State) -> Iterator[Part]:
+def _largest(state: ClusterState) -> Iterator[Part]:
     rows: list[list[Value]] = [[*one] for one in state.largest]
     yield Table(
         "Largest job that could start now by partition: most whole nodes, most nodes with a free "
@@ -451,7 +451,7 @@ def _won(found: Defragmentation) -> str:
     return f"{more} would be idle if {counted(found.jobs, 'running job')} could be moved."
 
 
-def _defragmentation(state: State) -> Iterator[Part]:
+def _defragmentation(state: ClusterState) -> Iterator[Part]:
     """Yield what moves of running jobs would win, what of that is proven, and the moves."""
     found = state.defragmentation
     yield " ".join(_proven(found))
@@ -518,7 +518,7 @@ def _proven(found: Defragmentation) -> Iterator[str]:
         )
 
 
-def _reservations(state: State) -> Iterator[Part]:
+def _reservations(state: ClusterState) -> Iterator[Part]:
     """Yield the reservations: when, of what, and for whom."""
     rows: list[list[Value]] = []
     for each in sorted(state.supply.reservations, key=lambda one: (one.start, one.name)):
@@ -552,7 +552,7 @@ def _known(seconds: float) -> Value:
     return Cell(moment(seconds, is_short=True), seconds)
 
 
-def _waits(state: State) -> Iterator[Part]:
+def _waits(state: ClusterState) -> Iterator[Part]:
     """Yield who waits, and the reasons that Slurm names."""
     if not state.reasons:
         yield "No job waits."
@@ -574,7 +574,7 @@ def _waits(state: State) -> Iterator[Part]:
         )
 
 
-def _weeks(state: State, history: Trace) -> Iterator[Part]:
+def _weeks(state: ClusterState, history: Trace) -> Iterator[Part]:
     """Yield the waits of the last weeks, and idle nodes while jobs waited."""
     jobs = past(history, state.queue, state.supply.time)
     idle = idle_while_waiting(jobs, len(state.supply.site.nodes))[:WEEKS]

@@ -41,7 +41,7 @@ from optsched.slurm.explain import pending_job
 from optsched.slurm.forecast import SUBMITTED, named
 from optsched.slurm.hold_problem import in_service
 from optsched.slurm.order import is_whole, new_priority
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import OF_PARTITION, released
 from optsched.slurm.running import held_by
 from optsched.slurm.supply import Supply
@@ -88,7 +88,7 @@ class Change(NamedTuple):
 class Present:
     """The queue and what is free, and how the forecast plays them on."""
 
-    queue: Queue
+    queue: SlurmQueue
     supply: Supply
     policy: str = ""  # of the forecast; by default it chooses
 

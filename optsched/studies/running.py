@@ -236,7 +236,7 @@ def _cases(study: Path, plan: bytes, logs: tuple[Path, ...]) -> Mapping[str, Cas
     return found
 
 
-class Running:
+class StudyRun:
     """A study with a folder for its runs, or its cases. Finished ones in it are not repeated.
 
     Options are those of the command. `work` is what is to be done, None if all runs are taken from
@@ -398,7 +398,7 @@ def study(
     logs = None if traces is None else Path(traces)
     other = None if trace is None else str(trace)
     folder = path_of(output, "output", "expected the folder to write to")
-    running = Running(find_study(str(name)), folder, traces=logs, trace=other, quick=quick)
+    running = StudyRun(find_study(str(name)), folder, traces=logs, trace=other, quick=quick)
     work = running.work
     if isinstance(work, Cases):
         deque(work.work(workers), maxlen=0)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.parts import Blocks, Torus, Tree
 from optsched.sites.site import Partition, Site
-from optsched.slurm.queue import Allocation, Queue, QueuedJob, read_queue
+from optsched.slurm.queue import Allocation, QueuedJob, SlurmQueue, read_queue
 from optsched.slurm.running import held_by
 from optsched.slurm.supply import Supply, read_supply
 
@@ -26,13 +26,13 @@ NOW = 1000
 
 
 @cache
-def _read(folder: Path) -> tuple[Path, Queue, Supply]:
+def _read(folder: Path) -> tuple[Path, SlurmQueue, Supply]:
     queue = read_queue(folder)
     return folder, queue, read_supply(folder, queue.time)
 
 
 @pytest.fixture(params=VERSIONS)
-def captured(request, shared) -> tuple[Path, Queue, Supply]:
+def captured(request, shared) -> tuple[Path, SlurmQueue, Supply]:
     """Return the folder of a captured cluster, its queue and what it has free."""
     return _read(shared(f"slurm/fixtures/{request.param}"))
 
@@ -94,7 +94,7 @@ def whole(number: int, nodes: int, **fields) -> QueuedJob:
 
 
 def queue_of(*jobs, **missing):
-    return Queue(jobs, NOW, 42, Path("squeue.json"), missing)
+    return SlurmQueue(jobs, NOW, 42, Path("squeue.json"), missing)
 
 
 def on(*nodes: tuple[int, ...]) -> Placements:
@@ -130,7 +130,7 @@ SITUATIONS = st.tuples(
 """Nodes, cores and ends of running jobs; nodes, cores, limits and priorities of others; drains."""
 
 
-def posed(runs, waits, drains) -> tuple[Queue, Supply]:
+def posed(runs, waits, drains) -> tuple[SlurmQueue, Supply]:
     """Return a queue and what it leaves free, on the nodes c1 to c4."""
     four = Partition("four", np.arange(4))
     used, jobs = Counter(), []

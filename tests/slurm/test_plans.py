@@ -20,14 +20,14 @@ from optsched.slurm.own_plan import slurm_plan, started_now
 from optsched.slurm.pins import clearing, lowering, pinned_placements, updates_of, without_pins
 from optsched.slurm.plan import (
     Ask,
-    Plan,
+    QueuePlan,
     Situation,
     carry_out,
     on_lighter_nodes,
     read_situation,
     strict,
 )
-from optsched.slurm.queue import Queue
+from optsched.slurm.queue import SlurmQueue
 from optsched.slurm.requests import request_of
 from optsched.slurm.reserved import reserve, reserved, starts_now, with_reserved
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
@@ -421,11 +421,11 @@ LISTS = {"required": "ReqNodeList", "excluded": "ExcNodeList"}
 comments = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 
 
-def posed_without_pins(queue: Queue) -> SlurmSnapshot:
+def posed_without_pins(queue: SlurmQueue) -> SlurmSnapshot:
     return placement_problem(without_pins(queue), supply())
 
 
-def followed(queue: Queue, updates) -> Queue:
+def followed(queue: SlurmQueue, updates) -> SlurmQueue:
     """Return the queue after updates, as Slurm carries them out."""
     settings_of = {update.label: update.settings for update in updates}
     jobs = []
@@ -495,12 +495,12 @@ def test_a_job_is_raised_before_those_that_have_no_room():
     second = whole(2, 1, priority=50, limit=60, **own)
     third = whole(3, 2, priority=20, limit=30, **own)
 
-    def plan(*jobs, nodes, reserve=1) -> Plan:
+    def plan(*jobs, nodes, reserve=1) -> QueuePlan:
         queue, supply = queue_of(there, *jobs), left_by(there)
         plain = placement_problem(queue, supply)
         kept = reserved(plain, queue, supply, reserve)
         problem = with_reserved(plain, supply, kept)
-        return Plan(Situation(queue, supply, problem, Ask(reserve=reserve), kept), on(*nodes))
+        return QueuePlan(Situation(queue, supply, problem, Ask(reserve=reserve), kept), on(*nodes))
 
     ours = (), (0,), (1, 2)
     found = plan(first, second, third, nodes=ours)
@@ -581,7 +581,9 @@ def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(monkeypatch):
 
 def test_a_plan_loses_jobs_on_whose_nodes_others_start_unless_it_has_them_there():
     before = queue_of(running(8, "c7"), *(whole(number, 2) for number in (1, 2)))
-    plan = Plan(Situation(before, supply(), posed_without_pins(before), Ask()), on((0, 1), (2, 3)))
+    plan = QueuePlan(
+        Situation(before, supply(), posed_without_pins(before), Ask()), on((0, 1), (2, 3))
+    )
     ran, first, second = followed(before, plan.updates.updates).jobs
     starts = replace(second, state="RUNNING", allocations=running(2, "c3", "c4").allocations)
     assert plan.lost(queue_of(ran, first, starts)) == frozenset()

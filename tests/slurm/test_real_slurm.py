@@ -9,7 +9,7 @@ import pytest
 from optsched.sites.slurm_notation import hosts_of
 from optsched.slurm.capture import run_command
 from optsched.slurm.pins import updates_of
-from optsched.slurm.plan import Ask, Plan, carry_out, current_queue, current_situation
+from optsched.slurm.plan import Ask, QueuePlan, carry_out, current_queue, current_situation
 from optsched.solvers.solving import solve
 
 from .real_slurm import ASLEEP, AWAKE, EIGHTS, RealSlurm, asked, marks, optsched
@@ -109,7 +109,7 @@ def test_no_job_is_pinned_or_stays_so_where_others_have_started(slurm, monkeypat
     for name, value in slurm.variables.items():
         monkeypatch.setenv(name, value)
     situation = current_situation(Ask())
-    plan = Plan(situation, solve(situation.posed.problem, "best-fit").solution)
+    plan = QueuePlan(situation, solve(situation.posed.problem, "best-fit").solution)
     [update] = plan.updates.updates
     other = slurm.submit("-w", "n05", "-N1", "--priority=4000000000")
     slurm.schedule(AWAKE)

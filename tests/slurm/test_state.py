@@ -18,7 +18,7 @@ from optsched.sites.site import Partition, Site
 from optsched.slurm import defragmentation
 from optsched.slurm.defragmentation import CLOSED, FILLS
 from optsched.slurm.queue import Allocation
-from optsched.slurm.state import State, idle_while_waiting, page, past, weekly_waits
+from optsched.slurm.state import ClusterState, idle_while_waiting, page, past, weekly_waits
 from optsched.slurm.supply import Supply
 from optsched.traces.trace import Header, Trace
 
@@ -27,7 +27,7 @@ from .conftest import NODES, NOW, SMALL, job, left_by, queue_of, running, supply
 
 def test_groups_add_up_to_the_site(captured):
     _, queue, supply = captured
-    state = State(queue, supply)
+    state = ClusterState(queue, supply)
     site = state.everywhere
     assert sum(group.nodes for group in state.by_leaf) == site.nodes == len(supply.site.nodes)
     assert sum(group.idle for group in state.by_leaf) == site.idle
@@ -42,7 +42,7 @@ def test_what_is_idle_and_stranded_is_counted():
     alone = running(1, "c1", cores=3, exclusive="node")
     full = running(2, "g1", cores=32, end=NOW + 60)
     queue = queue_of(alone, full, job(job_id=3, per_node={"gpu": 2}, cores_per_task=2))
-    state = State(queue, left_by(alone, full))
+    state = ClusterState(queue, left_by(alone, full))
     parts = {group.name: group for group in state.by_partition}
     assert parts["short"].idle == 1
     assert parts["short"].free[0] == 16  # of c1, whose job is alone, nothing is free
@@ -50,7 +50,7 @@ def test_what_is_idle_and_stranded_is_counted():
     [largest] = [one for one in state.largest if one.partition == "block"]
     assert (largest.whole_nodes, largest.nodes, largest.gpus) == (1, 1, 4)
     drained = replace(state.supply, site=replace(state.supply.site, states=["drained"] * 7))
-    assert State(queue, drained).everywhere.in_service == 0
+    assert ClusterState(queue, drained).everywhere.in_service == 0
 
 
 def test_waits_and_idle_nodes_of_each_week():
@@ -90,13 +90,13 @@ def test_waits_and_idle_nodes_of_each_week():
 
 def test_the_page_of_a_state_escapes_what_users_write():
     queue = queue_of(job(job_id=1, user="<b>ada</b>", reason="<i>Priority</i>"))
-    text = render(page(State(queue, supply()), None))
+    text = render(page(ClusterState(queue, supply()), None))
     assert "<b>ada" not in text
     assert "&lt;b&gt;ada" in text
     assert "7 of 7 nodes in service are idle, and 1 job waits" in text
     assert "optsched slurm report -o report.html" in text
     busy = [running(number, node) for number, node in enumerate(NODES[:6], 2)]
-    state = State(queue_of(*busy, job(shown_nodes=25)), left_by(*busy))
+    state = ClusterState(queue_of(*busy, job(shown_nodes=25)), left_by(*busy))
     assert "1 of 7 nodes in service is idle, and 1 job waits" in page(state, None).lead
     assert state.waiting_by("partitions") == [("all", 1, 25, 0.0)]
     assert (
@@ -110,19 +110,19 @@ def test_the_page_lists_reservations_with_times_in_a_named_zone():
         Reservation("own", ("g1",), admits={"users": ("ada", "bob"), "allowed_partitions": ("x",)}),
         Reservation("floating", ("c3",), ahead=3600.0),
     )
-    text = render(page(State(queue_of(job()), supply(reservations=kept)), None))
+    text = render(page(ClusterState(queue_of(job()), supply(reservations=kept)), None))
     times = [moment(NOW + seconds, is_short=True) for seconds in (60, 120)]
     admits = "users ada, bob; allowed partitions x"
     for words in ("later", "c[1-2]", "2 lab", "MAINT", admits, "always in 1 h", *times):
         assert words in text, words
-    assert ">Reservations<" not in render(page(State(queue_of(job()), supply()), None))
+    assert ">Reservations<" not in render(page(ClusterState(queue_of(job()), supply()), None))
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d[+-]\d\d:\d\d", moment(NOW, is_short=True))
     assert datetime.fromisoformat(moment(NOW)).timestamp() == NOW
 
 
 def answer(*jobs, **fields):
     """Return the answer for running jobs on a site of seven nodes."""
-    return State(queue_of(*jobs), left_by(*jobs, **fields)).defragmentation
+    return ClusterState(queue_of(*jobs), left_by(*jobs, **fields)).defragmentation
 
 
 def test_two_half_empty_nodes_become_one_unless_there_are_too_many_sizes(monkeypatch):
@@ -171,7 +171,7 @@ def test_nodes_out_of_service_reserved_or_unclear_take_no_part():
     kept = replace(left, reservations=(Reservation("lab", ("c1",), 0, 9000),))
     hidden = replace(left, free=left.free - [[1, 0, 0, 0], *[[0] * 4] * 6])  # a core of no job
     for there in (closed, kept, hidden):
-        found = State(queue_of(*jobs), there).defragmentation
+        found = ClusterState(queue_of(*jobs), there).defragmentation
         assert (found.won, found.movable, found.unclear) == (0, 1, there is hidden)
         assert found.stay == {CLOSED: 1}
 
@@ -179,7 +179,7 @@ def test_nodes_out_of_service_reserved_or_unclear_take_no_part():
 @pytest.mark.parametrize("captured", SMALL, indirect=True)
 def test_a_plan_for_a_captured_cluster_fits_node_by_node(captured):
     _, queue, supply = captured
-    state = State(queue, supply)
+    state = ClusterState(queue, supply)
     found = state.defragmentation
     left = {name: row.tolist() for name, row in zip(supply.site.nodes, state.now.free)}
     on = {(job.job_id, node) for job in queue.running for node in job.nodes}
@@ -206,7 +206,7 @@ def test_a_plan_for_a_captured_cluster_fits_node_by_node(captured):
 
 def test_the_page_says_what_is_won_and_that_it_is_proven():
     jobs = running(1, "c1", cores=6), running(2, "c2", cores=5, user="<b>ada</b>")
-    state = State(queue_of(*jobs), left_by(*jobs))
+    state = ClusterState(queue_of(*jobs), left_by(*jobs))
     said = "1 more whole node would be idle if 1 running job could be moved."
     shown = page(state, None)
     assert said in shown.lead
@@ -225,7 +225,7 @@ def test_the_page_says_what_is_won_and_that_it_is_proven():
         ({"moves": found.moves * 22}, "2 more moves are not listed"),
         ({"emptied": ("c1", "c2")}, "takes 1 node that is idle now"),
     ):
-        state = State(queue_of(*jobs), left_by(*jobs))
+        state = ClusterState(queue_of(*jobs), left_by(*jobs))
         vars(state)["defragmentation"] = replace(found, **change)
         assert words in render(page(state, None)), words
 
@@ -289,6 +289,6 @@ def test_answers_are_those_of_trying_all_ways(cluster):
     names = tuple(f"n{place}" for place in range(len(capacity)))
     partitions = Partition("all", np.arange(len(capacity))), Partition("some", np.arange(2))
     site = Site("s", names, ("cores", "memory"), capacity, partitions=partitions)
-    got = State(queue_of(*jobs), Supply(site, free, NOW)).defragmentation
+    got = ClusterState(queue_of(*jobs), Supply(site, free, NOW)).defragmentation
     assert (got.won, got.jobs) == best_by_trying(capacity, jobs)
     assert (got.most, got.fewest) == (got.won, got.jobs)

@@ -15,7 +15,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.schedule import State
 from optsched.studies.folder import StudyFolder, read_results
-from optsched.studies.running import Running, looked_at, study_runs
+from optsched.studies.running import StudyRun, looked_at, study_runs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Header
@@ -176,16 +176,16 @@ def log(make_trace, tmp_path):
 
 def test_a_trace_of_the_user_takes_the_place_of_the_log(log, tmp_path):
     folder = tmp_path / "out"
-    planned = Running(STUDY, folder, trace=log).work.plan
+    planned = StudyRun(STUDY, folder, trace=log).work.plan
     assert planned.duplicates == 0
     machines = {"nodes:10", "matrix:10", "torus:2x2x3", "smp:3x4", "cluster:2x8"}
     assert {run.values["machine"] for run in planned.runs} == machines
     made = {path.name for path in (folder / "inputs").iterdir()}
     assert {"my own.swf.gz", "my own-demands.swf.gz", "my own-pieces.rackham.gz"} < made
-    again = Running(STUDY, folder, trace=log).work.plan
+    again = StudyRun(STUDY, folder, trace=log).work.plan
     assert [run.name for run in again.runs] == [run.name for run in planned.runs]
     with pytest.raises(InputError, match="holds another study; expected a folder of its own"):
-        Running(STUDY, folder, quick=True)
+        StudyRun(STUDY, folder, quick=True)
 
 
 @pytest.mark.long

@@ -73,7 +73,7 @@ class Choice(NamedTuple):
     holes: int
 
 
-class State(NamedTuple):
+class PartialPlan(NamedTuple):
     """Arrays of a partial plan, which grow with its jobs."""
 
     keys: Ints  # sorted cores of each node, shape (nodes, cores)
@@ -118,7 +118,7 @@ def plan(arrays: Arrays, options: Options, widest: Ints) -> Ints:
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     for job in range(len(jobs)):
         placed[job, 0] = NOWHERE
-    state = State(
+    state = PartialPlan(
         keys,
         reserved,
         holes,
@@ -138,7 +138,7 @@ def plan(arrays: Arrays, options: Options, widest: Ints) -> Ints:
 @kernel(allocates=False)
 def place_jobs(
     placed: Ints,
-    state: State,
+    state: PartialPlan,
     files: NodeFiles,
     arrays: Arrays,
     score: Score,
@@ -224,7 +224,7 @@ def starts_of_groups(keys: Ints) -> Ints:
 
 @kernel(allocates=False)
 def bound_groups(
-    state: State, files: NodeFiles, job: Ints, score: Score, turning_node: int, full: bool
+    state: PartialPlan, files: NodeFiles, job: Ints, score: Score, turning_node: int, full: bool
 ) -> None:
     """Bound the score of a job on each group: a node without the file of the job must load it."""
     group_bounds, group_starts = state.group_bounds, state.group_starts[job[0] - 1]
@@ -245,7 +245,7 @@ def bound_groups(
 
 @kernel(allocates=False)
 def best_node(
-    state: State,
+    state: PartialPlan,
     files: NodeFiles,
     job: Ints,
     score: Score,

@@ -245,7 +245,7 @@ def place_jobs(
 
 
 @dataclass(frozen=True)
-class Rule(Heuristic):
+class ListRule(Heuristic):
     """List scheduling in queue order, each job on the node with the least score.
 
     Work is counted in jobs times nodes.
@@ -299,7 +299,7 @@ class Rule(Heuristic):
 
 @solvers.register("fcfs")
 @dataclass(frozen=True)
-class FirstComeFirstServed(Rule):
+class FirstComeFirstServed(ListRule):
     """The node that has enough cores first (Algorithm 1 of Gonthier et al. 2024)."""
 
     def score(self) -> Score:
@@ -309,7 +309,7 @@ class FirstComeFirstServed(Rule):
 
 @solvers.register("eft")
 @dataclass(frozen=True)
-class EarliestFinishTime(Rule):
+class EarliestFinishTime(ListRule):
     """The node where the job has cores and its file first (Algorithm 2 of Gonthier et al. 2024)."""
 
     def score(self) -> Score:
@@ -319,7 +319,7 @@ class EarliestFinishTime(Rule):
 
 @solvers.register("lea")
 @dataclass(frozen=True)
-class LocalityAndEvictionAware(Rule):
+class LocalityAndEvictionAware(ListRule):
     """Loading counts W times, reloading the evicted once (Algorithm 3 of Gonthier et al. 2024)."""
 
     weight: int = 500  # w, the weight of a second of loading relative to one of waiting
@@ -364,9 +364,9 @@ class LocalityAndEvictionMixed(LocalityAndEvictionAware):
         return super().score()._replace(threshold=self.threshold)
 
 
-def is_published(solver: Solver) -> TypeGuard[Rule]:
+def is_published(solver: Solver) -> TypeGuard[ListRule]:
     """Return whether a solver is one of these rules, and not a subclass."""
-    return isinstance(solver, Rule) and type(solver).__module__ == __name__
+    return isinstance(solver, ListRule) and type(solver).__module__ == __name__
 
 
 def widest_noticed(problem: DataPlacement) -> Ints:

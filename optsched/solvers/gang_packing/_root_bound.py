@@ -31,7 +31,7 @@ class Matrix(NamedTuple):
 
 
 @by_reference
-class Queue(NamedTuple):
+class RowQueue(NamedTuple):
     """The free columns, the waiting jobs, and scratch."""
 
     free: Numbers  # of the rows that running jobs take at least, in descending order
@@ -49,16 +49,16 @@ def words_of_sums(matrix: Matrix) -> int:
     return matrix.rows * matrix.columns // WORD + 1 if matrix.skips else 0
 
 
-def empty_queue(matrix: Matrix, jobs: int) -> Queue:
+def empty_queue(matrix: Matrix, jobs: int) -> RowQueue:
     """Return an empty queue with room for so many jobs."""
     rows, words = matrix.rows, words_of_sums(matrix)
     lengths = rows, jobs, rows + 1, rows + 2, matrix.columns + 1, jobs  # in the order of the fields
     sums = np.zeros((min(rows, jobs) + 3, words), np.uint64)
-    return Queue._make([*(np.zeros(length, np.int64) for length in lengths), sums])
+    return RowQueue._make([*(np.zeros(length, np.int64) for length in lengths), sums])
 
 
 @kernel(allocates=False)
-def free_in(queue: Queue, matrix: Matrix, fewest: int, rows: int, row: int) -> int:
+def free_in(queue: RowQueue, matrix: Matrix, fewest: int, rows: int, row: int) -> int:
     """Return the free columns of a row, the emptiest first, if `rows` are in use."""
     empty = rows - fewest
     return matrix.columns if row < empty else int(queue.free[row - empty])
@@ -80,7 +80,7 @@ def exceed(sizes: Numbers, count: int, most: Numbers, rows: int) -> bool:
 
 
 @kernel(allocates=False)
-def longest_prefix(queue: Queue, jobs: int, rows: int) -> int:
+def longest_prefix(queue: RowQueue, jobs: int, rows: int) -> int:
     """Return an upper bound on the number of jobs from the front of the queue that fit."""
     largest, most = queue.largest, queue.most
     total = kept = 0
@@ -123,7 +123,7 @@ def largest_below(sums: Sums, most: int) -> int:
 
 
 @kernel(allocates=False)
-def find_needed(queue: Queue, jobs: int, rows: int) -> None:
+def find_needed(queue: RowQueue, jobs: int, rows: int) -> None:
     """Mark the jobs that fit into a row, of equal jobs no more than fit together."""
     for job in range(jobs):
         queue.together[queue.size[job]] = 0
@@ -136,7 +136,7 @@ def find_needed(queue: Queue, jobs: int, rows: int) -> None:
 
 
 @kernel(allocates=False)
-def largest_sum(queue: Queue, matrix: Matrix, fewest: int, jobs: int, rows: int) -> int:
+def largest_sum(queue: RowQueue, matrix: Matrix, fewest: int, jobs: int, rows: int) -> int:
     """Return an upper bound on the columns that the first jobs can take together.
 
     Jobs larger than half of every row need a row each.
@@ -175,7 +175,7 @@ def largest_sum(queue: Queue, matrix: Matrix, fewest: int, jobs: int, rows: int)
 
 
 @kernel(allocates=False)
-def step_bound(queue: Queue, matrix: Matrix, fewest: int, jobs: int, rows: int) -> int:
+def step_bound(queue: RowQueue, matrix: Matrix, fewest: int, jobs: int, rows: int) -> int:
     """Return an upper bound on the steps of the first jobs in so many rows."""
     queue.most[0] = 0
     for row in range(rows):
@@ -186,7 +186,7 @@ def step_bound(queue: Queue, matrix: Matrix, fewest: int, jobs: int, rows: int) 
 
 
 @kernel(allocates=False)
-def fewest_rows(queue: Queue, matrix: Matrix, fewest: int, jobs: int, steps: int) -> int:
+def fewest_rows(queue: RowQueue, matrix: Matrix, fewest: int, jobs: int, steps: int) -> int:
     """Return a lower bound on the rows for so many steps."""
     considered = jobs if matrix.skips else steps
     rows = fewest
@@ -196,7 +196,9 @@ def fewest_rows(queue: Queue, matrix: Matrix, fewest: int, jobs: int, steps: int
 
 
 @kernel(allocates=False)
-def root_bound(queue: Queue, matrix: Matrix, fewest: int, jobs: int, steps: int) -> tuple[int, int]:
+def root_bound(
+    queue: RowQueue, matrix: Matrix, fewest: int, jobs: int, steps: int
+) -> tuple[int, int]:
     """Return the most steps, of which `steps` are found, and the fewest rows for these most."""
     most = jobs
     if matrix.skips:

@@ -14,7 +14,7 @@ from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
 from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._contents import device_scale, losses_of, with_cost
-from optsched.solvers.node_placement._plan import Plan
+from optsched.solvers.node_placement._plan import PartialPlacement
 from optsched.solvers.node_placement._pricing import QUICK_SEARCH
 from optsched.solvers.node_placement._relaxation import Master, Prices, Relaxation, scale_of
 from optsched.solvers.node_placement._types import Content, Instance
@@ -95,11 +95,11 @@ SECONDS_PER_ENTRY = 2e-8
 class Packing:
     """Search for the placement of greatest weight, where switches and blocks do not matter."""
 
-    plan: Plan  # best placement so far
+    plan: PartialPlacement  # best placement so far
     bound: int  # upper bound of the weight
     relaxation: Relaxation
 
-    def __init__(self, instance: Instance, progress: Progress, start: Plan) -> None:
+    def __init__(self, instance: Instance, progress: Progress, start: PartialPlacement) -> None:
         self._instance, self._progress = instance, progress
         self.plan = start
         classes = instance.classes
@@ -237,7 +237,7 @@ class Packing:
         """Place contents, by number, beside what other nodes hold."""
         problem = self._instance.problem
         self._progress.work += SECONDS_PER_PLAN * (len(problem.chunks) + len(problem.free))
-        plan = Plan(self._instance)
+        plan = PartialPlacement(self._instance)
         plan.place_contents({**held, **relaxation.spread(chosen)})
         plan.fill_up()
         if plan.value > self.plan.value:
@@ -354,7 +354,7 @@ class JobChoice:
 class FragmentationSearch:
     """Search for less fragmentation at no less weight than at first."""
 
-    plan: Plan  # best placement so far
+    plan: PartialPlacement  # best placement so far
     weight: int  # that jobs have at least
     bound: int  # of the fragmentation of placements of that weight, without jobs of weight 0
 
@@ -364,7 +364,7 @@ class FragmentationSearch:
         self._losses = losses_of(instance)
         self._scale = device_scale(instance)
         self.bound = 0
-        taken = Plan(instance)
+        taken = PartialPlacement(instance)
         taken.take(start)
         held, nothing = taken.contents(), np.zeros_like(instance.types.most)
         self._held = {
@@ -425,9 +425,9 @@ class FragmentationSearch:
         if plan.value >= self.weight:  # otherwise chunks of one job that may not share a node
             self._jobs, self._held, self.plan = jobs, held, plan
 
-    def _plan(self, held: dict[int, Content], jobs: Ints) -> Plan:
+    def _plan(self, held: dict[int, Content], jobs: Ints) -> PartialPlacement:
         """Return the placement of so many jobs of each class in contents of nodes."""
-        plan = Plan(self._instance)
+        plan = PartialPlacement(self._instance)
         plan.place_contents(held, jobs)
         return plan
 

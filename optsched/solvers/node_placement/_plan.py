@@ -20,7 +20,7 @@ NOBODY = -1
 """The owner of a node that jobs may share."""
 
 
-class Plan:
+class PartialPlacement:
     """The nodes and devices of the jobs placed so far, and what is free."""
 
     value: int  # weight placed

@@ -24,7 +24,7 @@ from optsched.solvers.node_placement._leaf_bound import LeafBound
 from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
 from optsched.solvers.node_placement._node_state import limited_jobs
 from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
-from optsched.solvers.node_placement._plan import Plan
+from optsched.solvers.node_placement._plan import PartialPlacement
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement._whole_nodes import alike_nodes, pools
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
@@ -186,7 +186,7 @@ class _Search:
 
     def _relax(self) -> None:
         """Bound the weight."""
-        start = Plan(self._instance)
+        start = PartialPlacement(self._instance)
         if self._only_weight or self._reduces_fragmentation:
             start.take(self._progress.solution)
         self._packing = Packing(self._instance, self._progress, start)
@@ -381,7 +381,7 @@ def _first(problem: NodePlacement, instance: Instance) -> Placements:
     """Return a first placement."""
     if not _spans_nothing(problem):
         return FirstFit(order="largest").place(problem)
-    plan = Plan(instance)
+    plan = PartialPlacement(instance)
     plan.fill_up()
     if not problem.then:
         plan.fill(instance.weightless)

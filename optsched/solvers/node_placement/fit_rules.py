@@ -36,7 +36,7 @@ Scoring = Callable[["Nodes", Ints], Scores]
 
 
 @dataclass(frozen=True)
-class Rule(Heuristic):
+class PlacementRule(Heuristic):
     """Base class of rules that place one job after the other, and take none back.
 
     A job that does not fit, with all of its chunks, is left out, and the next one is tried.
@@ -74,7 +74,7 @@ class Rule(Heuristic):
 
 
 @dataclass(frozen=True)
-class FitRule(Rule):
+class FitRule(PlacementRule):
     """Base class of rules that place a chunk on the node of least score that can hold it."""
 
     @abstractmethod
@@ -247,7 +247,7 @@ def best_leaf(
 
 @solvers.register("tree-best-fit")
 @dataclass(frozen=True)
-class TreeBestFit(Rule):
+class TreeBestFit(PlacementRule):
     """Slurm's best fit over the tree: the lowest switch whose nodes suffice, then leaf by leaf.
 
     This is what the topology guide of Slurm states and what its plugin ``topology/tree`` does, one
@@ -442,7 +442,7 @@ def _after(
 
 @solvers.register("least-fragmentation")
 @dataclass(frozen=True)
-class LeastFragmentation(Rule):
+class LeastFragmentation(PlacementRule):
     """Each chunk on the node and device whose use adds least to the expected fragmentation (FGD).
 
     The expected fragmentation is that of `optsched.models.node_placement.fragmentation`: the free
@@ -455,7 +455,7 @@ class LeastFragmentation(Rule):
     Parameters
     ----------
     order : {"queue", "largest"}
-        See `Rule`.
+        See `PlacementRule`.
     types : int
         Most types of tasks in the mix, the most frequent ones.
 

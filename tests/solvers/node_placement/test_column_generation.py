@@ -15,7 +15,7 @@ from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._leaf_bound import LeafBound, cheapest
 from optsched.solvers.node_placement._leaf_search import can_search
 from optsched.solvers.node_placement._packing import Packing
-from optsched.solvers.node_placement._plan import Plan
+from optsched.solvers.node_placement._plan import PartialPlacement
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement.fit_rules import TreeBestFit
 from optsched.solvers.result import Status
@@ -162,7 +162,7 @@ def test_a_gang_that_does_not_fit_leaves_room_for_others():
         ["cores"], free=[[1]] * 10, chunks=[7, 7, 2], demand=[[1]] * 3, weights=[70, 70, 10]
     )
     instance, progress = Instance(problem), Progress(Budget(), None)
-    packing = Packing(instance, progress, Plan(instance))
+    packing = Packing(instance, progress, PartialPlacement(instance))
     packing.relax()
     assert packing.bound == 100
     for _ in packing.choose():
@@ -189,7 +189,7 @@ def test_gangs_on_nodes_that_all_differ_are_chosen_and_proven(seed):
 def bounds_of(problem, target):
     """Return the bound of the weight, and that of the switches at this weight."""
     instance, progress = Instance(problem), Progress(Budget(), None)
-    packing = Packing(instance, progress, Plan(instance))
+    packing = Packing(instance, progress, PartialPlacement(instance))
     packing.relax()
     limits = LeafBound(instance, packing, progress, 1.0)
     limits.raise_to(target, 1.0)
