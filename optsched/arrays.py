@@ -1,4 +1,4 @@
-"""Types of arrays."""
+"""Types of arrays, in plain functions and in those with ``@kernel``."""
 
 import numpy as np
 from numpy.typing import NDArray

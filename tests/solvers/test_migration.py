@@ -280,9 +280,7 @@ def reference(name):
 
 @settings(max_examples=40, deadline=None)
 @given(reconfigurations(max_side=3))
-def test_answers_for_several_jobs_are_feasible_and_no_better_than_the_optimum(
-    problem,
-):
+def test_answers_for_several_jobs_are_feasible_and_no_better_than_the_optimum(problem):
     best = solve(problem, "highs")
     free = Reconfiguration.from_json(problem.to_json() | {"required": []})
     for solver in HEURISTICS:

@@ -25,14 +25,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.folders import finished_runs
 from optsched.sweeps import engines
-from optsched.sweeps.engines import (
-    LocalProcesses,
-    Task,
-    check_engine,
-    execute,
-    fault,
-    start_engine,
-)
+from optsched.sweeps.engines import LocalProcesses, Task, check_engine, execute, fault, start_engine
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweep_folder import report
 from optsched.sweeps.sweeping import Sweep, merge
