@@ -298,14 +298,11 @@ def dead_process():
     return child.pid
 
 
-def began(process):
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_left_overs_of_dead_writers_go_with_the_next_run_to_the_same_place(tmp_path):
     dead, own, parent = dead_process(), os.getpid(), os.getppid()
-    lives = f"{parent}.{began(parent)}"
+    began = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
+    lives = f"{parent}.{began}"
     gone = [
         f"{dead}",  # as older versions named them
         f"{dead}.77",

@@ -276,11 +276,9 @@ def of_another(folder: Path) -> None:
     os.chown(folder, 65534, -1)
 
 
-def in_an_open_folder(folder: Path) -> None:
-    folder.parent.chmod(0o777)
-
-
-@pytest.mark.parametrize("prepare", [open_to_all, link, of_another, in_an_open_folder])
+@pytest.mark.parametrize(
+    "prepare", [open_to_all, link, of_another, lambda folder: folder.parent.chmod(0o777)]
+)
 def test_a_folder_that_others_can_write_is_not_used(run, unwritable, caplog, prepare):
     prepare(unwritable)
     assert [run(), run()] == [(4, True), (4, True)]

@@ -136,11 +136,6 @@ def test_sessions_are_of_one_user_and_within_the_window(rows):
 NODES = 9
 
 
-def slots_of(free):
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], free.astype(int), [0]))))
-    return (edges[1::2] - edges[::2]).tolist()
-
-
 def nodes_of(text):
     for part in text.split():
         first, _, last = part.partition("-")
@@ -166,7 +161,8 @@ def test_it_says_what_a_look_at_every_node_says(make_trace, rows, policy):
             free[list(nodes_of(run.resources[job]))] = False
         waiting = run.trace.processors[~rejected & (run.trace.submit <= now) & (run.start > now)]
         wanted = waiting.min() if len(waiting) else 0
-        slots = slots_of(free)
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], free.astype(int), [0]))))
+        slots = (edges[1::2] - edges[::2]).tolist()
         assert found.free[k] == free.sum()
         assert found.slots[k] == len(slots)
         assert found.largest_slot[k] == max(slots, default=0)

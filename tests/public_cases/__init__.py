@@ -2,8 +2,4 @@
 
 `make cases` runs them all and prints a table; the test runs those that take seconds. The inputs are
 beside a checkout, in ``../shared/reviews``; without them there is nothing to run.
-
-- `cases`: what a case is, and how it is run
-- `looks`: what must be seen
-- `table`: the cases
 """

@@ -51,10 +51,6 @@ def only(**job):
         ({"processors": 6, "nodes": 2}, 2, 1, (3, 0, 0, 0)),
         ({"processors": 6, "nodes": 2, "allocated_nodes": 3}, 6, 5, (1, 0, 0, 0)),
         ({"processors": 8, "nodes": 1, "gpus": 4, "allocated_nodes": 2}, 2, 1, (4, 0, 2, 0)),
-        ({"processors": 2, "gpus": 2, "gpu_type": "big"}, 1, 1, (2, 0, 2, 2)),
-        ({"processors": 2, "gpus_per_task": 1, "gpus": 2}, 1, 1, (2, 0, 2, 0)),
-        ({"processors": 2, "gpus_per_node": 1, "gpus": 2}, 2, 1, (1, 0, 1, 0)),
-        ({"processors": 2, "partition_name": "own"}, 2, 2, (1, 30, 0, 0)),
     ],
 )
 def test_jobs_are_equal_chunks(job, chunks, most, demand):

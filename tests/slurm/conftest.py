@@ -18,11 +18,21 @@ from optsched.slurm.queue import Allocation, QueuedJob, SlurmQueue, read_queue
 from optsched.slurm.running import held_by
 from optsched.slurm.supply import Supply, read_supply
 
+from .real_slurm import AWAKE
+
 VERSIONS = ("22.05.8", "24.11.5", "26.05.5")
 SMALL = ["22.05.8", pytest.param("24.11.5", marks=pytest.mark.long), "26.05.5"]
 """All, of which the largest one is for long tests."""
 
 NOW = 1000
+
+
+@pytest.fixture
+def slurm(running):
+    """Return the real Slurm of a module, without jobs and with a scheduler awake."""
+    yield running
+    running.schedule(AWAKE)
+    running.cancel()
 
 
 @cache

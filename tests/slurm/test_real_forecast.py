@@ -141,14 +141,6 @@ def running(tmp_path_factory) -> Iterator[RealSlurm]:
         yield slurm
 
 
-@pytest.fixture
-def slurm(running) -> Iterator[RealSlurm]:
-    """Return the Slurm without jobs, with a scheduler awake."""
-    yield running
-    running.schedule(AWAKE)
-    running.cancel()
-
-
 def submit(slurm: RealSlurm, partition: str, options: str, seconds: int = 5) -> str:
     """Submit a job with a limit of a minute, unless it has another one."""
     words = ("-t1", "-p", partition, "--exclusive", *options.split())

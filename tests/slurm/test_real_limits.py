@@ -88,14 +88,6 @@ def running(tmp_path_factory) -> Iterator[AccountedSlurm]:
         yield slurm
 
 
-@pytest.fixture
-def slurm(running) -> Iterator[AccountedSlurm]:
-    """Return the Slurm without jobs, with a scheduler awake."""
-    yield running
-    running.schedule(AWAKE)
-    running.cancel()
-
-
 @pytest.mark.parametrize(
     ("options", "what_if"), [(["-q", "two"], "hold qos two"), ([], "hold account ai")]
 )

@@ -33,10 +33,6 @@ class Honest(Solver):
         return result
 
 
-def broken(change):
-    return type("Broken", (Honest,), {"answer": lambda _, *given: change(*given)})()
-
-
 def test_an_honest_solver_and_a_good_problem_pass():
     assert check_solver(Honest(), PROBLEM).objective == 9
     check_problem(PROBLEM, solutions=[BEST, (1, 1, 1)])
@@ -99,8 +95,9 @@ def blame_another_limit(result, budget, _):
     ],
 )
 def test_a_solver_that_breaks_the_contract_is_caught(change, message):
+    broken = type("Broken", (Honest,), {"answer": lambda _, *given: change(*given)})
     with pytest.raises(AssertionError, match=message):
-        check_solver(broken(change), PROBLEM)
+        check_solver(broken(), PROBLEM)
 
 
 def test_a_lost_hint_is_caught():
