@@ -94,7 +94,7 @@ class Kernel:
         What other kernels call has no wrapper for Python. That of a small kernel with many arrays
         takes longer to compile than the kernel.
         """
-        from optsched.called_kernels import CalledKernel
+        from optsched.kernel_cache import CalledKernel
 
         return CalledKernel(self)
 
@@ -106,8 +106,7 @@ class Kernel:
         """Return the function as an object of numba, which compiles it for each argument types."""
         from numba import njit
 
-        from optsched.called_kernels import CALLED, KernelCompiler
-        from optsched.kernel_cache import KernelCache
+        from optsched.kernel_cache import CALLED, KernelCache, KernelCompiler
 
         # numba has public names for none of these
         wrapper = {"pipeline_class": KernelCompiler, "no_cfunc_wrapper": True}

@@ -4,6 +4,10 @@ A compiled kernel contains the code of all kernels that it calls, from any sourc
 is sealed with a digest of every source file that has kernels, and of the versions of the compilers.
 A file whose seal does not match is never loaded, and is replaced. (numba's own cache checks only
 the source file of the kernel.)
+
+What kernels call is kept as code that only its callers optimize and translate. numba would optimize
+each kernel that another one calls and make it machine code, and then again with each of its
+callers. It would do the same with what it states in Python, as ``np.empty``.
 """
 
 from __future__ import annotations
@@ -27,16 +31,22 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+from numba import jit
 from numba.core import config, event
 from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler import Compiler, CompileResult
+from numba.core.datamodel import models, register_default
+from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.core.target_extension import CPU, dispatcher_registry, jit_registry
 from numba.core.types import Dispatcher
 from numba.core.types.containers import BaseTuple
+from numba.core.types.misc import unliteral
 from numba.misc.appdirs import AppDirs
 
-from optsched import called_kernels, compilation
+from optsched import compilation
 from optsched.version import IMPORTED
 
 PACKAGE = Path(__file__).parent
@@ -122,7 +132,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
             types, parts = pickle.loads(content)
             if types == signature:  # the file name has the types as text, which two may share
                 if not self._wrapped:
-                    target = called_kernels.target(target)
+                    target = called_target(target)
                 return CompileResult._rebuild(target, *parts)
         if _only_loads:
             raise NotOnDiskError(self._function.__qualname__)
@@ -318,3 +328,88 @@ def _say(message: str) -> None:
 
 def _short(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+class Code(JITCodeLibrary):  # type: ignore[misc]
+    """The code of one kernel, as LLVM reads it."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def serialize_using_object_code(self) -> Any:
+        """Return what is kept on disk."""
+        return self.serialize_using_bitcode()
+
+
+class Codegen(JITCPUCodegen):  # type: ignore[misc]
+    """numba's generator of code, without machine code."""
+
+    _library_class = Code
+
+    def __init__(self, numbas: JITCPUCodegen) -> None:
+        self.__dict__.update(vars(numbas))
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: kernels use no Python objects."""
+
+
+class Kernels(CPU):  # type: ignore[misc]
+    """The processor as a target of its own, on which numba compiles what it states in Python."""
+
+
+class KernelCompiler(Compiler):  # type: ignore[misc]
+    """The compiler of kernels that Python calls."""
+
+    def __init__(self, typing: Any, numbas: Any, *rest: Any) -> None:
+        super().__init__(typing, numbas.subtarget(target=Kernels), *rest)
+
+
+class CalledCompiler(Compiler):  # type: ignore[misc]
+    """The compiler of kernels that other kernels call."""
+
+    def __init__(self, typing: Any, numbas: Any, *rest: Any) -> None:
+        super().__init__(typing, called_target(numbas), *rest)
+
+
+@functools.cache
+def called_target(numbas: Any) -> Any:
+    """Return numba's target, changed for kernels that other kernels call."""
+    return numbas.subtarget(target=Kernels, _internal_codegen=Codegen(numbas.codegen()))
+
+
+CALLED = {"pipeline_class": CalledCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of ``jit`` for what kernels call."""
+
+dispatcher_registry[Kernels] = CPUDispatcher
+jit_registry[Kernels] = functools.partial(jit, **CALLED)
+
+
+class CalledKernel(Dispatcher):
+    """The type of kernels in kernels: a literal argument is one of its plain type.
+
+    numba would compile a kernel once more for each literal that it is called with.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        super().__init__(kernel._called)
+        self._kernel = kernel
+        self.name = f"kernel({kernel.py_func.__module__}.{kernel.py_func.__qualname__})"
+
+    def __reduce__(self) -> Any:
+        """Return how the type is pickled: by the name of the kernel."""
+        return getattr, (self._kernel, "_numba_type_")
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """Return the types of a call."""
+        plain = {name: unliteral(one) for name, one in kws.items()}
+        return super().get_call_type(context, tuple(map(unliteral, args)), plain)
+
+
+register_default(CalledKernel)(models.OpaqueModel)

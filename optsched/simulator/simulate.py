@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.arrays import Flags
 from optsched.compilation import clock
 from optsched.documentation import section
 from optsched.errors import InputError, brief
@@ -195,7 +195,9 @@ def prepared(scenario: Scenario) -> Trace:
     return prepare_trace(generate_workload(scenario.workload, jobs=jobs, seed=seed))
 
 
-def _jobs_to_run(scenario: Scenario, trace: Trace) -> tuple[Scenario, Trace, Flags | None]:
+def _jobs_to_run(
+    scenario: Scenario, trace: Trace
+) -> tuple[Scenario, Trace, NDArray[np.bool_] | None]:
     """Return the scenario with numbers of jobs, the jobs that run, and which are measured."""
     if scenario.jobs is not None:
         first, last = numbers_in(scenario.jobs, trace)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched import folders
-from optsched.arrays import Floats
 from optsched.errors import InputError, optional_module
 from optsched.files import FolderKind, write_json, write_text
 from optsched.metrics.jobs import MEASURES
@@ -257,7 +257,7 @@ def _effects(
 
 def _values(
     own: pd.DataFrame, figure: str, names: Sequence[str], cells: Sequence[str]
-) -> list[Floats]:
+) -> list[NDArray[np.float64]]:
     frames = [
         own[own["name"] == name].pivot(index="unit", columns="system", values=figure)
         for name in names
@@ -267,9 +267,11 @@ def _values(
     return [values[whole] if values.size else values[:0] for values in shown]
 
 
-def _change(pairs: Sequence[Sequence[Floats]], *, drawn: bool, points: bool) -> Interval:
+def _change(
+    pairs: Sequence[Sequence[NDArray[np.float64]]], *, drawn: bool, points: bool
+) -> Interval:
     """Return the change of a figure from its values before and after, (units, systems) by trace."""
-    found, changes = [], list[Floats]()
+    found, changes = [], list[NDArray[np.float64]]()
     for before, after in pairs:
         same = np.where(np.isclose(after, before, rtol=1e-12, atol=0), before, after)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from optsched.arrays import Ints
 from optsched.boxes.box import Box, Grid
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.data_placement import DataPlacement
@@ -403,7 +403,9 @@ def _lists(elements: st.SearchStrategy[T], count: int) -> st.SearchStrategy[list
     return st.lists(elements, min_size=count, max_size=count)
 
 
-def _table(draw: st.DrawFn, elements: st.SearchStrategy[int], rows: int, columns: int) -> Ints:
+def _table(
+    draw: st.DrawFn, elements: st.SearchStrategy[int], rows: int, columns: int
+) -> NDArray[np.int64]:
     drawn = draw(_lists(_lists(elements, columns), rows))
     return np.array(drawn, dtype=np.int64).reshape(rows, columns)
 
