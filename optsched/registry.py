@@ -169,7 +169,8 @@ def _file_of(module: str, name: str) -> Path:
     """Return the file of an installed module."""
     try:
         with redirect_stdout(sys.stderr):
-            spec = find_spec(module)  # imports the packages around the module
+            # imports the packages around the module; none is around a relative name
+            spec = None if module.startswith(".") else find_spec(module)
     except (Exception, SystemExit) as error:
         if not isinstance(error, ModuleNotFoundError):
             reason = f"{type(error).__name__}: {one_line(' '.join(str(error).split()))}"

@@ -69,6 +69,7 @@ def test_models_of_files_are_those_that_are_named(optsched, folder):
     for options, said in (
         ("none.py", 'none.py: holds no model; expected a function with @optsched.model("NAME")'),
         ("capped.py:Nope", "capped.py: holds no model Nope; expected a function with"),
+        (".5", "no module '.5' is installed; expected FILE.py:CLASS"),
         ("capped.py --model other.py", "--model: power-cap is a model of two files"),
         ("taken.py", "window-mkp is a model of optsched; expected another name"),
     ):
