@@ -344,7 +344,7 @@ class Code(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def serialize_using_object_code(self) -> Any:
-        """Return what is kept on disk."""
+        """Return the code to keep on disk."""
         return self.serialize_using_bitcode()
 
 

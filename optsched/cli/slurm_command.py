@@ -125,7 +125,7 @@ class Asked:
         return self.solver or NodePlacement.default_solver
 
     def checked(self) -> Ask:
-        """Return what is asked of a plan; check the solver and the limits before Slurm is asked."""
+        """Return the request for a plan; check the solver and the limits before calling Slurm."""
         find_solver(self.solver_name, NodePlacement.name)
         options.budget_of(self.time_limit)
         if not 0 <= self.reserve <= MOST_RESERVED:

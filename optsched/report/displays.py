@@ -76,7 +76,7 @@ def problem(shown: Problem[Any]) -> str:
 
 
 def answer(shown: Result) -> list[tuple[str, Value]]:
-    """Return what a solver says of its solution: status, objective, bound, gap and time."""
+    """Return the status, objective, bound, gap and time of a result, each with its label."""
     stopped = f", stopped by the {shown.limit} limit" if shown.limit else ""
     return [
         ("status", shown.status + (", interrupted" if shown.limit is Limit.INTERRUPT else stopped)),

@@ -147,6 +147,11 @@ def divided(
 
     `able`: returns the number of nodes that can hold a chunk with some demand when they are idle;
     `nodes`: number of nodes that the job may use.
+
+    Raises
+    ------
+    UnplaceableError
+        If no node has one of the resources.
     """
     least, tasks = job.needed_nodes, job.tasks
     most = min(job.most_nodes or math.inf, partition.max_nodes)
@@ -199,9 +204,10 @@ def demand_of(
     *,
     on_nodes: bool,
 ) -> dict[str, int]:
-    """Return the demand of a chunk of some tasks, with shares of what the job asks as a whole.
+    """Return the demand of a chunk of some tasks, in the order of the columns; memory is in MB.
 
-    The amounts are in the order of the columns.
+    `shares`: what the chunk has of each total of the job, such as GPUs; `on_nodes`: whether the
+    chunk is all that the job has on a node.
 
     Raises
     ------

@@ -204,7 +204,7 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
 
 
 def _said(source: RecordFields) -> dict[str, Any]:
-    """Return what a record says of a reservation, beside its name, its times and its cores."""
+    """Return the fields of a reservation in a record, but its name, its times and its cores."""
     return {
         "nodes": source.parsed("node_list", hosts),
         "licences": source.parsed("licenses", licences),

@@ -169,7 +169,7 @@ class Dump(NamedTuple):
 def read_shown(
     path: Path, key: str, names: Mapping[str, str], *of_lines: str
 ) -> Sequence[RecordFields]:
-    """Return what Slurm has shown, plain or gzip: records in JSON, or lines with pairs.
+    """Return the records of a file of Slurm, plain or gzip: those of JSON, or lines with pairs.
 
     `key`: key of the records; `names`: keys of the lines by those of JSON; `of_lines`: first key
     and command of a file that has no other lines.

@@ -281,7 +281,7 @@ def _memory_per_core(line: Line, settings: Mapping[str, str]) -> int:
 
 
 def _of_record(record: RecordFields, notes: Notes) -> Line:
-    """Return what scontrol wrote as JSON, under the keys of the text."""
+    """Return a record that scontrol wrote as JSON under the keys of the text."""
     dump = record.dump
     if dump.version <= LAST_WITHOUT_DEFAULT:
         notes.add(f"{dump.path.name} does not say which partition is the default")
