@@ -107,6 +107,8 @@ SHARING := --problems 60
 TORUS := --snapshots 30 --seconds 5
 WINDOWS := --snapshots 30
 LITERATURE := --every 1
+else
+JOINT := --joint 1,0 --seconds 20
 endif
 benchmark: .venv/ready .venv-mtm/ready
 	$(OPTSCHED) doctor --compile
@@ -118,7 +120,7 @@ benchmark: .venv/ready .venv-mtm/ready
 	$(BENCH)/data_placement_decisions.py -o $(RESULTS)
 	$(BENCH)/locality.py --traces $(TRACES) $(LOCALITY) -o $(RESULTS)
 	$(BENCH)/node_placement.py --traces $(TRACES) -o $(RESULTS)
-	$(BENCH)/reconfiguration.py -o $(RESULTS)
+	$(BENCH)/reconfiguration.py $(JOINT) -o $(RESULTS)
 	$(BENCH)/shared_leaves.py --traces $(TRACES) -o $(RESULTS)
 	$(BENCH)/sharing_decisions.py $(SHARING) -o $(RESULTS)
 	$(BENCH)/site.py -o $(RESULTS)

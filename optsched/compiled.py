@@ -53,6 +53,16 @@ class Kernel:
         plain: Callable[..., Any] = names[self.py_func.__name__]
         return plain
 
+    def at_once(self, *arguments: Any) -> Any:
+        """Call the compiled function if it is on disk, else the function in plain Python."""
+        from optsched.kernel_cache import NotOnDiskError, only_loading
+
+        try:
+            with only_loading():
+                return self(*arguments)
+        except NotOnDiskError:
+            return self.plain()(*arguments)
+
     def bound(self, *arguments: Any, numbers: Sequence[int | float] = ()) -> Callable[..., Any]:
         """Return the kernel with its first arguments given, to be called with numbers like some.
 

@@ -59,21 +59,22 @@ def remove(numbers: Ints, count: int, number: int) -> None:
 
 
 @kernel(allocates=False)
-def is_behind(key: NDArray[Any], one: int, other: int) -> bool:
-    """Return whether a job is behind another in the order of a key, equal ones by number."""
-    return bool(key[one] > key[other] or (key[one] == key[other] and one > other))
+def place_for(jobs: Ints, first: int, stop: int, key: NDArray[Any], at: float, job: int) -> int:
+    """Return the place of a number with a key, from `first` to `stop`; equal keys are by number."""
+    while first < stop:
+        middle = (first + stop) >> 1
+        other = jobs[middle]
+        if at > key[other] or (at == key[other] and job > other):
+            first = middle + 1
+        else:
+            stop = middle
+    return first
 
 
 @kernel(allocates=False)
 def place_of(jobs: Ints, first: int, stop: int, key: NDArray[Any], job: int) -> int:
     """Return the place of a job in the order of a key, from `first` to `stop`."""
-    while first < stop:
-        middle = (first + stop) >> 1
-        if is_behind(key, job, jobs[middle]):
-            first = middle + 1
-        else:
-            stop = middle
-    return first
+    return place_for(jobs, first, stop, key, key[job], job)
 
 
 @kernel(allocates=False)

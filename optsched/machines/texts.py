@@ -93,6 +93,9 @@ class Texts(Sequence[str]):
         return (whole[begin:end] for begin, end in pairwise(self.offset.tolist()))
 
 
+FEW = 20_000
+"""Number of runs below which plain Python writes them in less time than numba compiles."""
+
 ZERO, BLANK, DASH = np.uint8(ord("0")), np.uint8(ord(" ")), np.uint8(ord("-"))
 
 
@@ -122,10 +125,12 @@ def interval_text(first: Ints, last: Ints, runs: Ints) -> tuple[NDArray[np.uint8
     Rows ``runs[first[j]:last[j]]``, each a start and a stop, are the runs of job j in order. Its
     text is ``text[offset[j]:offset[j + 1]]``.
     """
+    count = int((last - first).sum())
     widest = 2 * len(str(runs.max(initial=0))) + 2
-    text = np.empty(widest * (last - first).sum() + 1, dtype=np.uint8)
+    text = np.empty(widest * count + 1, dtype=np.uint8)
     offset = np.zeros(len(first) + 1, dtype=np.int64)
-    write_texts(first, last, runs, text, offset)
+    write = write_texts.at_once if count < FEW else write_texts
+    write(first, last, runs, text, offset)
     return text[: offset[-1]], offset
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import Kernel, kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
-from optsched.machines._ascending import delete, enter, insert, is_behind, place_of
+from optsched.machines._ascending import delete, enter, insert, place_of
 from optsched.machines._line_nodes import Log, new_log, nodes_of, note
 from optsched.machines.nodes import Nodes
 from optsched.policies._running import leave, shadow_of
@@ -183,7 +183,7 @@ def select(line: Line, rule: Rule, now: float, most: int, free: int, longest: fl
                 continue
             if rule.power:
                 set_score(line, rule, job, now)
-            if number == most and not is_behind(key, found[most - 1], job):
+            if number == most and place_of(found, most - 1, most, key, job) == most:
                 continue
             number = min(number + 1, most)
             enter(found, number - 1, key, job)

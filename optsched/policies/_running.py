@@ -14,19 +14,6 @@ def leave(jobs: Ints, count: int, end: Floats, job: int) -> None:
 
 
 @kernel(allocates=False)
-def number_until(jobs: Ints, count: int, end: Floats, time: float) -> int:
-    """Return how many jobs end by a time."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if end[jobs[middle]] <= time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel(allocates=False)
 def shadow_of(
     jobs: Ints, count: int, end: Floats, processors: Ints, missing: int, now: float
 ) -> tuple[float, int]:

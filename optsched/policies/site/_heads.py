@@ -19,6 +19,7 @@ import numpy as np
 from optsched.arrays import Flags, Floats, Ints
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import place_for
 from optsched.machines._site_nodes import (
     NOWHERE,
     Asked,
@@ -31,7 +32,6 @@ from optsched.machines._site_nodes import (
     may_fit,
     most_on,
 )
-from optsched.policies._running import number_until
 from optsched.policies.site._tables import (
     Closed,
     Running,
@@ -241,7 +241,7 @@ def advance_head(room: Room, head: int, running: Running, now: float) -> None:
     look: there is room on nodes.
     """
     asked, heads, jobs, ends = room.asked, room.heads, running.jobs, running.end
-    stop = number_until(jobs, running.number[0], ends, heads.shadow[head])
+    stop = place_for(jobs, 0, running.number[0], ends, heads.shadow[head], len(ends))
     heads.shadow[head] = now
     while stop > 0 and ends[jobs[stop - 1]] > now:
         end, at = ends[jobs[stop - 1]], stop
