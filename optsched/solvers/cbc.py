@@ -195,7 +195,6 @@ def _is_excluded_by_bounds(folder: Path) -> bool:
 
     if not (folder / "status.txt").exists():
         return False
-
     command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", *OFF, "-maxNodes", "0"]
     command += ["-solve", "-quit"]
     again = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

@@ -42,11 +42,12 @@ class Highs(GenericSolver):
         highs = highspy.Highs()
         highs.silent()
         known = [name for name in dir(highs.getOptions()) if not name.startswith("_")]
-        for name, value in self.native.items():
-            if name not in known:
-                raise self.unknown_option(name, known)
+
+        def put(name: str, value: object) -> None:
             if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                raise self.refused_option(name, "expected a value that HiGHS accepts")
+                raise ValueError
+
+        self._set_native(known, put, "HiGHS")
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import HiGHS."""
@@ -145,17 +146,13 @@ def run_highs(
             into.user_interrupt = True
 
     highs.setCallback(callback, None)
-    wanted = [
-        kinds.kCallbackMipImprovingSolution,
-        kinds.kCallbackMipInterrupt,
-        kinds.kCallbackSimplexInterrupt,
-    ]
+    highs.startCallback(kinds.kCallbackMipImprovingSolution)
+    highs.startCallback(kinds.kCallbackMipInterrupt)
+    highs.startCallback(kinds.kCallbackSimplexInterrupt)
     if say is not None:
         highs.setOptionValue("output_flag", True)
         highs.setOptionValue("log_to_console", False)
-        wanted.append(kinds.kCallbackLogging)
-    for one in wanted:
-        highs.startCallback(one)
+        highs.startCallback(kinds.kCallbackLogging)
     if highs.run() == highspy.HighsStatus.kError:
         # other code in this process may have started HiGHS with more threads
         highspy.Highs.resetGlobalScheduler(True)

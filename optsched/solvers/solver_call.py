@@ -78,7 +78,8 @@ def call_solver(
     began = clock()
     try:
         if prepare:
-            separate_process.allow_preparation()
+            limit = separate_process.PREPARATION
+            separate_process.allow(limit, f"the {limit:g} s for preparation")
             solver.prepare(given)
         separate_process.allow_solve(budget.seconds)
         began = clock()
@@ -111,7 +112,7 @@ def call_solver(
             logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
             status, message = Status.ERROR, f"{name} raised {described(error, solver)}"
     finally:
-        separate_process.allow_any_time()
+        separate_process.allow(None)
     refused = status is Status.NO_SOLUTION
     return Result(name, status, seconds=seconds, verified=refused, message=message)
 

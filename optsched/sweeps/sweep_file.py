@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 from optsched import registry
 from optsched.errors import InputError, UnknownNameError
 from optsched.files import sha256_of
-from optsched.folders import Keep, varying
+from optsched.folders import Keep, flat, varying
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
 from optsched.numbers import LARGEST, check_seed
@@ -91,9 +91,7 @@ class PlannedRun:
     @property
     def columns(self) -> dict[str, Any]:
         """The values by flat name, ``settings.window`` for instance."""
-        flat = {key: value for key, value in self.values.items() if key != "settings"}
-        settings = self.values.get("settings", {})
-        return flat | {f"settings.{key}": value for key, value in settings.items()}
+        return flat(self.values)
 
 
 class Planner:
@@ -165,8 +163,9 @@ class Planner:
         words = [part.name if isinstance(part, ClassInFile) else part for part in parts if part]
         others = (one["name"] for m, one in solvers.items() if one != _solver_identity(own[m]))
         words += [*dict.fromkeys(others), *_changed(policy), *_changed(execution)]
+        portable = re.sub(r"[^A-Za-z0-9.=+-]+", "_", "-".join(words)).lstrip(".-")[:LONGEST]
         return PlannedRun(
-            name=f"{_speaking(words)}-{digest[:DIGITS]}",
+            name=f"{portable.rstrip('.-')}-{digest[:DIGITS]}",
             former_name=digest[:FORMER_DIGITS],
             values=dict(values),
             trace=trace,
@@ -186,10 +185,7 @@ class Planner:
         )
 
     def _class(self, kind: registry.Registry[Any], text: str) -> str | ClassInFile:
-        if names_class(text):
-            return origin_of(kind[find_class(text, self._base)]) or text
-        kind[text]
-        return text
+        return origin_of(kind[find_class(text, self._base) if names_class(text) else text]) or text
 
     def _trace(self, text: str) -> TraceFile:
         path, published = find_trace(text, base=self._base)
@@ -212,13 +208,9 @@ class Planner:
     def _solver(self, text: str) -> tuple[SolverChoice, Profile | None]:
         if names_models(text, self._base):
             named = read_models(text)
-            if not any(map(names_class, named.values())):
-                return text, None
-            choice = {
-                model: self._class(registry.solvers, one) if names_class(one) else one
-                for model, one in named.items()
-            }
-            return choice, None
+            own = [model for model, one in named.items() if names_class(one)]
+            choice = named | {model: self._class(registry.solvers, named[model]) for model in own}
+            return choice if own else text, None
         if names_class(text):
             return self._class(registry.solvers, text), None
         if not text.endswith(".toml"):
@@ -262,11 +254,6 @@ def _changed(configured: Policy | ExecutionModel | None) -> list[str]:
         for value in [getattr(configured, one.name)]
         if one.default is MISSING or value != one.default
     ]
-
-
-def _speaking(words: Sequence[str]) -> str:
-    """Return words as the beginning of the name of a folder, portable and not too long."""
-    return re.sub(r"[^A-Za-z0-9.=+-]+", "_", "-".join(words)).lstrip(".-")[:LONGEST].rstrip(".-")
 
 
 def _unplaced(check: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -407,12 +394,9 @@ class _Block:
 
     def expanded(self) -> Iterator[dict[str, Any]]:
         """Yield the values of each run."""
-        if self.combine == "zip":
-            columns = [v if len(v) > 1 else v * self.runs for v in self.axes.values()]
-            rows: Iterator[tuple[Any, ...]] = zip(*columns)
-        else:
-            rows = product(*self.axes.values())
-        for row in rows:
+        every = self.axes.values()
+        alike = zip(*(own if len(own) > 1 else own * self.runs for own in every))
+        for row in alike if self.combine == "zip" else product(*every):
             values: dict[str, Any] = {}
             for name, value in zip(self.axes, row):
                 key, _, setting = name.partition(".")

@@ -46,21 +46,25 @@ class Sweep:
     """
 
     def __init__(self, plan: SweepPlan, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
-        self.plan = plan
-        self.folder = folder
-        # The folders with a folder for each finished run, and with a file for each failed
-        # run
-        self.runs = folder / "runs"
-        self.failed = folder / "failed"
+        self.plan, self.folder = plan, folder
+        # The folders with a folder for each finished run, and with a file for each failed one
+        self.runs, self.failed = folder / "runs", folder / "failed"
         files.check_replaceable(folder, SWEEP)
         described = _describe(plan)
         try:
             files.begin_folder(folder)
-            if not _holds(folder / SWEEP.marker, described):
+            held = None
+            with suppress(OSError):
+                held = read_object(folder / SWEEP.marker)
+            if held != described:
                 self._forget_results()
                 files.write_json(folder / SWEEP.marker, described)
             files.begin_folder(self.runs)  # after the marker, which other shards may read by now
-            self._adopt_former_names()
+            there = set(os.listdir(self.runs))
+            for run in plan.runs:
+                if run.former_name in there and run.name not in there:
+                    with suppress(OSError):  # another shard does the same
+                        (self.runs / run.former_name).rename(self.runs / run.name)
             if self.failed.is_dir():
                 files.remove_leftovers(self.failed)
         except OSError as error:
@@ -70,7 +74,6 @@ class Sweep:
         self._finished: set[str] = set()
         # Runs of the shard that were not finished at construction
         self.pending = self._unfinished(self.own)
-        self._by_name = {run.name: run for run in plan.runs}
         if faults := self._faults(self.pending):
             example = f"{faults[0]}{', for instance' if faults[1:] else ''}"
             runs, are = counted(len(faults), "run"), "is" if len(faults) == 1 else "are"
@@ -88,17 +91,23 @@ class Sweep:
         too, the folder holds complete folders of finished runs and no others.
         """
         self._forget_results()
+        folder = self.runs.absolute()
         for run in self.pending:
             files.remove(self._note_of(run.name))
-            self._remove_remnant(self.runs / run.name)
-        folder = self.runs.absolute()
+            names = os.listdir(folder / run.name) if (folder / run.name).is_dir() else []
+            if RUN.marker not in names and all(map(RUN.has, names)):
+                files.remove(folder / run.name)  # as an interrupted copy may leave it
         runs = sorted(self.pending, key=lambda run: run.trace.path)  # each trace is read once
         tasks = [Task(run, str(folder / run.name), self.plan.keep) for run in runs]
+        values = {run.name: dict(run.values) for run in runs}
         try:
             with closing(engine.execute_all(tasks)) as outcomes:
                 for outcome in outcomes:
-                    if outcome.error is not None:
-                        self._note_failure(outcome)
+                    name, error = outcome.name, outcome.error
+                    if error is not None:
+                        self.failed.mkdir(exist_ok=True)
+                        note = {"run": name, "config": values[name], "error": error}
+                        files.write_json(self._note_of(name), note)
                     yield outcome
         finally:
             files.remove_leftovers(self.runs)
@@ -147,14 +156,6 @@ class Sweep:
                 log.warning("the runs were made with several versions of %s: %s", package, used)
         return True
 
-    def _adopt_former_names(self) -> None:
-        """Rename the folders of runs that version 0.1.0 has finished."""
-        there = set(os.listdir(self.runs))
-        for run in self.plan.runs:
-            if run.former_name in there and run.name not in there:
-                with suppress(OSError):  # another shard does the same
-                    (self.runs / run.former_name).rename(self.runs / run.name)
-
     def _forget_results(self) -> None:
         for pattern in SWEEP.files:
             for stale in self.folder.glob(pattern):
@@ -171,20 +172,8 @@ class Sweep:
         faults = (fault(folder, self.plan.keep) for folder in folders if folder.is_dir())
         return [one for one in faults if one is not None]
 
-    def _remove_remnant(self, folder: Path) -> None:
-        """Remove a run folder without its marker, as an interrupted copy may leave it."""
-        names = os.listdir(folder) if folder.is_dir() else []
-        if RUN.marker not in names and all(map(RUN.has, names)):
-            files.remove(folder)
-
     def _note_of(self, name: str) -> Path:
         return self.failed / f"{name}.json"
-
-    def _note_failure(self, outcome: Outcome) -> None:
-        self.failed.mkdir(exist_ok=True)
-        run = self._by_name[outcome.name]
-        note = {"run": run.name, "config": dict(run.values), "error": outcome.error}
-        files.write_json(self._note_of(run.name), note)
 
 
 def sweep(
@@ -247,13 +236,6 @@ def _describe(plan: SweepPlan) -> dict[str, Any]:
     return {"sweep": dict(plan.table), "duplicates": plan.duplicates, "runs": runs}
 
 
-def _holds(path: Path, value: Any) -> bool:
-    try:
-        return bool(read_object(path) == value)
-    except OSError:
-        return False
-
-
 def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
     """Return the table of results of a sweep, in which every run is finished or has failed.
 
@@ -264,20 +246,17 @@ def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
     """
     import pyarrow as pa
 
-    summaries = [
-        {} if run.name in failures else _figures(runs / run.name / "summary.json")
-        for run in plan.runs
-    ]
+    names, rows = [run.name for run in plan.runs], [run.columns for run in plan.runs]
+    read = ({} if name in failures else _read(runs / name / "summary.json") for name in names)
+    summaries = [{k: v for k, v in one.items() if not isinstance(v, dict | list)} for one in read]
     metrics = list(dict.fromkeys(chain.from_iterable(summaries)))
-    columns: dict[str, pa.Array] = {"run": pa.array([run.name for run in plan.runs])}
-    rows = [run.columns for run in plan.runs]
+    columns: dict[str, pa.Array] = {"run": pa.array(names)}
     for name in plan.columns:
         label = f"config.{name}" if name in metrics else name
         columns[label] = _column([row.get(name) for row in rows])
     for name in metrics:
         columns[name] = _column([summary.get(name) for summary in summaries])
-    errors = [failures.get(run.name) for run in plan.runs]
-    columns["error"] = pa.array(errors, type=pa.string())
+    columns["error"] = pa.array([failures.get(name) for name in names], type=pa.string())
     return pa.table(columns)
 
 
@@ -323,10 +302,6 @@ def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
         for package, version in used.items():
             seen.setdefault(package, set()).add(str(version))
     return {package: sorted(found) for package, found in seen.items()}
-
-
-def _figures(path: Path) -> dict[str, Any]:
-    return {k: v for k, v in _read(path).items() if not isinstance(v, dict | list)}
 
 
 def _read(path: Path) -> dict[str, Any]:
