@@ -202,8 +202,13 @@ def _paired(
         units = frame.loc[~idle, [*where, "unit"]].drop_duplicates()
         fixed = frame[idle].drop(columns="unit").merge(units, on=where)
         frame = pd.concat([frame[~idle], fixed], ignore_index=True)
-    if over == "jobs":
-        _check_apart(frame)
+    parts = frame.groupby(["trace", "system", "draw"]) if over == "jobs" else ()
+    for _, own in parts:  # those that share jobs are no units
+        spans = dict(zip(own["unit"], own["span"]))
+        for one, other in pairwise(sorted(spans, key=lambda unit: spans[unit])):
+            if spans[other][0] <= spans[one][1]:
+                reason = f"{one} and {other} share jobs; expected parts that do not"
+                raise InputError(reason, field="jobs")
     jobs = ["trace", "unit", "system", "draw"]
     of_jobs = frame.groupby(jobs, dropna=False)["name"].transform("nunique")
     kept = frame[frame["unit"].notna() & (of_jobs == len(names))]
@@ -219,16 +224,6 @@ def _paired(
     cells = kept.groupby(["trace", "unit", "system", "name"], sort=False)[list(FIGURES)]
     means = cells.mean().where(cells.count().eq(cells.size(), axis=0)).reset_index()
     return {str(trace): own for trace, own in means.groupby("trace", sort=False)}
-
-
-def _check_apart(frame: pd.DataFrame) -> None:
-    """Refuse parts of a trace that share jobs: they are no units."""
-    for _, own in frame.groupby(["trace", "system", "draw"]):
-        spans = dict(zip(own["unit"], own["span"]))
-        for one, other in pairwise(sorted(spans, key=lambda unit: spans[unit])):
-            if spans[other][0] <= spans[one][1]:
-                reason = f"{one} and {other} share jobs; expected parts that do not"
-                raise InputError(reason, field="jobs")
 
 
 def _effects(
@@ -390,9 +385,11 @@ def cells(one: Effect) -> list[Cell]:
     """Return a row of a table for a terminal, below `columns`."""
     change = Cell(_signed(one), one.change.mean if isfinite(one.change.mean) else None)
     means = (compact(MEASURES[one.figure], value) for value in (one.before, one.after))
+    better = HIGHER if one.figure in SHARES else LOWER
+    shape = {EQUAL: OPEN, OPEN: OPEN, better: HOLDS}.get(one.verdict, FAILS)
     return [
         *map(cell, (one.figure.replace("_", " "), one.of, one.compared)), change, cell(_ends(one)),
-        cell(f"{SIGNS[_shape(one)]} {one.verdict}"), cell(one.change.how),
+        cell(f"{SIGNS[shape]} {one.verdict}"), cell(one.change.how),
         Cell(_more(one), one.needed), *means,
     ]  # fmt: skip
 
@@ -433,7 +430,8 @@ def sentences(found: Effects) -> list[str]:
     for figure in dict.fromkeys(one.figure for one in found.effects):
         own = [one for one in found.effects if (one.figure, one.of) == (figure, ALL)]
         known = "; ".join(f"{one.compared} {_in_words(one, noun)}" for one in own)
-        said.append(f"{_capital(MEASURES[figure].name)}, compared with {found.baseline}: {known}.")
+        name = MEASURES[figure].name.capitalize()
+        said.append(f"{name}, compared with {found.baseline}: {known}.")
     return said
 
 
@@ -471,16 +469,6 @@ def _ends(one: Effect) -> str:
     return f"{written(low)} to {written(high)}{unit}" if isfinite(low) else ""
 
 
-def _shape(one: Effect) -> str:
-    if one.verdict in (EQUAL, OPEN):
-        return OPEN
-    return HOLDS if one.verdict == (HIGHER if one.figure in SHARES else LOWER) else FAILS
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _claims(found: Effects) -> dict[str, Claim]:
     """Return the rows of the panel, each as the claim that a figure gets better."""
     shown = [one for one in found.effects if isfinite(one.change.mean)]
@@ -491,7 +479,7 @@ def _claims(found: Effects) -> dict[str, Claim]:
         shown = [one for pair in pairs for one in shown if (one.figure, one.compared) == pair]
     claims = {}
     for one in shown if several else whole:
-        name = _capital(MEASURES[one.figure].name)
+        name = MEASURES[one.figure].name.capitalize()
         group, text = (f"{name}, {one.compared}", one.of) if several else (name, one.compared)
         change = one.change._replace(kind="range") if one.verdict == EQUAL else one.change
         key, region = f"{group} {text}", Region(0.0) if one.figure in SHARES else Region(high=0.0)
