@@ -98,13 +98,12 @@ def columns_on_file(text: str, columns: int) -> ColumnSet | None:
     """
     if COLUMNS.fullmatch(text) is None:
         return None
-    runs: list[tuple[int, int]] = []
-    end = 0
+    found = end = 0
     for part in text.split(" "):
         first, _, last = part.partition("-")
         start, stop = int(first), int(last or first) + 1
         if not end <= start < stop <= columns:
             return None
-        runs.append((start, stop))
+        found |= (1 << stop) - (1 << start)
         end = stop
-    return column_set(runs)
+    return found

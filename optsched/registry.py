@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import logging
-import pkgutil
 import re
 import sys
 import traceback
@@ -27,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules, resolve_name
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -291,7 +291,7 @@ class Registry(Generic[T]):
 
     def _shared(self, holder: T, added: T) -> T | None:
         if self._combined:
-            return _named(self._combined)(holder, added)  # type: ignore[no-any-return]
+            return resolve_name(self._combined)(holder, added)  # type: ignore[no-any-return]
         is_version = (holder.__qualname__, in_file(holder)) == (added.__qualname__, in_file(added))
         return added if is_version else None
 
@@ -299,7 +299,7 @@ class Registry(Generic[T]):
         if self._contract and (isinstance(name, ClassInFile) or names_class(name)):
             self._discover()  # so that the file takes no name of a package
             found = find_class(name) if isinstance(name, str) else name
-            return found.load(self.noun, _named(self._contract))  # type: ignore[return-value]
+            return found.load(self.noun, resolve_name(self._contract))  # type: ignore[return-value]
         assert isinstance(name, str)
         if name not in self:
             raise self.unknown(name)
@@ -375,14 +375,8 @@ class Registry(Generic[T]):
                 )
 
 
-def _named(place: str) -> Any:
-    """Return the object that ``MODULE:NAME`` names."""
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
 def _import_modules(package: str) -> None:
-    for found in pkgutil.iter_modules(importlib.import_module(package).__path__):
+    for found in iter_modules(importlib.import_module(package).__path__):
         if found.name.startswith("_"):
             continue
         module = f"{package}.{found.name}"
@@ -423,5 +417,5 @@ def display_of(kind: str) -> Callable[..., Any]:
 
     Objects know it by name alone, since pages are on a floor above them.
     """
-    function: Callable[..., Any] = _named(f"optsched.report.displays:{kind}")
+    function: Callable[..., Any] = resolve_name(f"optsched.report.displays:{kind}")
     return function
