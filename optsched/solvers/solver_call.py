@@ -152,27 +152,24 @@ def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -
         if result.incumbents:
             return _refutation(f"{name} claims {result.status.value} with an incumbent")
         return {"verified": True}
-    violations = violations_of(problem, result.solution)
-    if violations:
+    if violations := violations_of(problem, result.solution):
         message = f"{name} returned an infeasible solution: {_one_line(violations[0])}"
         return _refutation(message) | {"violations": tuple(violations)}
-    objective = problem.objective(result.solution)
+    objective, bound = problem.objective(result.solution), result.bound
+    met = bound is not None and (objective == bound or abs(objective - bound) < _tolerance(bound))
     if result.objective is not None and result.objective != objective:
-        claim = f"{name} reports {result.objective} for a solution of {objective}"
-        return _refutation(claim, objective)
-    if result.bound is not None and beats(objective, result.bound, problem.sense):
-        claim = f"{name} claims the bound {result.bound}, beaten by {objective}"
-        return _refutation(claim, objective)
-    if result.status is Status.OPTIMAL and not _met(objective, result.bound):
-        claim = f"{name} claims that {objective} is optimal with a bound of {result.bound}"
-        return _refutation(claim, objective)
-    if not result.incumbents:
-        incumbents = (Incumbent(seconds, objective, result.bound),)
-        return {"objective": objective, "verified": True, "incumbents": incumbents}
-    mistake = _incumbent_error(problem, result, objective)
+        mistake = f"reports {result.objective} for a solution of {objective}"
+    elif bound is not None and beats(objective, bound, problem.sense):
+        mistake = f"claims the bound {bound}, beaten by {objective}"
+    elif result.status is Status.OPTIMAL and not met:
+        mistake = f"claims that {objective} is optimal with a bound of {bound}"
+    else:
+        mistake = _incumbent_error(problem, result, objective)
     if mistake:
         return _refutation(f"{name} {mistake}", objective)
-    return {"objective": objective, "verified": True}
+    verified = {"objective": objective, "verified": True}
+    only = (Incumbent(seconds, objective, bound),)
+    return verified if result.incumbents else verified | {"incumbents": only}
 
 
 def _incumbent_error(problem: Problem[Any], result: Result, objective: int) -> str:
@@ -313,9 +310,8 @@ def _plain_number(value: Any) -> Any:
 
 def described(error: BaseException, solver: Solver | type[Solver] | None = None) -> str:
     """Return an error, with the lines of the user's file with a solver that it comes from."""
-    text, cls = _one_line(error), solver if isinstance(solver, type) else type(solver)
-    place = place_of(error, cls)
-    described = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    place = place_of(error, solver if isinstance(solver, type) else type(solver))
+    described = ": ".join(filter(None, (type(error).__name__, _one_line(error))))
     return f"{described} ({place})" if place else described
 
 
@@ -342,14 +338,9 @@ def beats(objective: float, bound: float, sense: str) -> bool:
     >>> beats(10**12 + 1, 10**12, "max"), beats(15, 14.999_999, "max")
     (True, False)
     """
-    tolerance = _tolerance(bound)
-    if tolerance:
+    if tolerance := _tolerance(bound):
         bound += tolerance if sense == "max" else -tolerance
     return objective > bound if sense == "max" else objective < bound
-
-
-def _met(objective: float, bound: float | None) -> bool:
-    return bound is not None and (objective == bound or abs(objective - bound) < _tolerance(bound))
 
 
 def _tolerance(bound: float) -> float:
