@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 log = logging.getLogger("optsched.compilation")
@@ -77,12 +77,6 @@ def _called(*functions: Callable[..., Any]) -> set[Any]:
         one = waiting.pop()
         if one not in found:
             found.add(one)
-            waiting += _kernels_named_in(one)
+            named = map(one.__globals__.get, one.__code__.co_names)
+            waiting += [value.py_func for value in named if hasattr(value, "py_func")]
     return found
-
-
-def _kernels_named_in(function: Any) -> Iterator[Any]:
-    for name in function.__code__.co_names:
-        kernel = getattr(function.__globals__.get(name), "py_func", None)
-        if kernel is not None:
-            yield kernel

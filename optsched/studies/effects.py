@@ -26,16 +26,10 @@ from optsched.numbers import counted, on_file, written
 from optsched.report import style
 from optsched.report.page import Cell, Figure, Page, Section, Table, cell, compact, write_page
 from optsched.simulator.scenario import OPTIONS, versions
+from optsched.studies import intervals
 from optsched.studies.claims import FAILS, HOLDS, MARKS, NOTHING, OPEN, Claim, Region
 from optsched.studies.figures import claims_panel
-from optsched.studies.intervals import (
-    Interval,
-    mean_of,
-    range_of,
-    reduction,
-    t_quantile,
-    units_needed,
-)
+from optsched.studies.intervals import Interval
 from optsched.sweeps.sweep_folder import DRAWN, SYSTEMS
 from optsched.traces.formats import stem
 
@@ -94,7 +88,7 @@ class Effect(NamedTuple):
     def needed(self) -> int | None:
         """Number of units that could tell the change from 0; None if these can, or nothing can."""
         sampled = self.change.kind in ("t", "BCa")
-        return units_needed(self.change) if sampled and self.verdict == OPEN else None
+        return intervals.units_needed(self.change) if sampled and self.verdict == OPEN else None
 
 
 class Effects(NamedTuple):
@@ -273,12 +267,12 @@ def _change(
             each = same - before if points else same / before - 1
             changes.append(each.mean(axis=1) * 100)
             if drawn and not points:
-                found.append(reduction(before, same, 1 / before.shape[1]) * -100 + 0.0)
+                found.append(intervals.reduction(before, same, 1 / before.shape[1]) * -100 + 0.0)
             else:
-                found.append(mean_of(changes[-1]))
+                found.append(intervals.mean_of(changes[-1]))
     change, every = average(found), np.concatenate(changes)
     if change.kind == "none" and len(every) > 1 and np.isfinite([change.mean, *every]).all():
-        return range_of(every)._replace(mean=change.mean)
+        return intervals.range_of(every)._replace(mean=change.mean)
     if not np.isfinite(change.mean):
         return NOTHING._replace(n=change.n)
     low = change.low if points else np.fmax(change.low, -100.0)  # nothing falls by more
@@ -294,11 +288,11 @@ def average(found: Sequence[Interval]) -> Interval:
         return found[0]
     mean = float(np.mean([one.mean for one in found]))
     n, count = np.array([one.n for one in found]), len(found)
-    errors = (np.array([one.half for one in found]) / t_quantile(n)) ** 2
+    errors = (np.array([one.half for one in found]) / intervals.t_quantile(n)) ** 2
     if not np.isfinite(errors).all():
         return Interval(mean, np.nan, np.nan, int(n.sum()), "none")
     degrees = errors.sum() ** 2 / (errors**2 / (n - 1)).sum() if errors.any() else 1
-    half = float(t_quantile(degrees + 1) * errors.sum() ** 0.5 / count)
+    half = float(intervals.t_quantile(degrees + 1) * errors.sum() ** 0.5 / count)
     return Interval(mean, mean - half, mean + half, int(n.sum()), "t")
 
 

@@ -18,17 +18,7 @@ from optsched import files
 from optsched.errors import InputError, path_of
 from optsched.folders import RUN, SWEEP
 from optsched.numbers import counted
-from optsched.sweeps.engines import (
-    Engine,
-    EngineName,
-    Outcome,
-    Task,
-    check_engine,
-    fault,
-    is_finished,
-    read_object,
-    start_engine,
-)
+from optsched.sweeps import engines
 from optsched.sweeps.sweep_file import PlannedRun, SweepPlan, read_sweep
 
 if TYPE_CHECKING:
@@ -50,12 +40,21 @@ class Sweep:
         # The folders with a folder for each finished run, and with a file for each failed one
         self.runs, self.failed = folder / "runs", folder / "failed"
         files.check_replaceable(folder, SWEEP)
-        described = _describe(plan)
+        runs = [
+            {
+                "run": run.name,
+                "trace_sha256": run.trace.sha256,
+                "demands_sha256": run.trace.demands_sha256,
+                "config": dict(run.values),
+            }
+            for run in plan.runs
+        ]
+        described = {"sweep": dict(plan.table), "duplicates": plan.duplicates, "runs": runs}
         try:
             files.begin_folder(folder)
             held = None
             with suppress(OSError):
-                held = read_object(folder / SWEEP.marker)
+                held = engines.read_object(folder / SWEEP.marker)
             if held != described:
                 self._forget_results()
                 files.write_json(folder / SWEEP.marker, described)
@@ -84,7 +83,7 @@ class Sweep:
         """Number of runs of the shard that are not finished at present."""
         return len(self._unfinished(self.own))
 
-    def work(self, engine: Engine) -> Generator[Outcome, None, None]:
+    def work(self, engine: engines.Engine) -> Generator[engines.Outcome, None, None]:
         """Execute the pending runs, and yield their outcomes in the order in which the runs end.
 
         A failure is recorded in the folder, and does not end the other runs. After an interrupt,
@@ -98,7 +97,7 @@ class Sweep:
             if RUN.marker not in names and all(map(RUN.has, names)):
                 files.remove(folder / run.name)  # as an interrupted copy may leave it
         runs = sorted(self.pending, key=lambda run: run.trace.path)  # each trace is read once
-        tasks = [Task(run, str(folder / run.name), self.plan.keep) for run in runs]
+        tasks = [engines.Task(run, str(folder / run.name), self.plan.keep) for run in runs]
         values = {run.name: dict(run.values) for run in runs}
         try:
             with closing(engine.execute_all(tasks)) as outcomes:
@@ -115,13 +114,18 @@ class Sweep:
     def failures(self) -> dict[str, str]:
         """Return the errors of failed runs of the sweep, by name of the run."""
         noted = [run for run in self.plan.runs if self._note_of(run.name).exists()]
-        notes = {run.name: read_object(self._note_of(run.name)) for run in self._unfinished(noted)}
+        notes = {
+            run.name: engines.read_object(self._note_of(run.name))
+            for run in self._unfinished(noted)
+        }
         return {name: note["error"] for name, note in notes.items() if note and "error" in note}
 
     def wrong_answers(self) -> dict[str, int]:
         """Return the positive counts of wrong answers in finished runs of the shard, by run."""
         finished = [run.name for run in self.own if run.name in self._finished]
-        summaries = {name: read_object(self.runs / name / "summary.json") for name in finished}
+        summaries = {
+            name: engines.read_object(self.runs / name / "summary.json") for name in finished
+        }
         counts = {name: (found or {}).get("wrong_answers", 0) for name, found in summaries.items()}
         return {name: count for name, count in counts.items() if count}
 
@@ -163,13 +167,15 @@ class Sweep:
 
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
         unchecked = [run for run in runs if run.name not in self._finished]
-        found = [run for run in unchecked if is_finished(self.runs / run.name, self.plan.keep)]
+        found = [
+            run for run in unchecked if engines.is_finished(self.runs / run.name, self.plan.keep)
+        ]
         self._finished.update(run.name for run in found)
         return tuple(run for run in unchecked if run.name not in self._finished)
 
     def _faults(self, runs: Sequence[PlannedRun]) -> list[str]:
         folders = [self.runs / run.name for run in runs]
-        faults = (fault(folder, self.plan.keep) for folder in folders if folder.is_dir())
+        faults = (engines.fault(folder, self.plan.keep) for folder in folders if folder.is_dir())
         return [one for one in faults if one is not None]
 
     def _note_of(self, name: str) -> Path:
@@ -180,7 +186,7 @@ def sweep(
     file: str | Path | Mapping[str, Any],
     output: str | Path,
     *,
-    engine: EngineName = "local",
+    engine: engines.EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
 ) -> pd.DataFrame:
@@ -212,28 +218,15 @@ def sweep(
     """
     import pandas as pd
 
-    check_engine(engine, workers, address)
+    engines.check_engine(engine, workers, address)
     folder = path_of(output, "output", "expected the folder to write to")
     planned = Sweep(read_sweep(file), folder)
     if planned.pending:
-        for outcome in planned.work(start_engine(planned.pending, workers, address)):
+        for outcome in planned.work(engines.start_engine(planned.pending, workers, address)):
             if outcome.error is not None:
                 log.warning("run %s failed: %s", outcome.name, outcome.error)
     planned.finish()
     return pd.read_parquet(planned.folder / "results.parquet")
-
-
-def _describe(plan: SweepPlan) -> dict[str, Any]:
-    runs = [
-        {
-            "run": run.name,
-            "trace_sha256": run.trace.sha256,
-            "demands_sha256": run.trace.demands_sha256,
-            "config": dict(run.values),
-        }
-        for run in plan.runs
-    ]
-    return {"sweep": dict(plan.table), "duplicates": plan.duplicates, "runs": runs}
 
 
 def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
@@ -305,7 +298,7 @@ def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    read = read_object(path)
+    read = engines.read_object(path)
     if read is None:
         raise InputError("damaged; start the sweep again to repeat the run", file=path)
     return read
