@@ -154,7 +154,7 @@ def load_profile(name: str | Path) -> Profile:
         if unknown := [key for key in limits if key not in LIMITS]:
             raise UnknownNameError("key of budget", unknown[0], LIMITS)
         budget = Budget(**limits)
-        solver_with(registry.solvers[stated], table.get("options", {}))
+        solver_with(registry.solvers[table["solver"]], table.get("options", {}))
     except InputError as error:
         raise error.within(path) from None
     return Profile(path.stem, **table | {"budget": budget})

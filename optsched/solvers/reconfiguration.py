@@ -18,6 +18,7 @@ from optsched.registry import solvers
 from optsched.solvers.box_placement import BoxSearch, DirectPlacement
 from optsched.solvers.migration import rules
 from optsched.solvers.migration.position_search import PositionSearch
+from optsched.solvers.migration.subproblems import NEVER
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Heuristic, Solver
 
@@ -176,7 +177,7 @@ class MigrationBased(ByMigrations):
         others = (job for job in range(len(problem.waiting)) if job not in problem.required)
         for job in [*problem.required, *others]:
             is_required = job in problem.required
-            worth = rules.NEVER if is_required else problem.worth * problem.profits[job]
+            worth = NEVER if is_required else problem.worth * problem.profits[job]
             plan = rules.find_plan(stage.migration(job), below=worth)
             if plan is not None:
                 stage.carry_out(job, plan)

@@ -53,8 +53,8 @@ def claims_panel(
 
     judged = [one for one in claims.values() if one.found and one.panel]
     panel = _Panel(judged, words, narrow=narrow)
-    same_axis = dict.fromkeys(("", "%", "points"), "%")
-    by_axis = groupby(judged, lambda one: same_axis.get(one.unit, one.unit))
+    same = ("", "%", "points")
+    by_axis = groupby(judged, lambda one: "%" if one.unit in same else one.unit)
     parts = [(unit, [*own]) for unit, own in by_axis]
     heights = [
         panel.pitch * len(own) + panel.head * len({one.group for one in own}) for _, own in parts

@@ -75,8 +75,8 @@ class Sweep:
         self.pending = self._unfinished(self.own)
         if faults := self._faults(self.pending):
             example = f"{faults[0]}{', for instance' if faults[1:] else ''}"
-            runs, are = counted(len(faults), "run"), "is" if len(faults) == 1 else "are"
-            log.warning("%s %s damaged and %s repeated: %s", runs, are, are, example)
+            damaged, are = counted(len(faults), "run"), "is" if len(faults) == 1 else "are"
+            log.warning("%s %s damaged and %s repeated: %s", damaged, are, are, example)
 
     @property
     def unfinished(self) -> int:
@@ -114,19 +114,16 @@ class Sweep:
     def failures(self) -> dict[str, str]:
         """Return the errors of failed runs of the sweep, by name of the run."""
         noted = [run for run in self.plan.runs if self._note_of(run.name).exists()]
-        notes = {
-            run.name: engines.read_object(self._note_of(run.name))
-            for run in self._unfinished(noted)
-        }
+        names = [run.name for run in self._unfinished(noted)]
+        notes = {name: engines.read_object(self._note_of(name)) for name in names}
         return {name: note["error"] for name, note in notes.items() if note and "error" in note}
 
     def wrong_answers(self) -> dict[str, int]:
         """Return the positive counts of wrong answers in finished runs of the shard, by run."""
-        finished = [run.name for run in self.own if run.name in self._finished]
-        summaries = {
-            name: engines.read_object(self.runs / name / "summary.json") for name in finished
-        }
-        counts = {name: (found or {}).get("wrong_answers", 0) for name, found in summaries.items()}
+        counts = {}
+        for name in (run.name for run in self.own if run.name in self._finished):
+            found = engines.read_object(self.runs / name / "summary.json") or {}
+            counts[name] = found.get("wrong_answers", 0)
         return {name: count for name, count in counts.items() if count}
 
     def finish(self) -> bool:
@@ -166,12 +163,11 @@ class Sweep:
                 files.remove(stale)
 
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
-        unchecked = [run for run in runs if run.name not in self._finished]
-        found = [
-            run for run in unchecked if engines.is_finished(self.runs / run.name, self.plan.keep)
-        ]
-        self._finished.update(run.name for run in found)
-        return tuple(run for run in unchecked if run.name not in self._finished)
+        names = [run.name for run in runs if run.name not in self._finished]
+        self._finished.update(
+            name for name in names if engines.is_finished(self.runs / name, self.plan.keep)
+        )
+        return tuple(run for run in runs if run.name not in self._finished)
 
     def _faults(self, runs: Sequence[PlannedRun]) -> list[str]:
         folders = [self.runs / run.name for run in runs]
