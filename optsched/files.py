@@ -324,7 +324,6 @@ def _beginning(process: int) -> str | None:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file or a folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

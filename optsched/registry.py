@@ -166,7 +166,6 @@ def find_class(text: str, base: Path | None = None) -> ClassInFile:
 
 
 def _file_of(module: str, name: str) -> Path:
-    """Return the file of an installed module."""
     try:
         with redirect_stdout(sys.stderr):
             # imports the packages around the module; none is around a relative name
@@ -277,7 +276,11 @@ class Registry(Generic[T]):
                 self._import_own(name)  # our class has the name first
             one, holder = cls, self._classes.get(name)
             if holder is not None:
-                shared = self._shared(holder, cls)
+                if self._combined:
+                    shared = resolve_name(self._combined)(holder, cls)
+                else:  # a newer version of a class takes its place
+                    places = {(each.__qualname__, in_file(each)) for each in (holder, cls)}
+                    shared = cls if len(places) == 1 else None
                 if shared is None and in_file(cls):
                     return cls  # an edited copy of a module: FILE.py:CLASS names the class
                 if shared is None:
@@ -288,12 +291,6 @@ class Registry(Generic[T]):
             return cls
 
         return file_under
-
-    def _shared(self, holder: T, added: T) -> T | None:
-        if self._combined:
-            return resolve_name(self._combined)(holder, added)  # type: ignore[no-any-return]
-        is_version = (holder.__qualname__, in_file(holder)) == (added.__qualname__, in_file(added))
-        return added if is_version else None
 
     def __getitem__(self, name: str | ClassInFile) -> T:
         if self._contract and (isinstance(name, ClassInFile) or names_class(name)):

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
-from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import solvers
 from optsched.solvers.generic import (
@@ -56,6 +55,7 @@ class CpSat(GenericSolver):
     seconds_per_work = 1.4
     default_work = 0.5
     requires = "ortools"
+    _imports = ("ortools.sat.python.cp_model",)
     set_by: ClassVar[Mapping[str, str]] = {
         "max_time_in_seconds": "a time limit",
         "max_deterministic_time": "a work limit",
@@ -101,10 +101,6 @@ class CpSat(GenericSolver):
 
         known = [one.removeprefix("clear_") for one in dir(parameters) if one.startswith("clear_")]
         self._set_native(known, put, "CP-SAT")
-
-    def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Import OR-Tools."""
-        _recorder()
 
     def run(self, search: Search) -> Outcome:
         """Search with CP-SAT."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, ClassVar, Literal, Protocol
@@ -349,6 +350,7 @@ class GenericSolver(Solver):
 
     set_by: ClassVar[Mapping[str, str]] = {}
     threads_by: ClassVar[str] = "threads"
+    _imports: ClassVar[Sequence[str]] = ()  # modules of the solver
     floating_point: ClassVar[bool] = True
     largest_number: ClassVar[int] = 500_000
     largest_objective: ClassVar[int] = 10**11
@@ -400,6 +402,11 @@ class GenericSolver(Solver):
         """Return the error of a native option whose value the solver refuses."""
         value = self.native[name]
         return InputError(f"option {name!r} of solver {self.name!r}: {value!r}; {expected}")
+
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
+        """Import the solver."""
+        for module in self._imports:
+            import_module(module)
 
     @abstractmethod
     def run(self, search: Search) -> Outcome:
@@ -484,7 +491,6 @@ def own_log(name: str) -> Callable[[str], None] | None:
 
 
 def _trivial_outcome(program: Program) -> Outcome | None:
-    """Return the outcome of a program that is trivial, or None."""
     lower, upper = program.row_lower, program.row_upper
     empty = (program.lower > program.upper).any() or (lower > upper).any()
     if empty or (not program.num_variables and ((lower > 0).any() or (upper < 0).any())):

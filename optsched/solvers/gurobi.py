@@ -129,7 +129,6 @@ class Gurobi(GenericSolver):
 
 
 def _environment() -> Any:
-    """Return a silent environment."""
     import gurobipy
 
     try:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.export import highs_model
-from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers import interruption
 from optsched.solvers.generic import GenericSolver, Outcome, Search, own_log
@@ -27,6 +26,7 @@ class Highs(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "highspy"
+    _imports = ("highspy",)
     set_by: ClassVar[Mapping[str, str]] = {
         "time_limit": "a time limit",
         "mip_max_nodes": "a work limit",
@@ -48,10 +48,6 @@ class Highs(GenericSolver):
                 raise ValueError
 
         self._set_native(known, put, "HiGHS")
-
-    def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Import HiGHS."""
-        import highspy  # noqa: F401
 
     def run(self, search: Search) -> Outcome:
         """Search with HiGHS."""

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, own_log, run_in_thread
@@ -37,6 +36,7 @@ class Scip(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "PySCIPOpt"
+    _imports = ("pyscipopt",)
     set_by: ClassVar[Mapping[str, str]] = {
         "limits/time": "a time limit",
         "limits/totalnodes": "a work limit",
@@ -56,10 +56,6 @@ class Scip(GenericSolver):
         """Return the version of PySCIPOpt, which contains SCIP."""
         installed = super().installed_version()
         return installed and f"PySCIPOpt {installed}"
-
-    def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Import SCIP."""
-        _recorder()
 
     def run(self, search: Search) -> Outcome:
         """Search with SCIP."""

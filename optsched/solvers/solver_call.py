@@ -30,6 +30,10 @@ LONGEST_MESSAGE = 400
 """Largest length of a message, in characters."""
 
 
+KEPT = ("status", "solution", "objective", "bound", "limit", "work", "incumbents")
+"""Fields of a well-formed result that are taken over as they are."""
+
+
 def call_solver(
     solver: Solver,
     problem: Problem[Any],
@@ -280,18 +284,8 @@ def _parts(answer: Result, name: str, seconds: float) -> dict[str, Any]:
         message = "failed, and does not say why"
     if message and not message.startswith(name):
         message = f"{name}: {message}"
-    return {
-        "solver": name,
-        "status": answer.status,
-        "solution": answer.solution,
-        "objective": answer.objective,
-        "bound": answer.bound,
-        "limit": answer.limit,
-        "seconds": seconds,
-        "work": answer.work,
-        "incumbents": answer.incumbents,
-        "message": message,
-    }
+    kept = {field: getattr(answer, field) for field in KEPT}
+    return kept | {"solver": name, "seconds": seconds, "message": message}
 
 
 def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:

@@ -112,9 +112,10 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
     if over not in keys:
         vary = ", ".join(keys) or "none"
         raise InputError(f"{over!r} does not vary; keys that do: {vary}", field="--over")
+    sources = {run: str(own.get("trace", own.get("workload"))) for run, own in runs.items()}
     traces: dict[str, list[Mapping[str, Any]]] = {}
-    for own in runs.values():
-        traces.setdefault(_source(own), []).append(own)
+    for run, own in runs.items():
+        traces.setdefault(sources[run], []).append(own)
     inside = [*dict.fromkeys(chain.from_iterable(map(folders.varying, traces.values())))]
     compared = [key for key in inside if key not in (over, "seed", *DRAWN, *SYSTEMS, *SOURCES)]
     sizes = [] if any("trace" in own for own in runs.values()) else ["jobs"]  # of a workload
@@ -140,7 +141,7 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
         whole = ":" if over == "jobs" else None
         rows.append(
             {
-                "trace": "" if over in SOURCES else _source(own),
+                "trace": "" if over in SOURCES else sources[run],
                 "unit": whole if value is None else folders.in_words(value),
                 "system": folders.speaking(own, systems) or ALL,
                 "draw": folders.speaking(own, draws),
@@ -173,10 +174,6 @@ def _stated(own: Mapping[str, Any]) -> dict[str, Any]:
     idle = [] if values["shake"] else ["shake_seed"]
     idle += [] if "workload" in own else ["workload_seed"]
     return {key: value for key, value in values.items() if key not in idle}
-
-
-def _source(own: Mapping[str, Any]) -> str:
-    return str(own.get("trace", own.get("workload")))
 
 
 def _some(names: Sequence[str], noun: str) -> str:

@@ -396,7 +396,6 @@ class DaskCluster:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Dask's own messages within a block."""
     levels = {log: log.level for log in map(logging.getLogger, LOGS)}
     try:
         for log in levels:
