@@ -408,7 +408,8 @@ class _Block:
 
     def mistakes(self, planner: Planner) -> list[str]:
         """Return the mistakes in the values."""
-        found = []
+        found: list[str] = []
+        valid: dict[str, list[Any]] = {}
         if "trace" not in self.axes and "workload" not in self.axes:
             found.append(f"trace: missing; expected {KEYS['trace'].expected}, or a workload")
         if "trace" in self.axes and "workload" in self.axes:
@@ -417,36 +418,31 @@ class _Block:
             place = self.place(name)
             if not values:
                 found.append(f"{place}: an empty list; expected at least one value")
+            valid[name] = own = []
             for value in values:
                 try:
                     _check_value(name, value, planner)
+                    own.append(value)
                 except InputError as error:
                     found += [f"{place}: {line}" for line in error.lines()]
         lengths = {self.place(name): len(v) for name, v in self.axes.items() if len(v) != 1}
         if self.combine == "zip" and len(set(lengths.values())) > 1:
             stated = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             found.append(f"zip takes lists of one length; {stated}")
-        return found + self._wrong_settings(planner)
-
-    def place(self, name: str) -> str:
-        """Return the location of a value in the file, for messages."""
-        return f"runs[{self.number}].{name}" if name in self.own else name
-
-    def _wrong_settings(self, planner: Planner) -> list[str]:
-        found = []
-        policies = self.axes.get("policy", [DEFAULTS["policy"]])
-        policies = [one for one in policies if _is_valid("policy", one, planner)]
-        models = self.axes.get("execution", [None])
-        models = [one for one in models if one is None or _is_valid("execution", one, planner)]
-        for policy, model in product(policies, models):
-            for name, values in self.axes.items():
-                key, _, setting = name.partition(".")
-                for value in (v for v in values if key == "settings" and _fits(v, SETTING[0])):
+        policies = valid.get("policy", [DEFAULTS["policy"]])
+        for policy, model in product(policies, valid.get("execution", [None])):
+            for name in (name for name in valid if name.startswith("settings.")):
+                setting = name.removeprefix("settings.")
+                for value in valid[name]:
                     try:
                         planner.configured({"policy": policy, "execution": model}, {setting: value})
                     except InputError as error:
                         found += [f"{self.place(name)}: {line}" for line in error.lines()]
         return found
+
+    def place(self, name: str) -> str:
+        """Return the location of a value in the file, for messages."""
+        return f"runs[{self.number}].{name}" if name in self.own else name
 
 
 def _blocks(table: Mapping[str, Any], mistakes: list[str]) -> list[_Block]:
@@ -507,7 +503,7 @@ def _expected(name: str) -> tuple[tuple[type[Any], ...], str]:
 
 def _check_value(name: str, value: Any, planner: Planner) -> None:
     types, expected = _expected(name)
-    if not _fits(value, types):
+    if type(value) not in types or (type(value) is float and not math.isfinite(value)):
         raise InputError(f"{value!r}; expected {expected}")
     if name in KEYS and isinstance(value, int | float) and abs(value) > LARGEST:
         raise InputError(f"{value!r}; expected a number of at most 2^53")
@@ -517,18 +513,6 @@ def _check_value(name: str, value: Any, planner: Planner) -> None:
         raise InputError(f"{value!r}; expected {expected}")
     elif name in KEYS:
         from_words({name: value})
-
-
-def _is_valid(name: str, value: Any, planner: Planner) -> bool:
-    try:
-        _check_value(name, value, planner)
-    except InputError:
-        return False
-    return True
-
-
-def _fits(value: Any, types: tuple[type[Any], ...]) -> bool:
-    return type(value) in types and (type(value) is not float or math.isfinite(value))
 
 
 def _plain(value: Any) -> Any:
