@@ -18,18 +18,6 @@ ColumnSet = int
 """Set of columns: bit c stands for column c."""
 
 
-def column_set(runs: Iterable[tuple[int, int]]) -> ColumnSet:
-    """Return the set of the columns in runs, each from its start to before its stop.
-
-    >>> bin(column_set([(0, 2), (5, 6)]))
-    '0b100011'
-    """
-    columns = 0
-    for start, stop in runs:
-        columns |= (1 << stop) - (1 << start)
-    return columns
-
-
 def runs_of(columns: ColumnSet) -> Iterator[tuple[int, int]]:
     """Yield the maximal runs of a set in order, each as its start and its stop.
 
