@@ -235,15 +235,11 @@ class JobClass:
 
     def to_table(self) -> dict[str, Any]:
         """Return the class as a table of a spec."""
-        table: dict[str, Any] = {"smallest": self.smallest, "largest": self.largest}
-        if self.share is not None:
-            table["share"] = self.share
-        table["interarrival"] = self.interarrival.to_table()
-        table["service"] = self.service.to_table()
-        if self.sizes:
-            table["sizes"] = list(self.sizes)
-            table["weights"] = list(self.weights)
-        return table
+        bounds = {"smallest": self.smallest, "largest": self.largest}
+        share = {} if self.share is None else {"share": self.share}
+        times = {name: getattr(self, name).to_table() for name in ("interarrival", "service")}
+        drawn = {"sizes": list(self.sizes), "weights": list(self.weights)} if self.sizes else {}
+        return {**bounds, **share, **times, **drawn}
 
 
 @workloads.register("hyper-erlang")
