@@ -18,18 +18,6 @@ ColumnSet = int
 """Set of columns: bit c stands for column c."""
 
 
-def column_set(runs: Iterable[tuple[int, int]]) -> ColumnSet:
-    """Return the set of the columns in runs, each from its start to before its stop.
-
-    >>> bin(column_set([(0, 2), (5, 6)]))
-    '0b100011'
-    """
-    columns = 0
-    for start, stop in runs:
-        columns |= (1 << stop) - (1 << start)
-    return columns
-
-
 def runs_of(columns: ColumnSet) -> Iterator[tuple[int, int]]:
     """Yield the maximal runs of a set in order, each as its start and its stop.
 
@@ -98,13 +86,12 @@ def columns_on_file(text: str, columns: int) -> ColumnSet | None:
     """
     if COLUMNS.fullmatch(text) is None:
         return None
-    runs: list[tuple[int, int]] = []
-    end = 0
+    found = end = 0
     for part in text.split(" "):
         first, _, last = part.partition("-")
         start, stop = int(first), int(last or first) + 1
         if not end <= start < stop <= columns:
             return None
-        runs.append((start, stop))
+        found |= (1 << stop) - (1 << start)
         end = stop
-    return column_set(runs)
+    return found

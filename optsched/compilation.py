@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 log = logging.getLogger("optsched.compilation")
@@ -46,7 +46,12 @@ def announces() -> bool:
 
 def begin(function: Callable[..., Any], *given: Callable[..., Any]) -> None:
     """Note that the compilation of a kernel begins, which is given other kernels."""
-    _needed.update(_called(function, *given))
+    waiting: list[Any] = [function, *given]
+    while waiting:  # also those that they call, directly or through others
+        if (one := waiting.pop()) not in _needed:
+            _needed.add(one)
+            named = map(one.__globals__.get, one.__code__.co_names)
+            waiting += [value.py_func for value in named if hasattr(value, "py_func")]
     _ready.discard(function)  # it may be for other types
     _begun.append(time.perf_counter())
     log.debug("compiling %s, kernel %d", function.__name__, len(_ready) + len(_begun))
@@ -67,22 +72,3 @@ def end(function: Callable[..., Any]) -> None:
 def _report() -> None:
     if _show is not None:
         _show(len(_needed & _ready), len(_needed))
-
-
-def _called(*functions: Callable[..., Any]) -> set[Any]:
-    """Return the kernels that some kernels call, directly or through others, and themselves."""
-    found: set[Any] = set()
-    waiting: list[Any] = [*functions]
-    while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found.add(one)
-            waiting += _kernels_named_in(one)
-    return found
-
-
-def _kernels_named_in(function: Any) -> Iterator[Any]:
-    for name in function.__code__.co_names:
-        kernel = getattr(function.__globals__.get(name), "py_func", None)
-        if kernel is not None:
-            yield kernel

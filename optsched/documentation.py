@@ -44,10 +44,9 @@ def section(described: Callable[..., Any], title: str) -> str:
 
 def parameters(described: Callable[..., Any]) -> dict[str, str]:
     """Return the descriptions of parameters in a numpydoc docstring, each in one line."""
-    described_ones = re.findall(
-        r"^(\w+) : .*\n((?: .*(?:\n|\Z))+)", section(described, "Parameters"), re.M
-    )
-    return {name: " ".join(text.split()) for name, text in described_ones}
+    every = section(described, "Parameters")
+    found = re.findall(r"^(\w+) : .*\n((?: .*(?:\n|\Z))+)", every, re.M)
+    return {name: " ".join(text.split()) for name, text in found}
 
 
 def markdown_row(*cells: str) -> str:

@@ -98,12 +98,6 @@ def check_output(path: Path, *sources: str | Path | None) -> None:
         raise InputError("cannot be written: its folder is read-only", file=path)
 
 
-def created(path: Path) -> BinaryIO:
-    """Return a new file, open for writing. What is there already, a link too, is an error."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    return open(os.open(path, flags, 0o666), "wb")
-
-
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
     """Yield a file under a temporary name, open for writing; it is renamed to `path` on success.
@@ -118,8 +112,10 @@ def written(path: Path) -> Iterator[BinaryIO]:
         if alone:
             with suppress(OSError):  # a writable folder may be unlistable
                 remove_leftovers(target.parent, target.name, restore=False)
+        # what is there already, a link too, is an error
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         try:
-            stream = created(temporary)
+            stream = open(os.open(temporary, flags, 0o666), "wb")  # noqa: SIM115 (closed below)
         except OSError as error:
             raise unwritable(path, error) from None
         try:
@@ -253,13 +249,11 @@ def remove_leftovers(folder: Path, name: str | None = None, *, restore: bool = T
         if _is_running(int(found["process"]), found["began"]):
             continue
         final = folder / found["name"]
-        if found["state"] == "old" and not os.path.lexists(final):
-            if not restore:
-                continue
+        if found["state"] != "old" or os.path.lexists(final):
+            remove(folder / entry)
+        elif restore:
             with suppress(OSError):
                 (folder / entry).rename(final)
-        else:
-            remove(folder / entry)
 
 
 def remove(path: Path) -> None:
@@ -330,7 +324,6 @@ def _beginning(process: int) -> str | None:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file or a folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -424,13 +417,12 @@ class Content:
     """
 
     def __init__(self, path: str | Path, stream: BinaryIO) -> None:
-        self._path = path
-        self._stored = _Hashed(stream)
+        self._path, self._size = path, 0
         with _readable(path):
-            first = self._stored.look_ahead(len(GZIP_MAGIC))
-        self._size = 0
+            ahead = stream.read(len(GZIP_MAGIC))
+        self._stored = _Hashed(stream, ahead)
         self._plain: gzip.GzipFile | _Hashed = self._stored
-        if first == GZIP_MAGIC:
+        if ahead == GZIP_MAGIC:
             self._plain = gzip.GzipFile(fileobj=self._stored)  # type: ignore[call-overload]
 
     def read(self, size: int = PIECE) -> bytes:
@@ -450,18 +442,11 @@ class Content:
 
 
 class _Hashed:
-    """Binary file that hashes the bytes read."""
+    """Binary file that hashes the bytes read, the first of which were read `ahead`."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._ahead = b""
-        self.size = 0
-        self.hash = hashlib.sha256()
-
-    def look_ahead(self, size: int) -> bytes:
-        """Return the next bytes without consuming them."""
-        self._ahead = self._stream.read(size)
-        return self._ahead
+    def __init__(self, stream: BinaryIO, ahead: bytes) -> None:
+        self._stream, self._ahead = stream, ahead
+        self.size, self.hash = 0, hashlib.sha256()
 
     def read(self, size: int) -> bytes:
         ahead, self._ahead = self._ahead[:size], self._ahead[size:]

@@ -233,12 +233,17 @@ def planned(folder: Path) -> dict[str, dict[str, Any]]:
     file = folder / SWEEP.marker
     found = {}
     for run in read_object(file, {"runs": list})["runs"]:
-        config = checked(run, PLANNED, file, "runs")["config"]
-        flat = {key: value for key, value in config.items() if key != "settings"}
-        settings = config.get("settings")
-        settings = settings if isinstance(settings, dict) else {}
-        found[run["run"]] = flat | {f"{SETTING}{key}": one for key, one in settings.items()}
+        checked(run, PLANNED, file, "runs")
+        found[run["run"]] = flat(run["config"])
     return found
+
+
+def flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a run with its settings among them, as ``settings.window``."""
+    values = dict(config)
+    settings = values.pop("settings", None)
+    settings = settings if isinstance(settings, Mapping) else {}
+    return values | {f"{SETTING}{key}": one for key, one in settings.items()}
 
 
 def varying(runs: Iterable[Mapping[str, Any]]) -> list[str]:

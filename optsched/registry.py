@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import logging
-import pkgutil
 import re
 import sys
 import traceback
@@ -27,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules, resolve_name
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -166,7 +166,6 @@ def find_class(text: str, base: Path | None = None) -> ClassInFile:
 
 
 def _file_of(module: str, name: str) -> Path:
-    """Return the file of an installed module."""
     try:
         with redirect_stdout(sys.stderr):
             # imports the packages around the module; none is around a relative name
@@ -277,7 +276,11 @@ class Registry(Generic[T]):
                 self._import_own(name)  # our class has the name first
             one, holder = cls, self._classes.get(name)
             if holder is not None:
-                shared = self._shared(holder, cls)
+                if self._combined:
+                    shared = resolve_name(self._combined)(holder, cls)
+                else:  # a newer version of a class takes its place
+                    places = {(each.__qualname__, in_file(each)) for each in (holder, cls)}
+                    shared = cls if len(places) == 1 else None
                 if shared is None and in_file(cls):
                     return cls  # an edited copy of a module: FILE.py:CLASS names the class
                 if shared is None:
@@ -289,17 +292,11 @@ class Registry(Generic[T]):
 
         return file_under
 
-    def _shared(self, holder: T, added: T) -> T | None:
-        if self._combined:
-            return _named(self._combined)(holder, added)  # type: ignore[no-any-return]
-        is_version = (holder.__qualname__, in_file(holder)) == (added.__qualname__, in_file(added))
-        return added if is_version else None
-
     def __getitem__(self, name: str | ClassInFile) -> T:
         if self._contract and (isinstance(name, ClassInFile) or names_class(name)):
             self._discover()  # so that the file takes no name of a package
             found = find_class(name) if isinstance(name, str) else name
-            return found.load(self.noun, _named(self._contract))  # type: ignore[return-value]
+            return found.load(self.noun, resolve_name(self._contract))  # type: ignore[return-value]
         assert isinstance(name, str)
         if name not in self:
             raise self.unknown(name)
@@ -375,14 +372,8 @@ class Registry(Generic[T]):
                 )
 
 
-def _named(place: str) -> Any:
-    """Return the object that ``MODULE:NAME`` names."""
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
 def _import_modules(package: str) -> None:
-    for found in pkgutil.iter_modules(importlib.import_module(package).__path__):
+    for found in iter_modules(importlib.import_module(package).__path__):
         if found.name.startswith("_"):
             continue
         module = f"{package}.{found.name}"
@@ -423,5 +414,5 @@ def display_of(kind: str) -> Callable[..., Any]:
 
     Objects know it by name alone, since pages are on a floor above them.
     """
-    function: Callable[..., Any] = _named(f"optsched.report.displays:{kind}")
+    function: Callable[..., Any] = resolve_name(f"optsched.report.displays:{kind}")
     return function

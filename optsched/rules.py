@@ -24,11 +24,11 @@ F = TypeVar("F", bound=Callable[..., Rule])
 
 
 def _made_where_called(make: F) -> F:
-    """Let mistakes of a rule name the line of the user's file that made it."""
+    """Mark what is made as a rule, whose mistakes name the line of the user's file that made it."""
 
     @functools.wraps(make)
     def made(*values: Any, **named: Any) -> Rule:
-        found = make(*values, **named)
+        found = rule(make(*values, **named))
         caller = sys._getframe(1)
         found.place = caller.f_code.co_filename, caller.f_lineno  # type: ignore[attr-defined]
         return found
@@ -57,7 +57,6 @@ def limit(what: str, most: int, *, by: str) -> Rule:
     """
     most = _count("most", most)
 
-    @rule
     def limit(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         if what == "nodes":
             amount = state.some("nodes", chunks).sum(axis=1)
@@ -81,7 +80,6 @@ def nodes_free(count: int, *, where: Mapping[str, Any] | None = None) -> Rule:
     """
     count = _count("count", count)
 
-    @rule
     def nodes_free(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         there = _where(nodes, where) & (nodes.idle > 0)
         used = state.some("used", chunks[:, there].sum(axis=0))
@@ -103,7 +101,6 @@ def power_cap(watts: int, *, of: str = "watts", idle: str = "") -> Rule:
     """
     watts = _count("watts", watts)
 
-    @rule
     def power_cap(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         used = state.some("used", chunks.sum(axis=0))
         base = np.where(nodes.idle, nodes[idle] if idle else 0, nodes[of])
@@ -129,7 +126,6 @@ def spread(most: int, *, over: str = "switch", jobs: Sequence[str | int] = ()) -
 
     most = _count("most", most)
 
-    @rule
     def spread(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         which = np.isin(jobs.name.astype(str), named) if named else jobs.chunks > most
         state.require("chunks", chunks[which & (jobs.running == 0)].T.sum_by(nodes[over]) <= most)
@@ -141,7 +137,6 @@ def spread(most: int, *, over: str = "switch", jobs: Sequence[str | int] = ()) -
 def never_together(by: str = "user") -> Rule:
     """Return the rule that jobs of different users, or values of a column, share no node."""
 
-    @rule
     def never_together(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         there = state.some("there", chunks.sum_by(jobs[by]))
         state.require(by, there.sum(axis=0) <= 1)
@@ -153,7 +148,6 @@ def never_together(by: str = "user") -> Rule:
 def together(by: str, values: Sequence[str | int]) -> Rule:
     """Return the rule that the jobs of each of some values of a column are on one node."""
 
-    @rule
     def together(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         for number, value in enumerate(values):
             there = state.some(f"on{number}", chunks[jobs[by] == value].sum(axis=0))
@@ -177,7 +171,6 @@ def reserve(what: str, amount: int, *, where: Mapping[str, Any] | None = None) -
     """
     amount = _count("amount", amount)
 
-    @rule
     def reserve(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         there, new = _where(nodes, where), jobs.running == 0
         taken = jobs.chunk[what][new] @ chunks[new][:, there].sum(axis=1)
@@ -199,7 +192,6 @@ def few_moves(before: Mapping[str, Sequence[str]], most: int) -> Rule:
     """
     most = _count("most", most)
 
-    @rule
     def few_moves(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         names = jobs.name.astype(str).tolist()
         there = np.array([np.isin(nodes.name, before.get(name, nodes.name)) for name in names])
@@ -225,7 +217,6 @@ def balance(what: str, *, over: str = "switch", steps: int = 10) -> Rule:
         Number of equal parts into which the free amount of a group is divided.
     """
 
-    @rule
     def balance(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         new = jobs.running == 0
         taken = (jobs.chunk[what][new] @ chunks[new]).sum_by(nodes[over])
@@ -243,7 +234,6 @@ def balance(what: str, *, over: str = "switch", steps: int = 10) -> Rule:
 def few_users_on_nodes(by: str = "user") -> Rule:
     """Return the objective that few users, or values of a column, share a node, after all else."""
 
-    @rule
     def few_users_on_nodes(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         there = state.some("there", chunks.sum_by(jobs[by]))
         state.minimize(there.sum(), most=len(np.unique(jobs[by])) * len(nodes))

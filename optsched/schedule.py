@@ -23,28 +23,15 @@ class State(StrEnum):
 
 
 class Migration(NamedTuple):
-    """The stop of a running job and its restart in another place.
+    """The stop of a running job and its restart in another place."""
 
-    Parameters
-    ----------
-    time : float
-        Time of the migration in seconds.
-    job : int
-        Row of the job in the trace.
-    left, taken : str
-        The processors that the job left and those that it took, as interval sets.
-    parked : bool
-        Whether the job left its place before the new one was free.
-    delay : float
-        Seconds until the job makes progress again, unless it is migrated again before.
-    """
-
-    time: float
-    job: int
+    time: float  # in seconds
+    job: int  # row in the trace
+    # The processors that the job left and those that it took, as interval sets
     left: str
     taken: str
-    parked: bool
-    delay: float
+    parked: bool  # whether the job left its place before the new one was free
+    delay: float  # seconds until it makes progress again, unless it is migrated again before
 
 
 class Schedule(NamedTuple):

@@ -170,13 +170,17 @@ def summarise(
     large_from = least_large(trace, large_from)
     large = finished & (trace.processors >= large_from)
     bounded = bounded_slowdown((response - runtime)[finished], runtime[finished])
+    report = trace.cleaning
+    dropped: int | None = 0 if report is None else report.dropped
+    if report is not None and len(trace) != report.jobs_read - report.dropped:
+        dropped = None  # a part of a cleaned trace
     return {
         "jobs": len(submit),
         "finished": counts[State.FINISHED],
         "killed": counts[State.KILLED],
         "rejected": counts[State.REJECTED],
         "waiting": counts[State.WAITING],
-        "dropped": _dropped(trace),
+        "dropped": dropped,
         "utilization": busy / (processors * makespan) if makespan else None,
         "makespan": makespan,
         "mean_wait": _mean(wait[finished]),
@@ -193,7 +197,7 @@ def summarise(
         "mean_bounded_slowdown": _mean(bounded),
         "p95_bounded_slowdown": _quantile(bounded, 0.95),
         "decisions": schedule.decisions,
-        "cleaning": trace.cleaning.to_json() if trace.cleaning is not None else None,
+        "cleaning": None if report is None else report.to_json(),
     }
 
 
@@ -263,14 +267,6 @@ def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> di
     return figures
 
 
-def _dropped(trace: Trace) -> int | None:
-    """Return the number of jobs that cleaning dropped, None for a part of a cleaned trace."""
-    report = trace.cleaning
-    if report is None:
-        return 0
-    return report.dropped if len(trace) == report.jobs_read - report.dropped else None
-
-
 def _mean(values: NDArray[Any]) -> float | None:
     return float(values.mean()) if len(values) else None
 
@@ -285,13 +281,9 @@ def measures_of(config: Mapping[str, Any]) -> dict[str, Measure]:
     They are those of the jobs, of all metrics, and of the policy and the execution model that the
     config names, unless these are in no registry.
     """
+    named = (registry.policies, config["policy"]), (registry.executions, config.get("execution"))
     owners: list[Any] = [*registry.metrics.values()]
-    for known, name in (
-        (registry.policies, config["policy"]),
-        (registry.executions, config.get("execution")),
-    ):
-        if name is not None and name in known:
-            owners.append(known[name])
+    owners += [known[name] for known, name in named if name is not None and name in known]
     return MEASURES | {key: one for owner in owners for key, one in owner.measures.items()}
 
 

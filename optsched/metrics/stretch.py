@@ -21,16 +21,6 @@ from optsched.traces.trace import UNKNOWN, Trace
 WINDOW = 300  # longest time in seconds from the first job of a session to the last, as in the paper
 
 
-def consecutive_sessions(user: Ints) -> Ints:
-    """Return the session of each job, from 0: consecutive jobs of one user.
-
-    The authors' plots use this rule. A job without a known user is a session of its own. Jobs are
-    in the order of submission.
-    """
-    same = (user[1:] == user[:-1]) & (user[1:] != UNKNOWN)
-    return np.cumsum(np.concatenate(([True], ~same))[: len(user)]) - 1
-
-
 def window_sessions(user: Ints, submit: NDArray[Any]) -> Ints:
     """Return the session of each job, from 0: jobs that a user submits within `WINDOW`.
 

@@ -10,13 +10,12 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.export import highs_model
-from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers import interruption
 from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, own_log, run_in_thread
@@ -50,6 +49,7 @@ class Cbc(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "PuLP"
+    _imports = ("highspy", "pulp")
     set_by: ClassVar[Mapping[str, str]] = {
         "seconds": "a time limit",
         "maxNodes": "a work limit",
@@ -74,7 +74,6 @@ class Cbc(GenericSolver):
                 raise self.refused_option(name, expected)
 
     def _words(self, names: Iterable[str]) -> list[str]:
-        """Return the command-line words of native options."""
         return [word for name in names for word in (f"-{name}", _as_word(self.native[name]))]
 
     @classmethod
@@ -82,11 +81,6 @@ class Cbc(GenericSolver):
         """Return the version of PuLP, which contains CBC."""
         installed = super().installed_version()
         return installed and f"PuLP {installed}"
-
-    def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Import the packages that write the input of CBC."""
-        import highspy  # noqa: F401
-        import pulp  # noqa: F401
 
     def run(self, search: Search) -> Outcome:
         """Search with CBC."""
@@ -195,7 +189,6 @@ def _is_excluded_by_bounds(folder: Path) -> bool:
 
     if not (folder / "status.txt").exists():
         return False
-
     command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", *OFF, "-maxNodes", "0"]
     command += ["-solve", "-quit"]
     again = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

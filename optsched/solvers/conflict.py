@@ -185,7 +185,6 @@ class _Trials:
 
 
 def _rows_of(program: Program, chosen: NDArray[np.bool_]) -> Program:
-    """Return the program with the chosen rows only."""
     counts = np.diff(program.row_start)
     entries = np.repeat(chosen, counts)
     return replace(

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
-from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import solvers
 from optsched.solvers.generic import (
@@ -56,6 +55,7 @@ class CpSat(GenericSolver):
     seconds_per_work = 1.4
     default_work = 0.5
     requires = "ortools"
+    _imports = ("ortools.sat.python.cp_model",)
     set_by: ClassVar[Mapping[str, str]] = {
         "max_time_in_seconds": "a time limit",
         "max_deterministic_time": "a work limit",
@@ -85,30 +85,22 @@ class CpSat(GenericSolver):
         """Check the names and values of native options."""
         from ortools.sat.python import cp_model
 
-        self._set_native(cp_model.CpSolver().parameters)
+        self._set_in(cp_model.CpSolver().parameters)
 
-    def _set_native(self, parameters: Any) -> None:
+    def _set_in(self, parameters: Any) -> None:
         """Set native options, values of enumerations by their names."""
-        every = dir(parameters)
-        for name, value in self.native.items():
-            if f"clear_{name}" not in every:
-                raise self.unknown_option(
-                    name, [one.removeprefix("clear_") for one in every if one.startswith("clear_")]
-                )
-            before = getattr(parameters, name)
-            try:
-                if isinstance(value, list):
-                    before.extend(value)
-                elif isinstance(value, str) and not isinstance(before, str):
-                    setattr(parameters, name, getattr(type(before), value))
-                else:
-                    setattr(parameters, name, value)
-            except (AttributeError, TypeError, ValueError):
-                raise self.refused_option(name, "expected a value that CP-SAT accepts") from None
 
-    def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Import OR-Tools."""
-        _recorder()
+        def put(name: str, value: object) -> None:
+            before = getattr(parameters, name)
+            if isinstance(value, list):
+                before.extend(value)
+            elif isinstance(value, str) and not isinstance(before, str):
+                setattr(parameters, name, getattr(type(before), value))
+            else:
+                setattr(parameters, name, value)
+
+        known = [one.removeprefix("clear_") for one in dir(parameters) if one.startswith("clear_")]
+        self._set_native(known, put, "CP-SAT")
 
     def run(self, search: Search) -> Outcome:
         """Search with CP-SAT."""
@@ -124,7 +116,7 @@ class CpSat(GenericSolver):
 
         solver = cp_model.CpSolver()
         parameters = solver.parameters
-        self._set_native(parameters)
+        self._set_in(parameters)
         parameters.num_workers = self.workers
         parameters.random_seed = search.seed
         parameters.relative_gap_limit = self.relative_gap
@@ -181,10 +173,11 @@ class CpSat(GenericSolver):
             case _:
                 claim, limit = Status.FEASIBLE, search.nearer_limit(work)
         bound = _bound(response, search.program)
-        if not len(response.solution):
-            # without a solution the bound of the response is 0 even if no bound is known
-            return Outcome(claim, None, bound if known else None, limit, work)
-        return Outcome(claim, _vector(response), bound, limit, work)
+        x = _vector(response)
+        # without a solution the bound of the response is 0 even if no bound is known
+        return Outcome(
+            claim, x if len(x) else None, bound if known or len(x) else None, limit, work
+        )
 
 
 def _vector(response: Any) -> NDArray[np.int64]:

@@ -83,8 +83,7 @@ def find_solver(
         if not supports(cls, model):
             raise unsupported(profile.name, model, known=solvers_of({model}))
         cls = cls.class_of_model(model) if issubclass(cls, Dispatch) else cls
-    own = _options(cls)
-    taken = {name: value for name, value in (options or {}).items() if name in own}
+    taken = {name: one for name, one in (options or {}).items() if name in _options(cls)}
     solver = solver_with(cls, taken | dict(profile.options))
     check_models(solver)
     if version_of(solver) is None:
@@ -136,26 +135,24 @@ def load_profile(name: str | Path) -> Profile:
     if path.suffix != ".toml":
         path = bundled("solvers") / f"{name}.toml"
     table = read_toml(path)
-    mistakes = [
-        f"unknown key {key!r}; known: {', '.join(KEYS)}" for key in table if key not in KEYS
-    ]
+    known = ", ".join(KEYS)
+    mistakes = [f"unknown key {key!r}; known: {known}" for key in table if key not in KEYS]
     mistakes += [
         f"{key}: {table[key]!r}; expected {meaning}"
         for key, (kind, meaning) in KEYS.items()
         if key in table and type(table[key]) is not kind
     ]
-    if "solver" not in table:
-        mistakes.append("solver: missing; expected the name of a registered solver")
-    elif names_class(table["solver"]):
-        mistakes.append(f"solver: {table['solver']!r}; expected the name of a registered solver")
+    stated = table.get("solver")
+    if stated is None or names_class(stated):
+        shown = "missing" if stated is None else repr(stated)
+        mistakes.append(f"solver: {shown}; expected {KEYS['solver'][1]}")
     if mistakes:
         raise InputError(*mistakes, file=path)
     try:
         check_seed(table.get("seed", 0), "seed")
         limits = table.get("budget", {})
-        for key in limits:
-            if key not in LIMITS:
-                raise UnknownNameError("key of budget", key, LIMITS)
+        if unknown := [key for key in limits if key not in LIMITS]:
+            raise UnknownNameError("key of budget", unknown[0], LIMITS)
         budget = Budget(**limits)
         solver_with(registry.solvers[table["solver"]], table.get("options", {}))
     except InputError as error:
@@ -177,12 +174,10 @@ def check_options(snapshot: Snapshot, file: str | Path | None = None) -> None:
     model = snapshot.problem.name
     for name, value in snapshot.options.items():
         owners = (cls for cls in _classes_of_model(model) if name in _options(cls))
-        owner = next(owners, None)
-        if owner is None:
-            known = {one for cls in _classes_of_model(model) for one in _options(cls)}
-            unknown = UnknownNameError("option", name, known)
-            raise InputError(str(unknown), file=file, field="options")
         try:
+            if (owner := next(owners, None)) is None:
+                known = {one for cls in _classes_of_model(model) for one in _options(cls)}
+                raise UnknownNameError("option", name, known)
             solver_with(owner, {name: value})
         except InputError as error:
             raise InputError(str(error), file=file, field="options") from None
@@ -215,17 +210,14 @@ def unsupported(name: str, *models: str, known: Iterable[str] = ()) -> InputErro
 
 def version_of(solver: Solver | type[Solver]) -> str | None:
     """Return the version of a solver, or None if it is not installed."""
-    version: str | None = _stated(solver, "installed_version")
-    return version
+    return _stated(solver, "installed_version")  # type: ignore[no-any-return]
 
 
 def check_models(solver: Solver | type[Solver]) -> None:
     """Check that a solver states its models as the contract requires."""
     if not isinstance(solver.models, frozenset | None):
-        expected = "expected a frozenset or None"
-        raise InputError(
-            f"solver {solver.name!r} states {repr_of(solver.models)} as its models; {expected}"
-        )
+        wrong = f"{repr_of(solver.models)} as its models; expected a frozenset or None"
+        raise InputError(f"solver {solver.name!r} states {wrong}")
 
 
 def _stated(solver: Solver | type[Solver], method: str, *arguments: Any) -> Any:
@@ -299,7 +291,8 @@ def combined(holder: type[Solver], added: type[Solver]) -> type[Solver] | None:
     """
     classes = holder.classes if issubclass(holder, Dispatch) else (holder,)
     rivals = [one for one in classes if _overlap(one, added)]
-    if any(_place(one) != _place(added) for one in rivals):
+    place = added.__module__, added.__qualname__
+    if any((one.__module__, one.__qualname__) != place for one in rivals):
         return None
     kept = [*(one for one in classes if one not in rivals), added]
     if len(kept) == 1:
@@ -327,10 +320,6 @@ def _overlap(one: type[Solver], other: type[Solver]) -> bool:
     if not (isinstance(one.models, frozenset) and isinstance(other.models, frozenset)):
         return True
     return not one.models.isdisjoint(other.models)
-
-
-def _place(cls: type[Solver]) -> tuple[str, str]:
-    return cls.__module__, cls.__qualname__
 
 
 def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, ClassVar, Literal, Protocol
@@ -183,7 +184,7 @@ class Search:
         of the largest possible objective of a solver that computes in floating point. A bound that
         is an integer is exact.
         """
-        if bound is None or math.isnan(bound) or math.isinf(bound):
+        if bound is None or not math.isfinite(bound):
             return None
         whole = bound
         if not isinstance(whole, int):
@@ -349,6 +350,7 @@ class GenericSolver(Solver):
 
     set_by: ClassVar[Mapping[str, str]] = {}
     threads_by: ClassVar[str] = "threads"
+    _imports: ClassVar[Sequence[str]] = ()  # modules of the solver
     floating_point: ClassVar[bool] = True
     largest_number: ClassVar[int] = 500_000
     largest_objective: ClassVar[int] = 10**11
@@ -375,18 +377,36 @@ class GenericSolver(Solver):
         InputError
             If the solver refuses an option.
         """
-        raise self.unknown_option(next(iter(self.native)), ())
+        self._set_native((), lambda *_: None, "it")
+
+    def _set_native(
+        self, known: Collection[str], put: Callable[[str, Any], object], brand: str
+    ) -> None:
+        """Set the native options by a function that fails for a value that the solver refuses."""
+        for name, value in self.native.items():
+            if name not in known:
+                raise self.unknown_option(name, known)
+            try:
+                put(name, value)
+            except Exception:
+                expected = f"expected a value that {brand} accepts"
+                raise self.refused_option(name, expected) from None
 
     def unknown_option(self, name: str, known: Collection[str]) -> UnknownNameError:
         """Return the error of an option that neither this class nor the solver itself has."""
         own = [option.name for option in settings_of(type(self))]
-        others = [one for one in known if one not in self.set_by]
-        return UnknownNameError(f"option of solver {self.name!r}", name, [*own, *others])
+        own += [one for one in known if one not in self.set_by]
+        return UnknownNameError(f"option of solver {self.name!r}", name, own)
 
     def refused_option(self, name: str, expected: str) -> InputError:
         """Return the error of a native option whose value the solver refuses."""
         value = self.native[name]
         return InputError(f"option {name!r} of solver {self.name!r}: {value!r}; {expected}")
+
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
+        """Import the solver."""
+        for module in self._imports:
+            import_module(module)
 
     @abstractmethod
     def run(self, search: Search) -> Outcome:
@@ -462,23 +482,20 @@ class GenericSolver(Solver):
 def own_log(name: str) -> Callable[[str], None] | None:
     """Return a function that logs the text of a solver line by line; None without ``-v``."""
     log = logging.getLogger("optsched")
-    if not log.isEnabledFor(logging.DEBUG):
-        return None
 
     def say(text: str) -> None:
         for line in text.splitlines():
             log.debug("%s: %s", name, line)
 
-    return say
+    return say if log.isEnabledFor(logging.DEBUG) else None
 
 
 def _trivial_outcome(program: Program) -> Outcome | None:
-    """Return the outcome of a program that is trivial, or None."""
-    if (program.lower > program.upper).any() or (program.row_lower > program.row_upper).any():
+    lower, upper = program.row_lower, program.row_upper
+    empty = (program.lower > program.upper).any() or (lower > upper).any()
+    if empty or (not program.num_variables and ((lower > 0).any() or (upper < 0).any())):
         return Outcome(Status.INFEASIBLE)
     if not program.num_variables:
-        if (program.row_lower > 0).any() or (program.row_upper < 0).any():
-            return Outcome(Status.INFEASIBLE)
         return Outcome(Status.OPTIMAL, x=np.empty(0, dtype=np.int64), bound=program.offset)
     return None
 

@@ -48,14 +48,7 @@ class Gurobi(GenericSolver):
 
         with _environment() as environment:
             known = [name for name in dir(gurobipy.GRB.Param) if not name.startswith("_")]
-            for name, value in self.native.items():
-                if name not in known:
-                    raise self.unknown_option(name, known)
-                try:
-                    environment.setParam(name, value)
-                except (gurobipy.GurobiError, TypeError, ValueError):
-                    expected = "expected a value that Gurobi accepts"
-                    raise self.refused_option(name, expected) from None
+            self._set_native(known, environment.setParam, "Gurobi")
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import Gurobi, and find its licence."""
@@ -136,7 +129,6 @@ class Gurobi(GenericSolver):
 
 
 def _environment() -> Any:
-    """Return a silent environment."""
     import gurobipy
 
     try:
@@ -159,9 +151,8 @@ def _state(model: Any, program: Program) -> Any:
     )
     model.ObjCon = program.offset
     model.ModelSense = GRB.MAXIMIZE if program.sense == "max" else GRB.MINIMIZE
-    shape = program.num_rows, program.num_variables
     parts = program.values.astype(float), program.columns, program.row_start
-    matrix = csr_matrix(parts, shape=shape)
+    matrix = csr_matrix(parts, shape=(program.num_rows, program.num_variables))
     is_equation = program.row_lower == program.row_upper
     for sense, rows, sides in (
         ("=", is_equation, program.row_lower),

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.export import highs_model
-from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers import interruption
 from optsched.solvers.generic import GenericSolver, Outcome, Search, own_log
@@ -27,6 +26,7 @@ class Highs(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "highspy"
+    _imports = ("highspy",)
     set_by: ClassVar[Mapping[str, str]] = {
         "time_limit": "a time limit",
         "mip_max_nodes": "a work limit",
@@ -42,15 +42,12 @@ class Highs(GenericSolver):
         highs = highspy.Highs()
         highs.silent()
         known = [name for name in dir(highs.getOptions()) if not name.startswith("_")]
-        for name, value in self.native.items():
-            if name not in known:
-                raise self.unknown_option(name, known)
-            if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                raise self.refused_option(name, "expected a value that HiGHS accepts")
 
-    def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Import HiGHS."""
-        import highspy  # noqa: F401
+        def put(name: str, value: object) -> None:
+            if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise ValueError
+
+        self._set_native(known, put, "HiGHS")
 
     def run(self, search: Search) -> Outcome:
         """Search with HiGHS."""
@@ -145,17 +142,13 @@ def run_highs(
             into.user_interrupt = True
 
     highs.setCallback(callback, None)
-    wanted = [
-        kinds.kCallbackMipImprovingSolution,
-        kinds.kCallbackMipInterrupt,
-        kinds.kCallbackSimplexInterrupt,
-    ]
+    highs.startCallback(kinds.kCallbackMipImprovingSolution)
+    highs.startCallback(kinds.kCallbackMipInterrupt)
+    highs.startCallback(kinds.kCallbackSimplexInterrupt)
     if say is not None:
         highs.setOptionValue("output_flag", True)
         highs.setOptionValue("log_to_console", False)
-        wanted.append(kinds.kCallbackLogging)
-    for one in wanted:
-        highs.startCallback(one)
+        highs.startCallback(kinds.kCallbackLogging)
     if highs.run() == highspy.HighsStatus.kError:
         # other code in this process may have started HiGHS with more threads
         highspy.Highs.resetGlobalScheduler(True)

@@ -130,7 +130,13 @@ class _Search:
     def within(self, nodes: Ints, *, drains: bool) -> Release | None:
         """Return a release with all chunks on some nodes, all drained or none; None without one."""
         problem, state = self.problem, _State(self.problem, self.held, drains=drains)
-        if not self._free_licences(state) or state.most[nodes].sum() < problem.chunks:
+        for claim in np.argsort(problem.costs, kind="stable").tolist():
+            short = state.short_licences()
+            if not short.any():
+                break
+            if state.liftable[claim] and problem.held_licences[claim, short].any():
+                state.lift(claim, lifted=True)
+        if state.short_licences().any() or state.most[nodes].sum() < problem.chunks:
             return None
         inside = {*nodes.tolist()}
         heap = [option for node in inside if (option := self._option(node, state)) is not None]
@@ -172,16 +178,6 @@ class _Search:
             put(claim, node, done=False)
             if state.room[nodes].sum() < self.problem.chunks or state.short_licences().any():
                 put(claim, node, done=True)
-
-    def _free_licences(self, state: _State) -> bool:
-        """Lift the cheapest claims until licences suffice, and return whether they do."""
-        for claim in np.argsort(self.problem.costs, kind="stable").tolist():
-            short = state.short_licences()
-            if not short.any():
-                break
-            if state.liftable[claim] and self.problem.held_licences[claim, short].any():
-                state.lift(claim, lifted=True)
-        return not state.short_licences().any()
 
     def _option(self, node: int, state: _State) -> _Option | None:
         """Return the way to more room on a node, None without: a drain, and the cheapest claims."""

@@ -65,13 +65,7 @@ class BinSearch(AnytimeSolver):
     def search(
         self, problem: IntegerProgram, progress: Progress, hint: Values | None, seed: int
     ) -> None:
-        """Search for fewer bins until there are none.
-
-        Raises
-        ------
-        InputError
-            If the program is not one of bin packing.
-        """
+        """Search for fewer bins until there are none; other programs are refused."""
         if problem.packing is None:
             raise InputError("the program is not one of bin packing; expected another solver")
         search = _Search(problem, progress, seed)

@@ -29,7 +29,8 @@ def shown() -> Iterator[OnIncumbent]:
     cell, which stays. Elsewhere, each incumbent is a line on stderr.
     """
     search = _Search()
-    if _in_notebook():
+    ipython = sys.modules.get("IPython")
+    if ipython is not None and hasattr(ipython.get_ipython(), "kernel"):  # a notebook
         yield from _in_cell(search)
     elif sys.stderr is not None and sys.stderr.isatty():
         from rich.console import Console
@@ -94,12 +95,6 @@ def _cells(report: Incumbent) -> list[str]:
     gap = relative_gap(objective, bound)
     texts = ["-" if value is None else f"{value:,.10g}" for value in (objective, bound)]
     return [f"{seconds:.2f}", *texts, "-" if gap is None else percent(gap)]
-
-
-def _in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return hasattr(shell, "kernel")
 
 
 def _in_cell(search: _Search) -> Iterator[OnIncumbent]:

@@ -18,6 +18,7 @@ from optsched.registry import solvers
 from optsched.solvers.box_placement import BoxSearch, DirectPlacement
 from optsched.solvers.migration import rules
 from optsched.solvers.migration.position_search import PositionSearch
+from optsched.solvers.migration.subproblems import NEVER
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Heuristic, Solver
 
@@ -136,21 +137,17 @@ class MigrateThenPlace(ByMigrations):
                 return None
             stage.carry_out(job, plan)
         others = [job for job in range(len(problem.waiting)) if job not in problem.required]
-        for job, box in zip(others, _answer(placing, _placement(problem, stage, others))):
+        placement = BoxPlacement(
+            **problem.torus_fields,
+            running=list(stage.boxes.values()),
+            waiting=[problem.waiting[job] for job in others],
+            profits=[problem.profits[job] for job in others],
+            shapes=problem.shapes,
+        )
+        for job, box in zip(others, _answer(placing, placement)):
             if box is not None:
                 stage.boxes[len(problem.running) + job] = box
         return stage.arrangement()
-
-
-def _placement(problem: Reconfiguration, stage: Stage, jobs: list[int]) -> BoxPlacement:
-    """Return the problem of placing waiting jobs beside all jobs that have a box."""
-    return BoxPlacement(
-        **problem.torus_fields,
-        running=list(stage.boxes.values()),
-        waiting=[problem.waiting[job] for job in jobs],
-        profits=[problem.profits[job] for job in jobs],
-        shapes=problem.shapes,
-    )
 
 
 def _answer(solver: Solver, problem: Migration | BoxPlacement) -> Any:
@@ -179,13 +176,11 @@ class MigrationBased(ByMigrations):
         stage = Stage(problem)
         others = (job for job in range(len(problem.waiting)) if job not in problem.required)
         for job in [*problem.required, *others]:
-            migration = stage.migration(job)
-            if job in problem.required:
-                plan = rules.find_plan(migration)
-                if plan is None:
-                    return None
-            else:
-                plan = rules.find_plan(migration, below=problem.worth * problem.profits[job])
+            is_required = job in problem.required
+            worth = NEVER if is_required else problem.worth * problem.profits[job]
+            plan = rules.find_plan(stage.migration(job), below=worth)
             if plan is not None:
                 stage.carry_out(job, plan)
+            elif is_required:
+                return None
         return stage.arrangement()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -13,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, own_log, run_in_thread
@@ -36,6 +36,7 @@ class Scip(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "PySCIPOpt"
+    _imports = ("pyscipopt",)
     set_by: ClassVar[Mapping[str, str]] = {
         "limits/time": "a time limit",
         "limits/totalnodes": "a work limit",
@@ -48,24 +49,13 @@ class Scip(GenericSolver):
         from pyscipopt import Model
 
         model = Model()
-        known = model.getParams()
-        for name, value in self.native.items():
-            if name not in known:
-                raise self.unknown_option(name, known)
-            try:
-                model.setParam(name, value)
-            except (TypeError, ValueError):
-                raise self.refused_option(name, "expected a value that SCIP accepts") from None
+        self._set_native(model.getParams(), model.setParam, "SCIP")
 
     @classmethod
     def installed_version(cls) -> str | None:
         """Return the version of PySCIPOpt, which contains SCIP."""
         installed = super().installed_version()
         return installed and f"PySCIPOpt {installed}"
-
-    def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Import SCIP."""
-        _recorder()
 
     def run(self, search: Search) -> Outcome:
         """Search with SCIP."""
@@ -114,9 +104,7 @@ class Scip(GenericSolver):
                 return search.unbounded_or_infeasible(work)
             case _:
                 return Outcome(Status.ERROR, work=work, message=f"SCIP: {status}")
-        x = None
-        if model.getNSols():
-            x = np.rint(_point(model, variables)).astype(np.int64)
+        x = np.rint(_point(model, variables)).astype(np.int64) if model.getNSols() else None
         return Outcome(claim, x, model.getDualbound(), LIMITS.get(status), work)
 
 
@@ -171,18 +159,14 @@ def _scip_model(program: Program) -> tuple[Any, list[Any]]:
             program.lower.tolist(), program.upper.tolist(), program.objective.tolist()
         )
     ]
-    columns, values, start = (
-        array.tolist() for array in (program.columns, program.values, program.row_start)
-    )
-    for row, (lower, upper) in enumerate(
-        zip(program.row_lower.tolist(), program.row_upper.tolist())
-    ):
-        entries = slice(start[row], start[row + 1])
-        terms = quicksum(a * variables[v] for v, a in zip(columns[entries], values[entries]))
+    columns, values = program.columns.tolist(), program.values.tolist()
+    sides = zip(program.row_lower.tolist(), program.row_upper.tolist())
+    for (start, end), (lower, upper) in zip(pairwise(program.row_start.tolist()), sides):
+        entries = zip(columns[start:end], values[start:end])
         left = None if lower == -UNBOUNDED else lower
         right = None if upper == UNBOUNDED else upper
         if left is not None or right is not None:
-            model.addCons(ExprCons(terms, left, right))
+            model.addCons(ExprCons(quicksum(a * variables[v] for v, a in entries), left, right))
     model.addObjoffset(program.offset)
     if program.sense == "max":
         model.setMaximize()

@@ -45,31 +45,17 @@ class _Allowed:
     limit: str
 
 
-def grace(seconds: float) -> float:
-    """Return the allowed overrun of a time limit in seconds: the limit itself, but at least 20."""
-    return max(LEAST_GRACE, seconds)
-
-
-def allow_preparation() -> None:
-    """Let the parent end this process, if it is a separate one, when preparation takes too long.
-
-    The clock runs in the parent, out of reach of the solver.
-    """
-    _allow(PREPARATION, f"the {PREPARATION:g} s for preparation")
-
-
 def allow_solve(seconds: float | None) -> None:
-    """Let the parent end this process when the time limit of a solve and its grace are over."""
-    allowed = None if seconds is None else seconds + grace(seconds)
-    _allow(allowed, "its time limit and the grace beyond it")
+    """Let the parent end this process after twice the time limit of a solve, at least 20 s more."""
+    allowed = None if seconds is None else seconds + max(LEAST_GRACE, seconds)
+    allow(allowed, "its time limit and the grace beyond it")
 
 
-def allow_any_time() -> None:
-    """Stop the parent's clock."""
-    _allow(None)
+def allow(seconds: float | None, limit: str = "") -> None:
+    """Let the parent end this process, if it is a separate one, after some seconds of silence.
 
-
-def _allow(seconds: float | None, limit: str = "") -> None:
+    The clock runs in the parent, out of reach of the solver; without seconds, it is stopped.
+    """
     if _to_parent is not None:
         longest = 2e6  # of a poll
         _to_parent.send(_Allowed(None if seconds is None else min(seconds, longest), limit))

@@ -30,6 +30,10 @@ LONGEST_MESSAGE = 400
 """Largest length of a message, in characters."""
 
 
+KEPT = ("status", "solution", "objective", "bound", "limit", "work", "incumbents")
+"""Fields of a well-formed result that are taken over as they are."""
+
+
 def call_solver(
     solver: Solver,
     problem: Problem[Any],
@@ -78,7 +82,8 @@ def call_solver(
     began = clock()
     try:
         if prepare:
-            separate_process.allow_preparation()
+            limit = separate_process.PREPARATION
+            separate_process.allow(limit, f"the {limit:g} s for preparation")
             solver.prepare(given)
         separate_process.allow_solve(budget.seconds)
         began = clock()
@@ -111,7 +116,7 @@ def call_solver(
             logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
             status, message = Status.ERROR, f"{name} raised {described(error, solver)}"
     finally:
-        separate_process.allow_any_time()
+        separate_process.allow(None)
     refused = status is Status.NO_SOLUTION
     return Result(name, status, seconds=seconds, verified=refused, message=message)
 
@@ -151,27 +156,24 @@ def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -
         if result.incumbents:
             return _refutation(f"{name} claims {result.status.value} with an incumbent")
         return {"verified": True}
-    violations = violations_of(problem, result.solution)
-    if violations:
+    if violations := violations_of(problem, result.solution):
         message = f"{name} returned an infeasible solution: {_one_line(violations[0])}"
         return _refutation(message) | {"violations": tuple(violations)}
-    objective = problem.objective(result.solution)
+    objective, bound = problem.objective(result.solution), result.bound
+    met = bound is not None and (objective == bound or abs(objective - bound) < _tolerance(bound))
     if result.objective is not None and result.objective != objective:
-        claim = f"{name} reports {result.objective} for a solution of {objective}"
-        return _refutation(claim, objective)
-    if result.bound is not None and beats(objective, result.bound, problem.sense):
-        claim = f"{name} claims the bound {result.bound}, beaten by {objective}"
-        return _refutation(claim, objective)
-    if result.status is Status.OPTIMAL and not _met(objective, result.bound):
-        claim = f"{name} claims that {objective} is optimal with a bound of {result.bound}"
-        return _refutation(claim, objective)
-    if not result.incumbents:
-        incumbents = (Incumbent(seconds, objective, result.bound),)
-        return {"objective": objective, "verified": True, "incumbents": incumbents}
-    mistake = _incumbent_error(problem, result, objective)
+        mistake = f"reports {result.objective} for a solution of {objective}"
+    elif bound is not None and beats(objective, bound, problem.sense):
+        mistake = f"claims the bound {bound}, beaten by {objective}"
+    elif result.status is Status.OPTIMAL and not met:
+        mistake = f"claims that {objective} is optimal with a bound of {bound}"
+    else:
+        mistake = _incumbent_error(problem, result, objective)
     if mistake:
         return _refutation(f"{name} {mistake}", objective)
-    return {"objective": objective, "verified": True}
+    verified = {"objective": objective, "verified": True}
+    only = (Incumbent(seconds, objective, bound),)
+    return verified if result.incumbents else verified | {"incumbents": only}
 
 
 def _incumbent_error(problem: Problem[Any], result: Result, objective: int) -> str:
@@ -282,18 +284,8 @@ def _parts(answer: Result, name: str, seconds: float) -> dict[str, Any]:
         message = "failed, and does not say why"
     if message and not message.startswith(name):
         message = f"{name}: {message}"
-    return {
-        "solver": name,
-        "status": answer.status,
-        "solution": answer.solution,
-        "objective": answer.objective,
-        "bound": answer.bound,
-        "limit": answer.limit,
-        "seconds": seconds,
-        "work": answer.work,
-        "incumbents": answer.incumbents,
-        "message": message,
-    }
+    kept = {field: getattr(answer, field) for field in KEPT}
+    return kept | {"solver": name, "seconds": seconds, "message": message}
 
 
 def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:
@@ -312,9 +304,8 @@ def _plain_number(value: Any) -> Any:
 
 def described(error: BaseException, solver: Solver | type[Solver] | None = None) -> str:
     """Return an error, with the lines of the user's file with a solver that it comes from."""
-    text, cls = _one_line(error), solver if isinstance(solver, type) else type(solver)
-    place = place_of(error, cls)
-    described = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    place = place_of(error, solver if isinstance(solver, type) else type(solver))
+    described = ": ".join(filter(None, (type(error).__name__, _one_line(error))))
     return f"{described} ({place})" if place else described
 
 
@@ -341,14 +332,9 @@ def beats(objective: float, bound: float, sense: str) -> bool:
     >>> beats(10**12 + 1, 10**12, "max"), beats(15, 14.999_999, "max")
     (True, False)
     """
-    tolerance = _tolerance(bound)
-    if tolerance:
+    if tolerance := _tolerance(bound):
         bound += tolerance if sense == "max" else -tolerance
     return objective > bound if sense == "max" else objective < bound
-
-
-def _met(objective: float, bound: float | None) -> bool:
-    return bound is not None and (objective == bound or abs(objective - bound) < _tolerance(bound))
 
 
 def _tolerance(bound: float) -> float:

@@ -92,7 +92,8 @@ def solve(
         If the file cannot be read, if the solver is unknown, not installed or not for this model,
         if the hint is infeasible, or if the solver of the hint fails.
     """
-    snapshot = _snapshot(problem)
+    snapshot = as_snapshot(problem)
+    check_options(snapshot, problem if isinstance(problem, str | Path) else None)
     problem, options = snapshot.problem, snapshot.options
     budget = as_budget(budget, time_limit, work_limit)
     seed = checked_seed(seed)
@@ -205,12 +206,6 @@ def checked_seed(seed: Any) -> int | None:
     if abs(number) > LARGEST:
         raise InputError(f"{seed!r}; expected an integer of at most 2^53", field="seed")
     return number
-
-
-def _snapshot(given: Any) -> Snapshot:
-    snapshot = as_snapshot(given)
-    check_options(snapshot, given if isinstance(given, str | Path) else None)
-    return snapshot
 
 
 def _budget_of_hint(name: str, problem: Problem[Any], whole: Budget) -> Budget:

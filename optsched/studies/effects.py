@@ -26,16 +26,10 @@ from optsched.numbers import counted, on_file, written
 from optsched.report import style
 from optsched.report.page import Cell, Figure, Page, Section, Table, cell, compact, write_page
 from optsched.simulator.scenario import OPTIONS, versions
+from optsched.studies import intervals
 from optsched.studies.claims import FAILS, HOLDS, MARKS, NOTHING, OPEN, Claim, Region
 from optsched.studies.figures import claims_panel
-from optsched.studies.intervals import (
-    Interval,
-    mean_of,
-    range_of,
-    reduction,
-    t_quantile,
-    units_needed,
-)
+from optsched.studies.intervals import Interval
 from optsched.sweeps.sweep_folder import DRAWN, SYSTEMS
 from optsched.traces.formats import stem
 
@@ -94,7 +88,7 @@ class Effect(NamedTuple):
     def needed(self) -> int | None:
         """Number of units that could tell the change from 0; None if these can, or nothing can."""
         sampled = self.change.kind in ("t", "BCa")
-        return units_needed(self.change) if sampled and self.verdict == OPEN else None
+        return intervals.units_needed(self.change) if sampled and self.verdict == OPEN else None
 
 
 class Effects(NamedTuple):
@@ -118,9 +112,10 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
     if over not in keys:
         vary = ", ".join(keys) or "none"
         raise InputError(f"{over!r} does not vary; keys that do: {vary}", field="--over")
+    sources = {run: str(own.get("trace", own.get("workload"))) for run, own in runs.items()}
     traces: dict[str, list[Mapping[str, Any]]] = {}
-    for own in runs.values():
-        traces.setdefault(_source(own), []).append(own)
+    for run, own in runs.items():
+        traces.setdefault(sources[run], []).append(own)
     inside = [*dict.fromkeys(chain.from_iterable(map(folders.varying, traces.values())))]
     compared = [key for key in inside if key not in (over, "seed", *DRAWN, *SYSTEMS, *SOURCES)]
     sizes = [] if any("trace" in own for own in runs.values()) else ["jobs"]  # of a workload
@@ -146,7 +141,7 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
         whole = ":" if over == "jobs" else None
         rows.append(
             {
-                "trace": "" if over in SOURCES else _source(own),
+                "trace": "" if over in SOURCES else sources[run],
                 "unit": whole if value is None else folders.in_words(value),
                 "system": folders.speaking(own, systems) or ALL,
                 "draw": folders.speaking(own, draws),
@@ -181,10 +176,6 @@ def _stated(own: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key not in idle}
 
 
-def _source(own: Mapping[str, Any]) -> str:
-    return str(own.get("trace", own.get("workload")))
-
-
 def _some(names: Sequence[str], noun: str) -> str:
     more = "; ..." if len(names) > NAMED else ""
     return f"{counted(len(names), noun)} ({'; '.join(names[:NAMED])}{more})"
@@ -202,8 +193,13 @@ def _paired(
         units = frame.loc[~idle, [*where, "unit"]].drop_duplicates()
         fixed = frame[idle].drop(columns="unit").merge(units, on=where)
         frame = pd.concat([frame[~idle], fixed], ignore_index=True)
-    if over == "jobs":
-        _check_apart(frame)
+    parts = frame.groupby(["trace", "system", "draw"]) if over == "jobs" else ()
+    for _, own in parts:  # those that share jobs are no units
+        spans = dict(zip(own["unit"], own["span"]))
+        for one, other in pairwise(sorted(spans, key=lambda unit: spans[unit])):
+            if spans[other][0] <= spans[one][1]:
+                reason = f"{one} and {other} share jobs; expected parts that do not"
+                raise InputError(reason, field="jobs")
     jobs = ["trace", "unit", "system", "draw"]
     of_jobs = frame.groupby(jobs, dropna=False)["name"].transform("nunique")
     kept = frame[frame["unit"].notna() & (of_jobs == len(names))]
@@ -219,16 +215,6 @@ def _paired(
     cells = kept.groupby(["trace", "unit", "system", "name"], sort=False)[list(FIGURES)]
     means = cells.mean().where(cells.count().eq(cells.size(), axis=0)).reset_index()
     return {str(trace): own for trace, own in means.groupby("trace", sort=False)}
-
-
-def _check_apart(frame: pd.DataFrame) -> None:
-    """Refuse parts of a trace that share jobs: they are no units."""
-    for _, own in frame.groupby(["trace", "system", "draw"]):
-        spans = dict(zip(own["unit"], own["span"]))
-        for one, other in pairwise(sorted(spans, key=lambda unit: spans[unit])):
-            if spans[other][0] <= spans[one][1]:
-                reason = f"{one} and {other} share jobs; expected parts that do not"
-                raise InputError(reason, field="jobs")
 
 
 def _effects(
@@ -278,12 +264,12 @@ def _change(
             each = same - before if points else same / before - 1
             changes.append(each.mean(axis=1) * 100)
             if drawn and not points:
-                found.append(reduction(before, same, 1 / before.shape[1]) * -100 + 0.0)
+                found.append(intervals.reduction(before, same, 1 / before.shape[1]) * -100 + 0.0)
             else:
-                found.append(mean_of(changes[-1]))
+                found.append(intervals.mean_of(changes[-1]))
     change, every = average(found), np.concatenate(changes)
     if change.kind == "none" and len(every) > 1 and np.isfinite([change.mean, *every]).all():
-        return range_of(every)._replace(mean=change.mean)
+        return intervals.range_of(every)._replace(mean=change.mean)
     if not np.isfinite(change.mean):
         return NOTHING._replace(n=change.n)
     low = change.low if points else np.fmax(change.low, -100.0)  # nothing falls by more
@@ -299,11 +285,11 @@ def average(found: Sequence[Interval]) -> Interval:
         return found[0]
     mean = float(np.mean([one.mean for one in found]))
     n, count = np.array([one.n for one in found]), len(found)
-    errors = (np.array([one.half for one in found]) / t_quantile(n)) ** 2
+    errors = (np.array([one.half for one in found]) / intervals.t_quantile(n)) ** 2
     if not np.isfinite(errors).all():
         return Interval(mean, np.nan, np.nan, int(n.sum()), "none")
     degrees = errors.sum() ** 2 / (errors**2 / (n - 1)).sum() if errors.any() else 1
-    half = float(t_quantile(degrees + 1) * errors.sum() ** 0.5 / count)
+    half = float(intervals.t_quantile(degrees + 1) * errors.sum() ** 0.5 / count)
     return Interval(mean, mean - half, mean + half, int(n.sum()), "t")
 
 
@@ -390,9 +376,11 @@ def cells(one: Effect) -> list[Cell]:
     """Return a row of a table for a terminal, below `columns`."""
     change = Cell(_signed(one), one.change.mean if isfinite(one.change.mean) else None)
     means = (compact(MEASURES[one.figure], value) for value in (one.before, one.after))
+    better = HIGHER if one.figure in SHARES else LOWER
+    shape = {EQUAL: OPEN, OPEN: OPEN, better: HOLDS}.get(one.verdict, FAILS)
     return [
         *map(cell, (one.figure.replace("_", " "), one.of, one.compared)), change, cell(_ends(one)),
-        cell(f"{SIGNS[_shape(one)]} {one.verdict}"), cell(one.change.how),
+        cell(f"{SIGNS[shape]} {one.verdict}"), cell(one.change.how),
         Cell(_more(one), one.needed), *means,
     ]  # fmt: skip
 
@@ -433,7 +421,8 @@ def sentences(found: Effects) -> list[str]:
     for figure in dict.fromkeys(one.figure for one in found.effects):
         own = [one for one in found.effects if (one.figure, one.of) == (figure, ALL)]
         known = "; ".join(f"{one.compared} {_in_words(one, noun)}" for one in own)
-        said.append(f"{_capital(MEASURES[figure].name)}, compared with {found.baseline}: {known}.")
+        name = MEASURES[figure].name.capitalize()
+        said.append(f"{name}, compared with {found.baseline}: {known}.")
     return said
 
 
@@ -471,16 +460,6 @@ def _ends(one: Effect) -> str:
     return f"{written(low)} to {written(high)}{unit}" if isfinite(low) else ""
 
 
-def _shape(one: Effect) -> str:
-    if one.verdict in (EQUAL, OPEN):
-        return OPEN
-    return HOLDS if one.verdict == (HIGHER if one.figure in SHARES else LOWER) else FAILS
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _claims(found: Effects) -> dict[str, Claim]:
     """Return the rows of the panel, each as the claim that a figure gets better."""
     shown = [one for one in found.effects if isfinite(one.change.mean)]
@@ -491,7 +470,7 @@ def _claims(found: Effects) -> dict[str, Claim]:
         shown = [one for pair in pairs for one in shown if (one.figure, one.compared) == pair]
     claims = {}
     for one in shown if several else whole:
-        name = _capital(MEASURES[one.figure].name)
+        name = MEASURES[one.figure].name.capitalize()
         group, text = (f"{name}, {one.compared}", one.of) if several else (name, one.compared)
         change = one.change._replace(kind="range") if one.verdict == EQUAL else one.change
         key, region = f"{group} {text}", Region(0.0) if one.figure in SHARES else Region(high=0.0)

@@ -53,7 +53,9 @@ def claims_panel(
 
     judged = [one for one in claims.values() if one.found and one.panel]
     panel = _Panel(judged, words, narrow=narrow)
-    parts = [(unit, [*own]) for unit, own in groupby(judged, lambda one: _axis(one.unit))]
+    same = ("", "%", "points")
+    by_axis = groupby(judged, lambda one: "%" if one.unit in same else one.unit)
+    parts = [(unit, [*own]) for unit, own in by_axis]
     heights = [
         panel.pitch * len(own) + panel.head * len({one.group for one in own}) for _, own in parts
     ]
@@ -79,10 +81,6 @@ def claims_panel(
         handletextpad=0.5, borderaxespad=0.1, fontsize=8 if narrow else None,
     )  # fmt: skip
     return figure
-
-
-def _axis(unit: str) -> str:
-    return "%" if unit in ("", "%", "points") else unit
 
 
 def _origin(unit: str) -> float:

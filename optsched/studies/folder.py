@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -201,11 +202,6 @@ def _compared(text: str, name: str, values: Mapping[str, Any]) -> tuple[str, int
     return "" if right else wrong, len(wanted)
 
 
-def pictures(page: str) -> list[str]:
-    """Return the files that a page shows."""
-    return [file for pair in PICTURE.findall(page) for file in pair if file]
-
-
 def with_tables(page: str, tables: Mapping[str, str]) -> str:
     """Return a page with its computed tables between their marks."""
 
@@ -352,7 +348,7 @@ def check_page(study: StudyFolder) -> tuple[list[str], int]:
     mistakes = Evaluated(study, read_results(results)).mistakes(text)
     mistakes += [
         f"{file}: no {shown}; optsched study {study.path} --write draws it"
-        for shown in pictures(text)
+        for shown in filter(None, chain.from_iterable(PICTURE.findall(text)))
         if not (study.path / shown).is_file()
     ]
     if read_about(results)["plan"] != study.plan_sha256:
@@ -370,5 +366,4 @@ def read_results(folder: Path) -> pd.DataFrame:
     file = folder / FRAME
     if not file.is_file():
         raise InputError("missing; expected the results of the study's runs", file=file)
-    frame: pd.DataFrame = read_table(file, (), None).to_pandas()
-    return frame
+    return read_table(file, (), None).to_pandas()  # type: ignore[no-any-return]

@@ -28,7 +28,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from queue import SimpleQueue
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from optsched import compilation
@@ -132,12 +131,8 @@ def _read(file: TraceFile, unknown_negative: bool) -> Trace:
     from optsched.traces.requests import demands_file
 
     trace = read_trace(file.path, unknown_negative=unknown_negative)
-    for path, before, now in (
-        (file.path, file.sha256, trace.sha256),
-        (demands_file(file.path), file.demands_sha256, trace.demands_sha256),
-    ):
-        if before != now:
-            raise InputError("was changed after the sweep began", file=path)
+    _check_unchanged(file.path, file.sha256, trace.sha256)
+    _check_unchanged(demands_file(file.path), file.demands_sha256, trace.demands_sha256)
     return trace
 
 
@@ -147,9 +142,13 @@ def _generated(spec: TraceFile, jobs: int, seed: int) -> Trace:
     from optsched.workloads.spec_file import generate_workload
 
     trace = generate_workload(Path(spec.path), jobs=jobs, seed=seed)
-    if sha256_of(Path(spec.path)) != spec.sha256:
-        raise InputError("was changed after the sweep began", file=spec.path)
+    _check_unchanged(spec.path, spec.sha256, sha256_of(spec.path))
     return trace
+
+
+def _check_unchanged(file: str | Path, before: str | None, now: str | None) -> None:
+    if before != now:
+        raise InputError("was changed after the sweep began", file=file)
 
 
 SUMMARY = "summary.json"
@@ -200,22 +199,15 @@ def _is_complete(path: Path) -> bool:
     if path.suffix == ".json":
         return read_object(path) is not None
     if path.suffix == ".parquet":
-        return _has_its_footer(path)
+        with path.open("rb") as file:
+            begins, size = file.read(4), file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 8))
+            length, ends = int.from_bytes(file.read(4), "little"), file.read(4)
+        return begins == ends == PARQUET and length <= size - 12
     if path.suffix == ".csv":
         summary = read_object(path.with_name(SUMMARY)) or {}
         return bool(path.read_bytes().count(b"\n") > summary.get("jobs", 0))
     return path.suffix not in DRAWN or path.stat().st_size > 0
-
-
-def _has_its_footer(path: Path) -> bool:
-    with path.open("rb") as file:
-        begins = file.read(4)
-        size = file.seek(0, os.SEEK_END)
-        if size < 12:
-            return False
-        file.seek(-8, os.SEEK_END)
-        length, ends = int.from_bytes(file.read(4), "little"), file.read(4)
-    return begins == ends == PARQUET and length <= size - 12
 
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -296,10 +288,6 @@ def _advice() -> str:
 def _without_interrupts() -> Iterator[None]:
     """Defer interrupts within a block, since an interrupt could leave a lock of the pool held."""
     deferred: list[int] = []
-
-    def defer(number: int, _frame: FrameType | None) -> None:
-        deferred.append(number)
-
     handlers = {}
     # processes that start meanwhile ignore Ctrl-C and leave it to their parent
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -307,7 +295,7 @@ def _without_interrupts() -> Iterator[None]:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(number) is not None:  # a handler set by Python
-                    handlers[number] = signal.signal(number, defer)
+                    handlers[number] = signal.signal(number, lambda no, _: deferred.append(no))
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -327,15 +315,14 @@ def _begin(watched: Connection, begun: Event, announces: bool) -> None:
         compilation.log.setLevel(logging.INFO)
     for variable in THREADS:
         os.environ.setdefault(variable, "1")
-    threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
 
+    def end_with_parent() -> None:
+        try:
+            watched.recv()
+        except EOFError:  # the parent has closed the other end of the pipe, or died
+            os._exit(1)
 
-def _end_with_parent(watched: Connection) -> None:
-    """End this process when the parent closes the other end of the pipe, or dies."""
-    try:
-        watched.recv()
-    except EOFError:
-        os._exit(1)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 CONNECT_SECONDS = 30  # time limit in seconds for the connection to a scheduler
@@ -409,16 +396,14 @@ class DaskCluster:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Dask's own messages within a block."""
-    logs = [logging.getLogger(name) for name in LOGS]
-    levels = [one.level for one in logs]
+    levels = {log: log.level for log in map(logging.getLogger, LOGS)}
     try:
-        for one in logs:
-            one.setLevel(logging.CRITICAL)
+        for log in levels:
+            log.setLevel(logging.CRITICAL)
         yield
     finally:
-        for one, level in zip(logs, levels):
-            one.setLevel(level)
+        for log, level in levels.items():
+            log.setLevel(level)
 
 
 def _outcome(future: Any, task: Task) -> Outcome:
@@ -489,11 +474,8 @@ def start_engine(
     """Return the engine for one run at least: Dask workers at an address, or local processes."""
     if address is not None:
         return DaskCluster(address)
-    threads = max(run.threads for run in runs)
-    cores = compilation.cores()
-    if workers is None:
-        workers = max(1, cores // threads)
-    workers = min(workers, len(runs))
+    threads, cores = max(run.threads for run in runs), compilation.cores()
+    workers = min(max(1, cores // threads) if workers is None else workers, len(runs))
     if workers * threads > cores:
         _log.warning(
             "more threads than cores: %d x %d solver threads on %d", workers, threads, cores

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 from optsched import registry
 from optsched.errors import InputError, UnknownNameError
 from optsched.files import sha256_of
-from optsched.folders import Keep, varying
+from optsched.folders import Keep, flat, varying
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
 from optsched.numbers import LARGEST, check_seed
@@ -91,9 +91,7 @@ class PlannedRun:
     @property
     def columns(self) -> dict[str, Any]:
         """The values by flat name, ``settings.window`` for instance."""
-        flat = {key: value for key, value in self.values.items() if key != "settings"}
-        settings = self.values.get("settings", {})
-        return flat | {f"settings.{key}": value for key, value in settings.items()}
+        return flat(self.values)
 
 
 class Planner:
@@ -165,8 +163,9 @@ class Planner:
         words = [part.name if isinstance(part, ClassInFile) else part for part in parts if part]
         others = (one["name"] for m, one in solvers.items() if one != _solver_identity(own[m]))
         words += [*dict.fromkeys(others), *_changed(policy), *_changed(execution)]
+        portable = re.sub(r"[^A-Za-z0-9.=+-]+", "_", "-".join(words)).lstrip(".-")[:LONGEST]
         return PlannedRun(
-            name=f"{_speaking(words)}-{digest[:DIGITS]}",
+            name=f"{portable.rstrip('.-')}-{digest[:DIGITS]}",
             former_name=digest[:FORMER_DIGITS],
             values=dict(values),
             trace=trace,
@@ -186,10 +185,7 @@ class Planner:
         )
 
     def _class(self, kind: registry.Registry[Any], text: str) -> str | ClassInFile:
-        if names_class(text):
-            return origin_of(kind[find_class(text, self._base)]) or text
-        kind[text]
-        return text
+        return origin_of(kind[find_class(text, self._base) if names_class(text) else text]) or text
 
     def _trace(self, text: str) -> TraceFile:
         path, published = find_trace(text, base=self._base)
@@ -212,13 +208,9 @@ class Planner:
     def _solver(self, text: str) -> tuple[SolverChoice, Profile | None]:
         if names_models(text, self._base):
             named = read_models(text)
-            if not any(map(names_class, named.values())):
-                return text, None
-            choice = {
-                model: self._class(registry.solvers, one) if names_class(one) else one
-                for model, one in named.items()
-            }
-            return choice, None
+            own = [model for model, one in named.items() if names_class(one)]
+            choice = named | {model: self._class(registry.solvers, named[model]) for model in own}
+            return choice if own else text, None
         if names_class(text):
             return self._class(registry.solvers, text), None
         if not text.endswith(".toml"):
@@ -262,11 +254,6 @@ def _changed(configured: Policy | ExecutionModel | None) -> list[str]:
         for value in [getattr(configured, one.name)]
         if one.default is MISSING or value != one.default
     ]
-
-
-def _speaking(words: Sequence[str]) -> str:
-    """Return words as the beginning of the name of a folder, portable and not too long."""
-    return re.sub(r"[^A-Za-z0-9.=+-]+", "_", "-".join(words)).lstrip(".-")[:LONGEST].rstrip(".-")
 
 
 def _unplaced(check: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -407,12 +394,9 @@ class _Block:
 
     def expanded(self) -> Iterator[dict[str, Any]]:
         """Yield the values of each run."""
-        if self.combine == "zip":
-            columns = [v if len(v) > 1 else v * self.runs for v in self.axes.values()]
-            rows: Iterator[tuple[Any, ...]] = zip(*columns)
-        else:
-            rows = product(*self.axes.values())
-        for row in rows:
+        every = self.axes.values()
+        alike = zip(*(own if len(own) > 1 else own * self.runs for own in every))
+        for row in alike if self.combine == "zip" else product(*every):
             values: dict[str, Any] = {}
             for name, value in zip(self.axes, row):
                 key, _, setting = name.partition(".")
@@ -424,7 +408,8 @@ class _Block:
 
     def mistakes(self, planner: Planner) -> list[str]:
         """Return the mistakes in the values."""
-        found = []
+        found: list[str] = []
+        valid: dict[str, list[Any]] = {}
         if "trace" not in self.axes and "workload" not in self.axes:
             found.append(f"trace: missing; expected {KEYS['trace'].expected}, or a workload")
         if "trace" in self.axes and "workload" in self.axes:
@@ -433,36 +418,31 @@ class _Block:
             place = self.place(name)
             if not values:
                 found.append(f"{place}: an empty list; expected at least one value")
+            valid[name] = own = []
             for value in values:
                 try:
                     _check_value(name, value, planner)
+                    own.append(value)
                 except InputError as error:
                     found += [f"{place}: {line}" for line in error.lines()]
         lengths = {self.place(name): len(v) for name, v in self.axes.items() if len(v) != 1}
         if self.combine == "zip" and len(set(lengths.values())) > 1:
             stated = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             found.append(f"zip takes lists of one length; {stated}")
-        return found + self._wrong_settings(planner)
-
-    def place(self, name: str) -> str:
-        """Return the location of a value in the file, for messages."""
-        return f"runs[{self.number}].{name}" if name in self.own else name
-
-    def _wrong_settings(self, planner: Planner) -> list[str]:
-        found = []
-        policies = self.axes.get("policy", [DEFAULTS["policy"]])
-        policies = [one for one in policies if _is_valid("policy", one, planner)]
-        models = self.axes.get("execution", [None])
-        models = [one for one in models if one is None or _is_valid("execution", one, planner)]
-        for policy, model in product(policies, models):
-            for name, values in self.axes.items():
-                key, _, setting = name.partition(".")
-                for value in (v for v in values if key == "settings" and _fits(v, SETTING[0])):
+        policies = valid.get("policy", [DEFAULTS["policy"]])
+        for policy, model in product(policies, valid.get("execution", [None])):
+            for name in (name for name in valid if name.startswith("settings.")):
+                setting = name.removeprefix("settings.")
+                for value in valid[name]:
                     try:
                         planner.configured({"policy": policy, "execution": model}, {setting: value})
                     except InputError as error:
                         found += [f"{self.place(name)}: {line}" for line in error.lines()]
         return found
+
+    def place(self, name: str) -> str:
+        """Return the location of a value in the file, for messages."""
+        return f"runs[{self.number}].{name}" if name in self.own else name
 
 
 def _blocks(table: Mapping[str, Any], mistakes: list[str]) -> list[_Block]:
@@ -523,7 +503,7 @@ def _expected(name: str) -> tuple[tuple[type[Any], ...], str]:
 
 def _check_value(name: str, value: Any, planner: Planner) -> None:
     types, expected = _expected(name)
-    if not _fits(value, types):
+    if type(value) not in types or (type(value) is float and not math.isfinite(value)):
         raise InputError(f"{value!r}; expected {expected}")
     if name in KEYS and isinstance(value, int | float) and abs(value) > LARGEST:
         raise InputError(f"{value!r}; expected a number of at most 2^53")
@@ -533,18 +513,6 @@ def _check_value(name: str, value: Any, planner: Planner) -> None:
         raise InputError(f"{value!r}; expected {expected}")
     elif name in KEYS:
         from_words({name: value})
-
-
-def _is_valid(name: str, value: Any, planner: Planner) -> bool:
-    try:
-        _check_value(name, value, planner)
-    except InputError:
-        return False
-    return True
-
-
-def _fits(value: Any, types: tuple[type[Any], ...]) -> bool:
-    return type(value) in types and (type(value) is not float or math.isfinite(value))
 
 
 def _plain(value: Any) -> Any:

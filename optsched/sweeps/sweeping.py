@@ -18,17 +18,7 @@ from optsched import files
 from optsched.errors import InputError, path_of
 from optsched.folders import RUN, SWEEP
 from optsched.numbers import counted
-from optsched.sweeps.engines import (
-    Engine,
-    EngineName,
-    Outcome,
-    Task,
-    check_engine,
-    fault,
-    is_finished,
-    read_object,
-    start_engine,
-)
+from optsched.sweeps import engines
 from optsched.sweeps.sweep_file import PlannedRun, SweepPlan, read_sweep
 
 if TYPE_CHECKING:
@@ -46,21 +36,34 @@ class Sweep:
     """
 
     def __init__(self, plan: SweepPlan, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
-        self.plan = plan
-        self.folder = folder
-        # The folders with a folder for each finished run, and with a file for each failed
-        # run
-        self.runs = folder / "runs"
-        self.failed = folder / "failed"
+        self.plan, self.folder = plan, folder
+        # The folders with a folder for each finished run, and with a file for each failed one
+        self.runs, self.failed = folder / "runs", folder / "failed"
         files.check_replaceable(folder, SWEEP)
-        described = _describe(plan)
+        runs = [
+            {
+                "run": run.name,
+                "trace_sha256": run.trace.sha256,
+                "demands_sha256": run.trace.demands_sha256,
+                "config": dict(run.values),
+            }
+            for run in plan.runs
+        ]
+        described = {"sweep": dict(plan.table), "duplicates": plan.duplicates, "runs": runs}
         try:
             files.begin_folder(folder)
-            if not _holds(folder / SWEEP.marker, described):
+            held = None
+            with suppress(OSError):
+                held = engines.read_object(folder / SWEEP.marker)
+            if held != described:
                 self._forget_results()
                 files.write_json(folder / SWEEP.marker, described)
             files.begin_folder(self.runs)  # after the marker, which other shards may read by now
-            self._adopt_former_names()
+            there = set(os.listdir(self.runs))
+            for run in plan.runs:
+                if run.former_name in there and run.name not in there:
+                    with suppress(OSError):  # another shard does the same
+                        (self.runs / run.former_name).rename(self.runs / run.name)
             if self.failed.is_dir():
                 files.remove_leftovers(self.failed)
         except OSError as error:
@@ -70,35 +73,40 @@ class Sweep:
         self._finished: set[str] = set()
         # Runs of the shard that were not finished at construction
         self.pending = self._unfinished(self.own)
-        self._by_name = {run.name: run for run in plan.runs}
         if faults := self._faults(self.pending):
             example = f"{faults[0]}{', for instance' if faults[1:] else ''}"
-            runs, are = counted(len(faults), "run"), "is" if len(faults) == 1 else "are"
-            log.warning("%s %s damaged and %s repeated: %s", runs, are, are, example)
+            damaged, are = counted(len(faults), "run"), "is" if len(faults) == 1 else "are"
+            log.warning("%s %s damaged and %s repeated: %s", damaged, are, are, example)
 
     @property
     def unfinished(self) -> int:
         """Number of runs of the shard that are not finished at present."""
         return len(self._unfinished(self.own))
 
-    def work(self, engine: Engine) -> Generator[Outcome, None, None]:
+    def work(self, engine: engines.Engine) -> Generator[engines.Outcome, None, None]:
         """Execute the pending runs, and yield their outcomes in the order in which the runs end.
 
         A failure is recorded in the folder, and does not end the other runs. After an interrupt,
         too, the folder holds complete folders of finished runs and no others.
         """
         self._forget_results()
+        folder = self.runs.absolute()
         for run in self.pending:
             files.remove(self._note_of(run.name))
-            self._remove_remnant(self.runs / run.name)
-        folder = self.runs.absolute()
+            names = os.listdir(folder / run.name) if (folder / run.name).is_dir() else []
+            if RUN.marker not in names and all(map(RUN.has, names)):
+                files.remove(folder / run.name)  # as an interrupted copy may leave it
         runs = sorted(self.pending, key=lambda run: run.trace.path)  # each trace is read once
-        tasks = [Task(run, str(folder / run.name), self.plan.keep) for run in runs]
+        tasks = [engines.Task(run, str(folder / run.name), self.plan.keep) for run in runs]
+        values = {run.name: dict(run.values) for run in runs}
         try:
             with closing(engine.execute_all(tasks)) as outcomes:
                 for outcome in outcomes:
-                    if outcome.error is not None:
-                        self._note_failure(outcome)
+                    name, error = outcome.name, outcome.error
+                    if error is not None:
+                        self.failed.mkdir(exist_ok=True)
+                        note = {"run": name, "config": values[name], "error": error}
+                        files.write_json(self._note_of(name), note)
                     yield outcome
         finally:
             files.remove_leftovers(self.runs)
@@ -106,14 +114,16 @@ class Sweep:
     def failures(self) -> dict[str, str]:
         """Return the errors of failed runs of the sweep, by name of the run."""
         noted = [run for run in self.plan.runs if self._note_of(run.name).exists()]
-        notes = {run.name: read_object(self._note_of(run.name)) for run in self._unfinished(noted)}
+        names = [run.name for run in self._unfinished(noted)]
+        notes = {name: engines.read_object(self._note_of(name)) for name in names}
         return {name: note["error"] for name, note in notes.items() if note and "error" in note}
 
     def wrong_answers(self) -> dict[str, int]:
         """Return the positive counts of wrong answers in finished runs of the shard, by run."""
-        finished = [run.name for run in self.own if run.name in self._finished]
-        summaries = {name: read_object(self.runs / name / "summary.json") for name in finished}
-        counts = {name: (found or {}).get("wrong_answers", 0) for name, found in summaries.items()}
+        counts = {}
+        for name in (run.name for run in self.own if run.name in self._finished):
+            found = engines.read_object(self.runs / name / "summary.json") or {}
+            counts[name] = found.get("wrong_answers", 0)
         return {name: count for name, count in counts.items() if count}
 
     def finish(self) -> bool:
@@ -147,51 +157,32 @@ class Sweep:
                 log.warning("the runs were made with several versions of %s: %s", package, used)
         return True
 
-    def _adopt_former_names(self) -> None:
-        """Rename the folders of runs that version 0.1.0 has finished."""
-        there = set(os.listdir(self.runs))
-        for run in self.plan.runs:
-            if run.former_name in there and run.name not in there:
-                with suppress(OSError):  # another shard does the same
-                    (self.runs / run.former_name).rename(self.runs / run.name)
-
     def _forget_results(self) -> None:
         for pattern in SWEEP.files:
             for stale in self.folder.glob(pattern):
                 files.remove(stale)
 
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
-        unchecked = [run for run in runs if run.name not in self._finished]
-        found = [run for run in unchecked if is_finished(self.runs / run.name, self.plan.keep)]
-        self._finished.update(run.name for run in found)
-        return tuple(run for run in unchecked if run.name not in self._finished)
+        names = [run.name for run in runs if run.name not in self._finished]
+        self._finished.update(
+            name for name in names if engines.is_finished(self.runs / name, self.plan.keep)
+        )
+        return tuple(run for run in runs if run.name not in self._finished)
 
     def _faults(self, runs: Sequence[PlannedRun]) -> list[str]:
         folders = [self.runs / run.name for run in runs]
-        faults = (fault(folder, self.plan.keep) for folder in folders if folder.is_dir())
+        faults = (engines.fault(folder, self.plan.keep) for folder in folders if folder.is_dir())
         return [one for one in faults if one is not None]
-
-    def _remove_remnant(self, folder: Path) -> None:
-        """Remove a run folder without its marker, as an interrupted copy may leave it."""
-        names = os.listdir(folder) if folder.is_dir() else []
-        if RUN.marker not in names and all(map(RUN.has, names)):
-            files.remove(folder)
 
     def _note_of(self, name: str) -> Path:
         return self.failed / f"{name}.json"
-
-    def _note_failure(self, outcome: Outcome) -> None:
-        self.failed.mkdir(exist_ok=True)
-        run = self._by_name[outcome.name]
-        note = {"run": run.name, "config": dict(run.values), "error": outcome.error}
-        files.write_json(self._note_of(run.name), note)
 
 
 def sweep(
     file: str | Path | Mapping[str, Any],
     output: str | Path,
     *,
-    engine: EngineName = "local",
+    engine: engines.EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
 ) -> pd.DataFrame:
@@ -223,35 +214,15 @@ def sweep(
     """
     import pandas as pd
 
-    check_engine(engine, workers, address)
+    engines.check_engine(engine, workers, address)
     folder = path_of(output, "output", "expected the folder to write to")
     planned = Sweep(read_sweep(file), folder)
     if planned.pending:
-        for outcome in planned.work(start_engine(planned.pending, workers, address)):
+        for outcome in planned.work(engines.start_engine(planned.pending, workers, address)):
             if outcome.error is not None:
                 log.warning("run %s failed: %s", outcome.name, outcome.error)
     planned.finish()
     return pd.read_parquet(planned.folder / "results.parquet")
-
-
-def _describe(plan: SweepPlan) -> dict[str, Any]:
-    runs = [
-        {
-            "run": run.name,
-            "trace_sha256": run.trace.sha256,
-            "demands_sha256": run.trace.demands_sha256,
-            "config": dict(run.values),
-        }
-        for run in plan.runs
-    ]
-    return {"sweep": dict(plan.table), "duplicates": plan.duplicates, "runs": runs}
-
-
-def _holds(path: Path, value: Any) -> bool:
-    try:
-        return bool(read_object(path) == value)
-    except OSError:
-        return False
 
 
 def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
@@ -264,20 +235,17 @@ def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
     """
     import pyarrow as pa
 
-    summaries = [
-        {} if run.name in failures else _figures(runs / run.name / "summary.json")
-        for run in plan.runs
-    ]
+    names, rows = [run.name for run in plan.runs], [run.columns for run in plan.runs]
+    read = ({} if name in failures else _read(runs / name / "summary.json") for name in names)
+    summaries = [{k: v for k, v in one.items() if not isinstance(v, dict | list)} for one in read]
     metrics = list(dict.fromkeys(chain.from_iterable(summaries)))
-    columns: dict[str, pa.Array] = {"run": pa.array([run.name for run in plan.runs])}
-    rows = [run.columns for run in plan.runs]
+    columns: dict[str, pa.Array] = {"run": pa.array(names)}
     for name in plan.columns:
         label = f"config.{name}" if name in metrics else name
         columns[label] = _column([row.get(name) for row in rows])
     for name in metrics:
         columns[name] = _column([summary.get(name) for summary in summaries])
-    errors = [failures.get(run.name) for run in plan.runs]
-    columns["error"] = pa.array(errors, type=pa.string())
+    columns["error"] = pa.array([failures.get(name) for name in names], type=pa.string())
     return pa.table(columns)
 
 
@@ -325,12 +293,8 @@ def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
     return {package: sorted(found) for package, found in seen.items()}
 
 
-def _figures(path: Path) -> dict[str, Any]:
-    return {k: v for k, v in _read(path).items() if not isinstance(v, dict | list)}
-
-
 def _read(path: Path) -> dict[str, Any]:
-    read = read_object(path)
+    read = engines.read_object(path)
     if read is None:
         raise InputError("damaged; start the sweep again to repeat the run", file=path)
     return read

@@ -23,6 +23,7 @@ import numpy as np
 
 from optsched.arrays import Floats, Ints
 from optsched.errors import InputError
+from optsched.fields import Integer
 from optsched.numbers import counted
 from optsched.registry import workloads
 from optsched.traces.cleaning import clean
@@ -60,18 +61,13 @@ class HyperErlang:
     p1: float = 1.0  # probability of the first phase, from 0 to 1
 
     def __post_init__(self) -> None:
-        mistakes = []
-        if type(self.order) is not int or not 1 <= self.order <= LARGEST_ORDER:
-            wanted = f"a whole number from 1 to {LARGEST_ORDER}"
-            mistakes.append(f"order: {self.order!r}; expected {wanted}")
-        for name, rate in zip(("lambda1", "lambda2"), self.rates):
-            if not (_is_number(rate) and SLOWEST <= rate <= FASTEST):
-                wanted = f"a rate per second, from {SLOWEST:g} to {FASTEST:g}"
-                mistakes.append(f"{name}: {rate!r}; expected {wanted}")
-        if not (_is_number(self.p1) and 0 <= self.p1 <= 1):
-            mistakes.append(f"p1: {self.p1!r}; expected a probability from 0 to 1")
-        if mistakes:
-            raise InputError(*mistakes)
+        times, wanted = SpecTable(self.to_table()), f"a whole number from 1 to {LARGEST_ORDER}"
+        times.read("order", Integer(1, LARGEST_ORDER, f"expected {wanted}"))
+        for name in ("lambda1", "lambda2"):
+            wanted = f"a rate per second, from {SLOWEST:g} to {FASTEST:g}"
+            times.number(name, SLOWEST, FASTEST, wanted)
+        times.number("p1", 0, 1, "a probability from 0 to 1")
+        times.done()
 
     @classmethod
     def erlang(cls, order: int, rate: float) -> HyperErlang:
@@ -111,10 +107,6 @@ class HyperErlang:
         return dict(zip(TIMES_KEYS, (*self.rates, self.order, self.p1)))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 HIGHEST_ORDER = 1000
 """Highest order; times that need a higher one are nearly constant."""
 
@@ -149,32 +141,27 @@ def fit_moments(mu1: float, mu2: float, mu3: float) -> Fit:
     erlang = HyperErlang.erlang(order, order / mu1)
     if _matched(erlang, moments) == 3:
         return Fit(erlang, 3, "")
-    least = _least_order(square, cube)
-    if least is not None:
+    fitted, note = erlang, ""
+    if (least := _least_order(square, cube)) is not None:
         fitted = _three_moments(least, mu1, square, cube)
-        return Fit(fitted, _matched(fitted, moments), "")
-    least = _least_order(square, math.inf)
-    if least is not None:
+    elif (least := _least_order(square, math.inf)) is not None:
         fitted = _two_moments(least, mu1, square)
         note = (
             f"the third moment needs an order above {HIGHEST_ORDER}; "
             "matched the first two, each phase with half of the mean"
         )
-        return Fit(fitted, _matched(fitted, moments), note)
-    note = (
-        f"nearly constant times: the moments need an order above {HIGHEST_ORDER}; "
-        f"took an Erlang distribution of order {order} with the same mean"
-    )
-    return Fit(erlang, _matched(erlang, moments), note)
+    else:
+        note = (
+            f"nearly constant times: the moments need an order above {HIGHEST_ORDER}; "
+            f"took an Erlang distribution of order {order} with the same mean"
+        )
+    return Fit(fitted, _matched(fitted, moments), note)
 
 
 def _least_order(square: float, cube: float) -> int | None:
     """Return the least order that fulfills both conditions; None if above `HIGHEST_ORDER`."""
-    for order in range(1, HIGHEST_ORDER + 1):
-        m2, m3 = _reduced(order, square, cube)
-        if m2 > 1 and m3 > m2 * m2:
-            return order
-    return None
+    reduced = ((order, *_reduced(order, square, cube)) for order in range(1, HIGHEST_ORDER + 1))
+    return next((order for order, m2, m3 in reduced if m2 > 1 and m3 > m2 * m2), None)
 
 
 def _reduced(order: int, square: float, cube: float) -> tuple[float, float]:
@@ -210,12 +197,8 @@ def _rate(order: int, mu1: float, point: float) -> float:
 
 def _matched(distribution: HyperErlang, moments: tuple[float, ...]) -> int:
     """Return the number of moments that a distribution matches, from the first on."""
-    matched = 0
-    for k, mu in enumerate(moments, 1):
-        if abs(distribution.moment(k) - mu) > CLOSE * mu:
-            break
-        matched = k
-    return matched
+    off = [abs(distribution.moment(k) - mu) > CLOSE * mu for k, mu in enumerate(moments, 1)]
+    return [*off, True].index(True)
 
 
 TIMES = "a table of lambda1, lambda2, order and p1"
@@ -252,15 +235,11 @@ class JobClass:
 
     def to_table(self) -> dict[str, Any]:
         """Return the class as a table of a spec."""
-        table: dict[str, Any] = {"smallest": self.smallest, "largest": self.largest}
-        if self.share is not None:
-            table["share"] = self.share
-        table["interarrival"] = self.interarrival.to_table()
-        table["service"] = self.service.to_table()
-        if self.sizes:
-            table["sizes"] = list(self.sizes)
-            table["weights"] = list(self.weights)
-        return table
+        bounds = {"smallest": self.smallest, "largest": self.largest}
+        share = {} if self.share is None else {"share": self.share}
+        times = {name: getattr(self, name).to_table() for name in ("interarrival", "service")}
+        drawn = {"sizes": list(self.sizes), "weights": list(self.weights)} if self.sizes else {}
+        return {**bounds, **share, **times, **drawn}
 
 
 @workloads.register("hyper-erlang")
@@ -393,10 +372,8 @@ def _read_sizes(
         known = all(type(one) in (int, float) and 0 < one <= MOST_WEIGHT for one in weights)
         return known and len(weights) == len(sizes)
 
-    before = len(spec.mistakes)
-    sizes = spec.numbers(
-        "sizes", are_sizes, f"a list of whole numbers from {smallest} to {largest}"
-    )
+    before, wanted = len(spec.mistakes), f"a list of whole numbers from {smallest} to {largest}"
+    sizes = spec.numbers("sizes", are_sizes, wanted)
     if len(spec.mistakes) > before:
         return (), ()
     wanted = f"{len(sizes)} numbers above 0 and at most {MOST_WEIGHT:g}, one per size"
@@ -418,12 +395,8 @@ class FittedTimes:
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters, the family, the number of matched moments and E4."""
-        return {
-            **self.distribution.to_table(),
-            "family": self.distribution.family,
-            "matched": self.matched,
-            "e4": self.e4,
-        }
+        quality = {"family": self.distribution.family, "matched": self.matched, "e4": self.e4}
+        return self.distribution.to_table() | quality
 
 
 @dataclass(frozen=True)
@@ -508,9 +481,8 @@ def fit_workload(
     if len(trace) < 2:
         fitting = f"{counted(len(trace), 'job')} within {machine} processors; expected at least 2"
         raise InputError(fitting, file=trace.path)
-    ranges = _classes(trace.processors, boundaries, machine, fewest, notes)
     fitted, classes = [], []
-    for smallest, largest in ranges:
+    for smallest, largest in _classes(trace.processors, boundaries, machine, fewest, notes):
         rows = (trace.processors >= smallest) & (trace.processors <= largest)
         place = _named(smallest, largest)
         gaps = np.diff(np.sort(trace.submit[rows])).astype(np.float64)
@@ -565,8 +537,7 @@ def _classes(
         for below, upper in zip([0, *uppers], uppers)
     ]
     classes = [one for one in classes if one[2]]
-    number = len(classes) - 1
-    while number >= 0:
+    for number in reversed(range(len(classes))):
         if classes[number][2] < fewest and len(classes) > 1:
             low = max(number - 1, 0)
             (smallest, _, few), (_, largest, more) = classes[low : low + 2]
@@ -574,7 +545,6 @@ def _classes(
             joined, other = named if number == low else reversed(named)
             notes.append(f"{joined} are fewer than {fewest}; joined with {other}")
             classes[low : low + 2] = [(smallest, largest, few + more)]
-        number -= 1
     return [(smallest, largest) for smallest, largest, _ in classes]
 
 

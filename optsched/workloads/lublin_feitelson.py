@@ -110,8 +110,7 @@ class LublinFeitelson(WorkloadModel):
         if self.umed is not None:
             spec.number("umed", ulow, top, f"log2 of a size, from ulow to {top:.4g}")
         spec.done()
-        for key, mistake in self._mistakes():
-            spec.note(key, mistake)
+        self._check_together(spec)
         spec.done()
 
     @classmethod
@@ -159,11 +158,10 @@ class LublinFeitelson(WorkloadModel):
             cycle: Floats = rates / rates.mean()
         return cycle
 
-    def _mistakes(self) -> list[tuple[str, str]]:
-        """Return the parameters that contradict others, each with a message."""
-        found = []
+    def _check_together(self, spec: SpecTable) -> None:
+        """Note the parameters that contradict others."""
         if self.serial_prob + self.pow2_prob > 1:
-            found.append(("pow2_prob", f"{self.pow2_prob}; expected at most 1 - serial_prob"))
+            spec.note("pow2_prob", f"{self.pow2_prob}; expected at most 1 - serial_prob")
         for key, shape, scale, limit in (
             ("a1", self.a1, self.b1, LONGEST_LOG),
             ("a2", self.a2, self.b2, LONGEST_LOG),
@@ -171,11 +169,10 @@ class LublinFeitelson(WorkloadModel):
         ):
             if _share_below(limit, shape, scale) < LEAST_SHARE:
                 wanted = f"with {key.replace('a', 'b', 1)} a gamma distribution not all above"
-                found.append((key, f"{getattr(self, key)}; expected {wanted} {limit:g}"))
+                spec.note(key, f"{getattr(self, key)}; expected {wanted} {limit:g}")
         cycle = self.daily_cycle()
         if not (np.isfinite(cycle).all() and cycle.min() > 0):
-            found.append(("anum", f"{self.anum}; expected with bnum some arrivals at all hours"))
-        return found
+            spec.note("anum", f"{self.anum}; expected with bnum some arrivals at all hours")
 
     def _sizes(self, kind: Floats, stage: Floats, place: Floats) -> Ints:
         """Return a size for each three independent random numbers in [0, 1)."""
@@ -210,7 +207,5 @@ def _share_below(limit: float, shape: float, scale: float) -> float:
 
 def _gamma_below(limit: float, shape: float, scale: float, quantile: Floats) -> Floats:
     """Return quantiles of a gamma distribution truncated at a limit."""
-    values: Floats = scale * special_functions().gammaincinv(
-        shape, quantile * _share_below(limit, shape, scale)
-    )
-    return values
+    share = quantile * _share_below(limit, shape, scale)
+    return np.asarray(scale * special_functions().gammaincinv(shape, share))

@@ -22,7 +22,7 @@ from optsched.metrics.fragmentation import fragmentation
 from optsched.metrics.jobs import MEASURES, measures_of, unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.metrics.node_time import PARTS, free_box_holds, node_time
-from optsched.metrics.stretch import WINDOW, consecutive_sessions, window_sessions
+from optsched.metrics.stretch import WINDOW, window_sessions
 from optsched.numbers import MISSING
 from optsched.report.saved import save
 from optsched.schedule import Migration, Schedule, State
@@ -112,8 +112,7 @@ def test_what_nobody_states_is_named_by_its_key():
     assert unstated("x").text(np.float64(2.5)) == "2.5"
 
 
-def test_a_session_ends_where_another_user_submits_or_with_the_window_of_its_first_job():
-    assert consecutive_sessions(np.array([1, 1, 2, 1, 1, -1, -1])).tolist() == [0, 0, 1, 2, 2, 3, 4]
+def test_a_session_ends_with_the_window_of_its_first_job():
     user = np.array([1, 2, 1, 1, 2, 1, -1, -1])
     submit = np.array([0, 10, 290, 301, 310, 601, 700, 700])
     # job 4 is 11 s after job 3, but 301 s after the job that opened the session
@@ -124,13 +123,12 @@ def test_a_session_ends_where_another_user_submits_or_with_the_window_of_its_fir
 def test_sessions_are_of_one_user_and_within_the_window(rows):
     user = np.array([who for who, _ in rows], dtype=np.int64)
     submit = np.cumsum([0, *(gap for _, gap in rows)])[: len(rows)]
-    for session in (consecutive_sessions(user), window_sessions(user, submit)):
-        assert sorted(set(session.tolist())) == list(range(len(set(session.tolist()))))
-        for own in range(len(set(session.tolist()))):
-            assert len(set(user[session == own].tolist())) == 1
-            assert (user[session == own] != -1).all() or (session == own).sum() == 1
-    windows = window_sessions(user, submit)
-    assert all(np.ptp(submit[windows == own]) <= WINDOW for own in set(windows.tolist()))
+    session = window_sessions(user, submit)
+    assert sorted(set(session.tolist())) == list(range(len(set(session.tolist()))))
+    for own in range(len(set(session.tolist()))):
+        assert len(set(user[session == own].tolist())) == 1
+        assert (user[session == own] != -1).all() or (session == own).sum() == 1
+        assert np.ptp(submit[session == own]) <= WINDOW
 
 
 NODES = 9

@@ -11,7 +11,7 @@ import pytest
 from optsched.cli import run as optsched
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.metrics.stretch import consecutive_sessions, session_stretches, window_sessions
+from optsched.metrics.stretch import session_stretches, window_sessions
 from optsched.studies.folder import StudyFolder
 from optsched.studies.running import looked_at, study_runs
 from optsched.sweeps.sweep_file import read_sweep
@@ -27,6 +27,12 @@ PLAN = looked_at(STUDY.plan, quick=False)
 QUICK = looked_at(STUDY.plan, quick=True)
 GAINING = ["EFT", "LEA", "LEO", "LEM"]
 LOW, HIGH = WORK.LOADS
+
+
+def consecutive_sessions(user):
+    """Return the session of each job by the rule of the authors' plots: consecutive jobs of one."""
+    same = (user[1:] == user[:-1]) & (user[1:] != -1)
+    return np.cumsum(np.concatenate(([True], ~same))[: len(user)]) - 1
 
 
 @pytest.mark.parametrize("week", PUBLISHED["per_job"])

@@ -62,19 +62,16 @@ class Reconciled:
 
 def read_known(snapshot: Snapshot, place: str | Path) -> Known:
     """Return the known objective, bound and solution of a snapshot; messages name its `place`."""
-    known = snapshot.known
+    known = {"objective": None, "bound": None, "infeasible": False, **snapshot.known}
     for name, kinds, expected in (
-        ("objective", int, "an integer"),
-        ("bound", int | float, "a number"),
+        ("objective", int | None, "an integer"),
+        ("bound", int | float | None, "a number"),
+        ("infeasible", bool, "true or false"),
     ):
-        value = known.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
-            expected = f"{value!r}; expected {expected}"
-            raise InputError(expected, file=place, field=f"known {name}")
-    infeasible = known.get("infeasible", False)
-    if not isinstance(infeasible, bool):
-        expected = f"{infeasible!r}; expected true or false"
-        raise InputError(expected, file=place, field="known infeasible")
+        value = known[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+            wrong = f"{value!r}; expected {expected}"
+            raise InputError(wrong, file=place, field=f"known {name}")
     solution = known.get("solution")
     if solution is not None:
         if not isinstance(solution, Mapping):
@@ -85,7 +82,7 @@ def read_known(snapshot: Snapshot, place: str | Path) -> Known:
             raise error.within(place) from None
     source = str(known.get("source"))
     by = source if source.startswith(f"{TABLE}, ") else Known().by
-    return Known(known.get("objective"), known.get("bound"), solution, infeasible, by)
+    return Known(known["objective"], known["bound"], solution, known["infeasible"], by)
 
 
 def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Reconciled:
@@ -133,22 +130,24 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
     if known_objective is not None and (
         objective is None or beats(known_objective, objective, problem.sense)
     ):
-        denial = _denial(known_objective, tightest, checked, problem.sense)
-        if denial:
-            stated = f"{stated_by} states the objective {known_objective}"
-            contradictions.append(f"{stated}; {denial}")
+        deniers = [one.solver for one in checked if one.status is Status.INFEASIBLE]
+        stated = f"{stated_by} states the objective {known_objective}"
+        if deniers:
+            contradictions.append(f"{stated}; {deniers[0]} claims that there is no solution")
+        elif tightest is not None and beats(known_objective, tightest.value, problem.sense):
+            bound = f"{tightest.by} claims the bound {_text(tightest.value)}"
+            contradictions.append(f"{stated}; {bound}")
         else:
             objective = known_objective
-    bound = None if tightest is None else tightest.value
-    return Reconciled(tuple(checked), objective, bound, tuple(contradictions))
+    tightest_bound = None if tightest is None else tightest.value
+    return Reconciled(tuple(checked), objective, tightest_bound, tuple(contradictions))
 
 
 def contradicted(problem: Problem[Any], result: Result, other: Result) -> Result:
     """Return a verified result, as an error if the verified solution of `other` refutes it."""
     if other.objective is None or not other.verified:
         return result
-    best = Claim(other.solver, other.objective)
-    wrong = _refuted(result, best, problem.sense)
+    wrong = _refuted(result, Claim(other.solver, other.objective), problem.sense)
     return refuted(result, wrong) if wrong else result
 
 
@@ -161,9 +160,9 @@ def _refuted(result: Result, best: Claim | None, sense: str) -> str:
     bound = _bound_of(result)
     if bound is None or not beats(best.value, bound.value, sense):
         return ""
-    if result.status is Status.OPTIMAL:
-        return f"{result.solver} claims that {_text(bound.value)} is optimal; {_has(best)}"
-    return f"{result.solver} claims the bound {_text(bound.value)}; {_has(best)}"
+    value, is_optimal = _text(bound.value), result.status is Status.OPTIMAL
+    claim = f"that {value} is optimal" if is_optimal else f"the bound {value}"
+    return f"{result.solver} claims {claim}; {_has(best)}"
 
 
 def _bound_of(result: Result) -> Claim | None:
@@ -172,16 +171,6 @@ def _bound_of(result: Result) -> Claim | None:
         return None
     value = result.objective if result.status is Status.OPTIMAL else result.bound
     return None if value is None else Claim(result.solver, value)
-
-
-def _denial(objective: float, tightest: Claim | None, results: Sequence[Result], sense: str) -> str:
-    """Return the claim that excludes a known objective, or an empty string."""
-    for result in results:
-        if result.status is Status.INFEASIBLE:
-            return f"{result.solver} claims that there is no solution"
-    if tightest is not None and beats(objective, tightest.value, sense):
-        return f"{tightest.by} claims the bound {_text(tightest.value)}"
-    return ""
 
 
 def _text(value: float) -> str:
@@ -343,9 +332,7 @@ def skipped(contenders: Sequence[Contender], entries: Sequence[Entry]) -> tuple[
 
 def _is_of_use(cls: type[Solver], entries: Sequence[Entry]) -> bool:
     try:
-        if version_of(cls) is None:
-            return False
-        return any(supports(cls, model) for model in kinds(entries))
+        return version_of(cls) is not None and any(supports(cls, m) for m in kinds(entries))
     except InputError as error:
         logging.getLogger("optsched").warning("left out: %s", error)
         return False

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,13 +166,16 @@ def compare(
     def answer(
         who: int, what: int, one: int | None, is_warm_up: bool, claim: Result | None = None
     ) -> Result:
-        contender, snapshot = contenders[who], entries[what].snapshot
+        contender, snapshot, limits = contenders[who], entries[what].snapshot, budget
+        whole = budget or contender.profile.budget
         if claim is not None:
-            return explained(snapshot.problem, claim, budget or contender.profile.budget)
+            return explained(snapshot.problem, claim, whole)
+        if is_warm_up:
+            limits = Budget(min(WARM_UP, whole.seconds or inf), contender.solver.default_work)
         result = solve(
             snapshot,
             contender.given,
-            budget=_warm_up_budget(contender, budget) if is_warm_up else budget,
+            budget=limits,
             seed=one,
             interruptible=False,
             explain=False,
@@ -183,9 +187,13 @@ def compare(
     told: dict[str, list[str]] = {"wrong_answers": [], "failures": [], "refusals": []}
     with SeparateProcess(answer) as call_in_process:
         call = call_in_process if separate_process else answer
+        sizes = [len(json_text(entry.problem.to_json())) for entry in entries]
+        names = [entry.problem.name for entry in entries]
         for who, contender in enumerate(contenders):
-            for what in _smallest(entries):
-                if supports(contender.solver, entries[what].problem.name):
+            for model in kinds(entries):
+                if supports(contender.solver, model):
+                    alike = [what for what, name in enumerate(names) if name == model]
+                    what = min(alike, key=sizes.__getitem__)  # for the warm-up
                     _result(call, contender, entries[what].problem, who, what, None, True)
         for what, entry in enumerate(entries):
             results: list[Result] = []
@@ -273,19 +281,6 @@ def _missing(
     return (*(lacking if results else [first.name]), *(entry.name for entry in others))
 
 
-def _warm_up_budget(contender: Contender, budget: Budget | None) -> Budget:
-    spent = budget or contender.profile.budget
-    seconds = WARM_UP if spent.seconds is None else min(WARM_UP, spent.seconds)
-    return Budget(seconds, contender.solver.default_work)
-
-
-def _smallest(entries: Sequence[Entry]) -> Iterator[int]:
-    """Yield the index of the smallest problem of each model, for the warm-up."""
-    for kind in kinds(entries):
-        alike = [what for what, entry in enumerate(entries) if entry.problem.name == kind]
-        yield min(alike, key=lambda what: len(json_text(entries[what].problem.to_json())))
-
-
 def _result(
     call: Callable[..., Result], contender: Contender, problem: Problem[Any], *arguments: Any
 ) -> Result:
@@ -309,6 +304,7 @@ def _config(
 
     from optsched.version import __version__
 
+    seeds_shown = ",".join(map(str, seeds)) if len(seeds) > 1 else seeds[0]
     return {
         "snapshots": [
             {
@@ -334,18 +330,10 @@ def _config(
                 "version": version_of(contender.solver),
                 "options": dict(contender.profile.options),
                 "budget": asdict(budget or contender.profile.budget),
-                "seed": _seed_of(contender, seeds),
+                "seed": contender.profile.seed if seeds_shown is None else seeds_shown,
             }
             for contender in contenders
         ],
         "versions": {"optsched": __version__}
         | {package: version(package) for package in ("numpy", "numba")},
     }
-
-
-def _seed_of(contender: Contender, seeds: Sequence[int | None]) -> int | str:
-    """Return the seed of a solver, or all seeds, separated by commas."""
-    [first, *others] = seeds
-    if others:
-        return ",".join(map(str, seeds))
-    return contender.profile.seed if first is None else first
