@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from optsched.arrays import Ints
 from optsched.errors import InputError
 from optsched.models.program import UNBOUNDED
-from optsched.models.verification import REFUSED
+from optsched.models.verification import Operand
 from optsched.numbers import LARGEST
 
 Shape = tuple[int, ...]
@@ -182,15 +182,12 @@ class Entries(NamedTuple):
 Term = Block | Entries
 
 
-class Expression:
+class Expression(Operand):
     """An array of linear expressions of the decisions of a statement.
 
     It is added to, multiplied by and compared with integers and arrays of integers, and indexed and
     broadcast as an array of numpy; comparisons give relations, not truth values.
     """
-
-    __array_ufunc__ = None  # numpy leaves operators to this class
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, shape: Shape, terms: tuple[Term, ...], constant: Ints = ZERO) -> None:
         self.shape, self._terms, self._constant = shape, terms, constant
@@ -328,12 +325,6 @@ class Expression:
 
     def __eq__(self, other: object) -> Relation:  # type: ignore[override]
         return Relation(self - other, "==")
-
-    def _refused(self, *_: Any) -> Any:
-        raise TypeError(REFUSED)
-
-    __lt__ = __gt__ = __ne__ = __bool__ = __pow__ = __truediv__ = __floordiv__ = _refused
-    __mod__ = __rpow__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __abs__ = _refused
 
     def _spread(self, shape: Shape) -> tuple[Term, ...]:
         if shape == self.shape:

@@ -42,11 +42,20 @@ REFUSED = (
 )
 
 
-class Numbers:
-    """An array of integers, with the operations of an expression."""
+class Operand:
+    """What no reading of a statement does with an array of decisions."""
 
-    __array_ufunc__ = None  # numpy leaves operators to this class
-    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # numpy leaves operators to the class
+
+    def _refused(self, *_: Any) -> Any:
+        raise TypeError(REFUSED)
+
+    __lt__ = __gt__ = __ne__ = __bool__ = __pow__ = __truediv__ = __floordiv__ = _refused
+    __mod__ = __rpow__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __abs__ = _refused
+
+
+class Numbers(Operand):
+    """An array of integers, with the operations of an expression."""
 
     def __init__(
         self, values: Any, most: int | None = None, labels: Sequence[Any] | None = None
@@ -133,12 +142,6 @@ class Numbers:
 
     def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
         return Comparison(self.values, "==", numbers(other).values, self.labels)
-
-    def _refused(self, *_: Any) -> Any:
-        raise TypeError(REFUSED)
-
-    __lt__ = __gt__ = __ne__ = __bool__ = __pow__ = __truediv__ = __floordiv__ = _refused
-    __mod__ = __rpow__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __abs__ = _refused
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,7 +107,8 @@ class FragmentationRows:
             *self._resources_suffice(x, jobs),
             self._whole_devices_suffice(a[whole], devices.node[device[whole]]),
         ]
-        hinders = [self._chunks_there(x, jobs), self._owners(own)]
+        owner, owned = _matches(own.row, self._nodes)
+        hinders = [self._chunks_there(x, jobs), (owned, own.variables[owner])]
         t = self._all_of(names, fits, hinders)
         usable = Terms(np.ones_like(pair), q[use], pair)
         most = np.zeros(len(t), dtype=np.int64)
@@ -158,11 +159,6 @@ class FragmentationRows:
         names = [f"node{n}" for n in node.tolist()]
         one = np.ones_like(node)
         return alone, self._at_least("c", names, chunks, one, np.maximum(most, 1))[which]
-
-    def _owners(self, own: Terms) -> tuple[Ints, Ints]:
-        """Return pairs, and variables of which one is 1 if the node belongs to one job."""
-        owner, pair = _matches(own.row, self._nodes)
-        return pair, own.variables[owner]
 
     def _left(self, letter: str, names: list[str], room: Ints, used: Terms, cost: int) -> Ints:
         """Add what is left of some room."""
