@@ -57,13 +57,6 @@ class Instance(NamedTuple):
     build: Callable[[], Snapshot]
 
 
-class Part(NamedTuple):
-    """Words of a file from `start` to before `stop`."""
-
-    start: int
-    stop: int
-
-
 class _Words:
     """The words of a file, taken in order, with the place of each for messages."""
 
@@ -78,12 +71,12 @@ class _Words:
         """Number of words that are not taken."""
         return len(self._words) - self._at
 
-    def take(self, count: int, what: str) -> Part:
-        """Take the next words; `what` says what they are."""
+    def take(self, count: int, what: str) -> range:
+        """Take the next words, and return their places; `what` says what they are."""
         if count > self.left:
             raise InputError(f"ends after {self.left} of {count} {what}", file=self.path)
         self._at += count
-        return Part(self._at - count, self._at)
+        return range(self._at - count, self._at)
 
     def count(self, what: str) -> int:
         """Take the next word, a count."""
@@ -96,10 +89,10 @@ class _Words:
         """Take the next word as it is."""
         return self._words[self.take(1, what).start]
 
-    def numbers(self, part: Part, what: str) -> list[int | Decimal]:
+    def numbers(self, part: range, what: str) -> list[int | Decimal]:
         """Return the numbers of a part that was taken."""
         values: list[int | Decimal] = []
-        for place in range(*part):
+        for place in part:
             word = self._words[place]
             if not NUMBER.fullmatch(word):
                 raise self.wrong(place, what, "a number")
@@ -225,7 +218,7 @@ def _items(count: int) -> list[str]:
     return [f"x_item{item + 1}" for item in range(count)]
 
 
-def _capacities(words: _Words, uses: Sequence[Part], capacities: Part) -> dict[str, Row]:
+def _capacities(words: _Words, uses: Sequence[range], capacities: range) -> dict[str, Row]:
     """Return the rows of resources of which items use amounts."""
     amounts = [dict(enumerate(words.numbers(part, "amounts"))) for part in uses]
     rows = enumerate(zip(amounts, words.numbers(capacities, "capacities")), 1)
@@ -291,7 +284,7 @@ def _first_fit_decreasing(sizes: Sequence[int], capacity: int) -> int:
     return len(room)
 
 
-def _whole(words: _Words, part: Part, what: str) -> tuple[list[int], int]:
+def _whole(words: _Words, part: range, what: str) -> tuple[list[int], int]:
     """Return the numbers of a part as integers, and what they were multiplied by."""
     numbers = words.numbers(part, what)
     try:

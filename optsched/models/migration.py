@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from optsched.arrays import Flags, Ints
-from optsched.boxes.box import Box, Grid, Triple, box_of_text
+from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
 from optsched.fields import Integer
@@ -181,19 +181,6 @@ class BoxVariables(NamedTuple):
     stays: Flags
 
 
-def _routers(grid: Grid, boxes: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield numbers of boxes and of their routers, an entry each, for boxes of one extent."""
-    if not len(boxes):
-        return
-    changes = np.flatnonzero((boxes[1:, 3:] != boxes[:-1, 3:]).any(axis=1)) + 1
-    for start, end in zip((0, *changes), (*changes, len(boxes))):
-        nx, ny, nz = boxes[start, 3:].tolist()
-        offsets = np.indices((nx, ny, nz)).reshape(3, -1).T
-        at = (boxes[start:end, None, :3] + offsets) % grid.shape
-        cells = (at[..., 0] * grid.shape[1] + at[..., 1]) * grid.shape[2] + at[..., 2]
-        yield np.repeat(np.arange(start, end), len(offsets)), cells.ravel()
-
-
 P = TypeVar("P", bound=MigratingProblem[Any])
 
 
@@ -251,13 +238,18 @@ class MovingFormulation(Formulation[P, Solution]):
         kept = found.job < len(self.problem.running)
         once = (1, v[kept], found.job[kept])
         builder.ragged_rows("once_job{}", (len(self.problem.running),), once, equal=1)
-        entries = list(_routers(grid, found.box))
-        taken = np.concatenate([numbers for numbers, _ in entries] or [v[:0]])
-        router = np.concatenate([cells for _, cells in entries] or [v[:0]])
+        boxes, taken, router = found.box, [v[:0]], [v[:0]]
+        changes = np.flatnonzero((boxes[1:, 3:] != boxes[:-1, 3:]).any(axis=1)) + 1
+        for alike in filter(len, np.split(np.arange(len(boxes)), changes)):
+            offsets = np.indices(boxes[alike[0], 3:]).reshape(3, -1).T
+            at = (boxes[alike, None, :3] + offsets) % grid.shape
+            taken.append(np.repeat(alike, len(offsets)))
+            router.append(np.ravel_multi_index(tuple(np.moveaxis(at, -1, 0)), grid.shape).ravel())
+        entries, routers = np.concatenate(taken), np.concatenate(router)
         # a router with a single variable needs no row
-        shared = (np.bincount(router, minlength=grid.routers) > 1)[router]
+        shared = (np.bincount(routers, minlength=grid.routers) > 1)[routers]
         sides = [range(side) for side in grid.shape]
-        apart = (1, v[taken[shared]], router[shared])
+        apart = (1, v[entries[shared]], routers[shared])
         builder.ragged_rows("router_{}_{}_{}", sides, apart, at_most=1)
 
     def chosen(self, x: Ints) -> tuple[dict[int, Box], list[tuple[int, Box]]]:

@@ -89,14 +89,15 @@ def snapshot_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [] if path.name in beside else _instances(path)
     files = sorted(file for pattern in PATTERNS for file in path.glob(pattern))
-    found = [file for file in files if file.name not in beside and not _is_prose(file)]
+    found = [
+        file
+        for file in files
+        if file.name not in beside
+        and (file.suffix != ".txt" or re.match(rb"\s*\d", read_head(file)))
+    ]
     if not found:
         raise InputError(f"holds no snapshot ({', '.join(PATTERNS)})", file=path)
     return [instance for file in found for instance in _instances(file)]
-
-
-def _is_prose(file: Path) -> bool:
-    return file.suffix == ".txt" and not re.match(rb"\s*\d", read_head(file))
 
 
 def _instances(path: Path) -> list[Path]:

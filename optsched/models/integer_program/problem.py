@@ -198,7 +198,30 @@ class IntegerProgram(Problem[Values]):
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the mistakes in bounds and names, and the sums beyond 2^53."""
-        return [*_crossed(fields), *_repeated(fields), *_too_large(fields)]
+        found: list[str] = []
+        for lower, upper in (("lower", "upper"), ("at_least", "at_most")):
+            crossed = [
+                f"{lower}[{place}]: {least}; expected at most {most}, its {upper}"
+                for place, (least, most) in enumerate(zip(fields[lower], fields[upper]))
+                if least is not None and most is not None and least > most
+            ]
+            found += first_few(lower, crossed)
+        for names in ("variable_names", "row_names"):
+            twice = [
+                f"{names}: {name!r} twice; expected different names"
+                for name, count in Counter(fields[names]).items()
+                if count > 1
+            ]
+            found += first_few(names, twice)
+        largest = np.maximum(np.abs(fields["lower"]), np.abs(fields["upper"])).tolist()
+        sums = [("coefficients", dict(enumerate(fields["coefficients"].tolist())))]
+        sums += [(f"rows[{place}]", row) for place, row in enumerate(fields["rows"])]
+        large = [
+            f"{name}: may exceed 2^53 within the bounds of the variables; expected smaller numbers"
+            for name, row in sums
+            if sum(abs(a) * largest[number] for number, a in row.items()) > LARGEST
+        ]
+        return found + first_few("rows", large)
 
     @property
     def size(self) -> str:
@@ -295,44 +318,6 @@ class IntegerProgram(Problem[Values]):
             if value
         )
         return [("not 0", listed(chosen))]
-
-
-def _crossed(fields: Fields) -> Iterator[str]:
-    """Yield a mistake for each lower bound above the upper one."""
-    for lower, upper in (("lower", "upper"), ("at_least", "at_most")):
-        crossed = (
-            f"{lower}[{place}]: {least}; expected at most {most}, its {upper}"
-            for place, (least, most) in enumerate(zip(fields[lower], fields[upper]))
-            if least is not None and most is not None and least > most
-        )
-        yield from first_few(lower, list(crossed))
-
-
-def _repeated(fields: Fields) -> Iterator[str]:
-    for field_of in ("variable_names", "row_names"):
-        counts: Counter[str] = Counter(fields[field_of])
-        twice = [
-            f"{field_of}: {name!r} twice; expected different names"
-            for name in counts
-            if counts[name] > 1
-        ]
-        yield from first_few(field_of, twice)
-
-
-def _too_large(fields: Fields) -> Iterator[str]:
-    """Yield a mistake for the objective and each row that may exceed `LARGEST`."""
-    largest = np.maximum(np.abs(fields["lower"]), np.abs(fields["upper"])).tolist()
-    objective = dict(enumerate(np.abs(fields["coefficients"]).tolist()))
-    sums = [("coefficients", objective)]
-    sums += [(f"rows[{place}]", row) for place, row in enumerate(fields["rows"])]
-    yield from first_few(
-        "rows",
-        [
-            f"{name}: may exceed 2^53 within the bounds of the variables; expected smaller numbers"
-            for name, row in sums
-            if sum(abs(a) * largest[number] for number, a in row.items()) > LARGEST
-        ],
-    )
 
 
 @formulations.register("integer-program")
