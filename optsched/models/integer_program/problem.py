@@ -410,8 +410,9 @@ def origin_of(path: Path, factor: int) -> dict[str, Any]:
 
 @dataclasses.dataclass(slots=True)
 class StatedVariable:
-    """A variable: its bounds, None where the file states none, and whether it is an integer."""
+    """A variable: its number, its bounds, None where the file states none, and its type."""
 
+    number: int
     lower: float | None = None
     upper: float | None = None
     integer: bool = False

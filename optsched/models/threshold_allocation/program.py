@@ -39,7 +39,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         problem = self.problem
         times, nodes, counts = self._shape
         check_entries(4 * times * nodes * counts, "bottleneck-search needs none", MOST_ENTRIES)
-        _, added, allowed = self._costs
+        own, added, allowed = self._costs
         starts = problem.starts.tolist()
         waiting = {"start": 1, "response": problem.unit}.get(problem.goal, 0)
         builder = ProgramBuilder("min")
@@ -60,22 +60,17 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
             once = (1, x[t]), (-1, y[t])
             builder.rows(f"once_{start}_{{}}", *once, over=(range(nodes),), at_most=0)
         if self._counts_worst:
-            self._state_worst(builder, x)
+            lost = own // _step(own)
+            most = int(lost.max())
+            penalized = builder.variable("P", upper=most, objective=_step(own))
+            worst = builder.variables("w_{}", range(nodes))
+            builder.row("one_worst", (1, worst), equal=1)
+            for node in range(nodes):
+                loses = lost[:, node] > 0
+                terms = (-lost[:, node][loses], x[:, node][loses]), (1, penalized)
+                builder.row(f"worst_{node}", *terms, at_least=0)
+                builder.row(f"no_more_{node}", *terms, (most, worst[node]), at_most=most)
         return builder.build()
-
-    def _state_worst(self, builder: ProgramBuilder, x: Ints) -> None:
-        """Add the rows by which P is the largest penalized time of a node."""
-        own, nodes = self._costs[0], self.problem.nodes
-        lost = own // _step(own)
-        most = int(lost.max())
-        penalized = builder.variable("P", upper=most, objective=_step(own))
-        worst = builder.variables("w_{}", range(nodes))
-        builder.row("one_worst", (1, worst), equal=1)
-        for node in range(nodes):
-            loses = lost[:, node] > 0
-            terms = (-lost[:, node][loses], x[:, node][loses]), (1, penalized)
-            builder.row(f"worst_{node}", *terms, at_least=0)
-            builder.row(f"no_more_{node}", *terms, (most, worst[node]), at_most=most)
 
     def decode(self, x: Ints) -> Placement:
         """Return the first start of a vector, and the processes on each node."""
