@@ -18,29 +18,12 @@ from optsched.errors import InputError
 from optsched.fields import Integer
 from optsched.models.fields import label
 from optsched.models.problem import Solution, Violation
-from optsched.models.program import (
-    Formulation,
-    Program,
-    ProgramBuilder,
-    check_entries,
-    formulations,
-)
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field
-from optsched.models.torus import (
-    LONGEST_SIDE,
-    MOST_NODES,
-    MigratingProblem,
-    Step,
-    destinations_of,
-    steps_from_json,
-    steps_to_json,
-)
+from optsched.models.torus import MOST_IN_ALL, MigratingProblem, Step, destinations_of
 from optsched.registry import models
 
 __all__ = ["Migration", "Plan", "Step"]
-
-MOST_IN_ALL = MOST_NODES * LONGEST_SIDE**3
-"""Number of nodes of the largest torus."""
 
 
 class Plan(NamedTuple):
@@ -143,13 +126,13 @@ class Migration(MigratingProblem[Plan]):
     def solution_to_json(self, solution: Plan) -> dict[str, Any]:
         """Return the steps in order, jobs from 1, and the box of the large job."""
         place = None if solution.place is None else str(solution.place)
-        return {"steps": steps_to_json(solution.steps), "place": place}
+        return {"steps": self.steps_to_json(solution.steps), "place": place}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`."""
         given = fields if isinstance(fields, Mapping) else {}
         mistakes: list[str] = []
-        steps = steps_from_json(given.get("steps"), mistakes)
+        steps = self.steps_from_json(given.get("steps"), mistakes)
         text = given.get("place")
         place = box_of_text(text) if isinstance(text, str) else None
         if place is None and text is not None:
@@ -192,7 +175,7 @@ class MovingFormulation(Formulation[P, Solution]):
         """The variables for boxes, the first ones of the program."""
         problem = self.problem
         advice = "a short list of movable jobs or fewer shapes make it smaller"
-        check_entries(problem.program_size()[1], advice)
+        self.check_entries(problem.program_size()[1], advice)
         rooms = {True: problem.place_room(), False: problem.room()}
 
         @cache

@@ -316,19 +316,14 @@ class ProgramBuilder:
     ) -> None:
         """Add a family of rows of different lengths, given by the entries of the rows.
 
-        A row without entries is left out. The entries of a row keep their order.
+        A row without entries is left out. The entries of a row keep their order. Other parameters
+        are those of `rows`.
 
         Parameters
         ----------
-        name : str or callable
-            Names of the rows, from the label of each axis.
-        over : sequence of int or sequence
-            The index sets of the family.
         *entries : (coefficients, variables, rows)
             Variables, and the row of each in row-major order of the family, both of shape
             (entries,); coefficients are broadcast to that shape.
-        at_least, at_most, equal : array_like of int
-            Bounds of the rows, broadcast to the shape of the family; `equal` sets both.
         """
         shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in over)
         of_row = np.concatenate([rows for _, _, rows in entries])
@@ -406,6 +401,9 @@ def _extend(numbers: array[int], values: ArrayLike, shape: tuple[int, ...]) -> N
         numbers.frombytes(spread.data.cast("B"))
 
 
+MOST_ENTRIES = 20_000_000
+"""Most entries of a program, as no solver handles a larger one."""
+
 P = TypeVar("P")
 Solution = TypeVar("Solution")
 
@@ -425,6 +423,14 @@ class Formulation(ABC, Generic[P, Solution]):
 
     def __init__(self, problem: P) -> None:
         self.problem = problem
+
+    @staticmethod
+    def check_entries(entries: int, advice: str, most: int = MOST_ENTRIES) -> None:
+        """Refuse a program with more than `most` entries, before it is built."""
+        if entries > most:
+            raise InputError(
+                f"the program would have some {entries:,} entries, more than {most:,}; {advice}"
+            )
 
     @property
     @abstractmethod
@@ -450,18 +456,6 @@ class Formulation(ABC, Generic[P, Solution]):
     @abstractmethod
     def encode(self, solution: Solution) -> Ints:
         """Return the vector of a feasible solution; the inverse of `decode`."""
-
-
-MOST_ENTRIES = 20_000_000
-"""Most entries of a program, as no solver handles a larger one."""
-
-
-def check_entries(entries: int, advice: str, most: int = MOST_ENTRIES) -> None:
-    """Refuse a program with more than `most` entries, before it is built."""
-    if entries > most:
-        raise InputError(
-            f"the program would have some {entries:,} entries, more than {most:,}; {advice}"
-        )
 
 
 F = TypeVar("F", bound=type[Formulation[Any, Any]])

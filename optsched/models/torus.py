@@ -43,6 +43,9 @@ FASTEST = 10**6
 MOST_NODES = 10**6
 """Largest number of nodes on a router."""
 
+MOST_IN_ALL = MOST_NODES * LONGEST_SIDE**3
+"""Number of nodes of the largest torus."""
+
 
 class Three(Kind):
     """An integer from 1, or a flag, for each of three dimensions."""
@@ -508,19 +511,19 @@ class MigratingProblem(TorusProblem[Solution]):
             lines.append((f"step {number}", text))
         return lines
 
+    @staticmethod
+    def steps_to_json(steps: Sequence[Step]) -> list[list[int | str]]:
+        """Return steps in order, jobs from 1."""
+        return [[job + 1, PARKED if box is None else str(box)] for job, box in steps]
 
-def steps_to_json(steps: Sequence[Step]) -> list[list[int | str]]:
-    """Return steps in order, jobs from 1."""
-    return [[job + 1, PARKED if box is None else str(box)] for job, box in steps]
-
-
-def steps_from_json(written: Any, mistakes: list[str]) -> tuple[Step, ...]:
-    """Return the steps written by `steps_to_json`; note a mistake if they are of another form."""
-    steps = [_step(step) for step in written] if isinstance(written, list) else [None]
-    if None in steps:
-        expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
-        mistakes.append(f"steps: {expected}")
-    return tuple(step for step in steps if step is not None)
+    @staticmethod
+    def steps_from_json(written: Any, mistakes: list[str]) -> tuple[Step, ...]:
+        """Return the steps written by `steps_to_json`; note the mistake of another form."""
+        steps = [_step(step) for step in written] if isinstance(written, list) else [None]
+        if None in steps:
+            expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
+            mistakes.append(f"steps: {expected}")
+        return tuple(step for step in steps if step is not None)
 
 
 def extents_of(

@@ -320,13 +320,7 @@ class DataPlacement(Problem[Plan]):
         return {"place_of_job": places}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
-        """Return the plan written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form.
-        """
+        """Return the plan written by `solution_to_json`."""
         places = fields.get("place_of_job") if isinstance(fields, Mapping) else None
         if not isinstance(places, list):
             raise InputError("expected a list of places, or null", field="place_of_job")

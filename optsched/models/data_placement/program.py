@@ -15,13 +15,7 @@ import numpy as np
 from optsched.arrays import Ints
 from optsched.models.data_placement.fields import LEFT_OUT, NO_FILE, Plan
 from optsched.models.data_placement.problem import DataPlacement
-from optsched.models.program import (
-    Formulation,
-    Program,
-    ProgramBuilder,
-    check_entries,
-    formulations,
-)
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 
 
 def latest_start(problem: DataPlacement) -> int:
@@ -237,7 +231,7 @@ class Variables(dict[tuple[Any, ...], int]):
         if self.until_next:
             entries += 24 * self.jobs * (len(self.pairs) + len(self.finds))
             entries += (4 * self.nodes + 10) * self.jobs * self.jobs
-        check_entries(entries, "interval-search needs none", MOST_ENTRIES)
+        Formulation.check_entries(entries, "interval-search needs none", MOST_ENTRIES)
 
     def ordered_pairs(self) -> Iterable[tuple[int, int]]:
         """Return all pairs of two jobs, in both orders."""

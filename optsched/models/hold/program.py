@@ -17,13 +17,7 @@ from optsched.arrays import Flags, Ints
 from optsched.fields import LARGEST_FIELD
 from optsched.models.hold.problem import Hold, Release
 from optsched.models.node_placement.fields import is_allowed
-from optsched.models.program import (
-    Formulation,
-    Program,
-    ProgramBuilder,
-    check_entries,
-    formulations,
-)
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 
 
 class Holding(NamedTuple):
@@ -266,7 +260,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         """The program, and its blocks of variables by letter."""
         problem, held, moves = self.problem, self._held, self._moves
         entries = (4 + 2 * len(problem.resources)) * (len(held.claim) + len(moves.node))
-        check_entries(entries, "cheapest-first needs none")
+        self.check_entries(entries, "cheapest-first needs none")
         movable = np.flatnonzero([bool(rows) for rows in problem.moved])
         drains = drainable(problem, held)
         may_go = liftable(problem)

@@ -20,13 +20,7 @@ from optsched.models.node_placement.fragmentation_rows import (
     joined,
 )
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.models.program import (
-    Formulation,
-    Program,
-    ProgramBuilder,
-    check_entries,
-    formulations,
-)
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 
 
 class Block(NamedTuple):
@@ -98,7 +92,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         entries = (4 + len(problem.resources)) * len(jobs)
         if self._fragmentation is not None:
             entries += self._fragmentation.entries
-        check_entries(entries, "use a solver of this model")
+        self.check_entries(entries, "use a solver of this model")
         weight, cost = self._scales
         every_job, every_node = np.arange(len(problem.chunks)), np.arange(len(problem.free))
         builder = self._builder = ProgramBuilder("max")

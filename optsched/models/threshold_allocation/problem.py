@@ -356,13 +356,7 @@ class ThresholdAllocation(Problem[Placement]):
         return {"start": int(solution.start), "processes": solution.processes.tolist()}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placement:
-        """Return the placement written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form.
-        """
+        """Return the placement written by `solution_to_json`."""
         table = Table(fields)
         start = table.read("start", Integer(0, LARGEST_FIELD, "expected an integer from 0"))
         processes = table.read("processes", Integers(0))

@@ -7,13 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from optsched.arrays import Flags, Ints
-from optsched.models.program import (
-    Formulation,
-    Program,
-    ProgramBuilder,
-    check_entries,
-    formulations,
-)
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.threshold_allocation.problem import (
     Placement,
     ThresholdAllocation,
@@ -38,7 +32,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         """The program, with variables y, x, P and w."""
         problem = self.problem
         times, nodes, counts = self._shape
-        check_entries(4 * times * nodes * counts, "bottleneck-search needs none", MOST_ENTRIES)
+        self.check_entries(4 * times * nodes * counts, "bottleneck-search needs none", MOST_ENTRIES)
         own, added, allowed = self._costs
         starts = problem.starts.tolist()
         waiting = {"start": 1, "response": problem.unit}.get(problem.goal, 0)
