@@ -451,7 +451,7 @@ class StatedProgram:
         mistakes = first_few("variables", continuous, "variables")
         mistakes += first_few("bounds", list(self._unbounded()), "bounds")
         if mistakes:
-            raise InputError(*mistakes, file=path)
+            raise InputError(*mistakes)
         rows = []
         place = "the objective"
         try:
@@ -464,22 +464,19 @@ class StatedProgram:
                 bounds = [None if abs(b) >= INFINITE else _exact(b) for b in (row.lower, row.upper)]
                 rows.append(whole_row(entries, *bounds))
         except InputError as error:
-            raise InputError(*error.mistakes, file=path, field=place) from None
-        try:
-            problem = IntegerProgram(
-                self.sense,
-                [int(factor * costs.get(number, 0)) for number in range(len(self.variables))],
-                [math.ceil(one.lower or 0) for one in self.variables.values()],
-                [math.floor(one.upper or 0) for one in self.variables.values()],
-                int(factor * offset),
-                list(self.variables),
-                rows=[row for row, _, _ in rows],
-                at_least=[least for _, least, _ in rows],
-                at_most=[most for _, _, most in rows],
-                row_names=list(self.rows),
-            )
-        except InputError as error:
-            raise error.within(path) from None
+            raise InputError(*error.mistakes, field=place) from None
+        problem = IntegerProgram(
+            self.sense,
+            [int(factor * costs.get(number, 0)) for number in range(len(self.variables))],
+            [math.ceil(one.lower or 0) for one in self.variables.values()],
+            [math.floor(one.upper or 0) for one in self.variables.values()],
+            int(factor * offset),
+            list(self.variables),
+            rows=[row for row, _, _ in rows],
+            at_least=[least for _, least, _ in rows],
+            at_most=[most for _, _, most in rows],
+            row_names=list(self.rows),
+        )
         return Snapshot(problem, origin_of(path, factor))
 
     def _unbounded(self) -> Iterator[str]:

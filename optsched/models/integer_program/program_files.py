@@ -69,11 +69,8 @@ def parse_program_file(text: str, path: Path, suffix: str) -> Snapshot:
     """Return the integer program of the text of an LP or MPS file."""
     if suffix == ".mps" and IN_COMMENT.search(text) and "OBJSENSE" not in text:
         problem = "is maximized by a comment (*SENSE) alone, which no reader of MPS heeds"
-        raise InputError(f"{problem}; expected a section OBJSENSE", file=path)
-    try:
-        stated = _LPReader(text).program() if suffix == ".lp" else parse_mps(text)
-    except InputError as error:
-        raise error.within(path) from None
+        raise InputError(f"{problem}; expected a section OBJSENSE")
+    stated = _LPReader(text).program() if suffix == ".lp" else parse_mps(text)
     return stated.snapshot(path)
 
 
