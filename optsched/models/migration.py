@@ -224,7 +224,7 @@ class MovingFormulation(Formulation[P, Solution]):
         boxes, taken, router = found.box, [v[:0]], [v[:0]]
         changes = np.flatnonzero((boxes[1:, 3:] != boxes[:-1, 3:]).any(axis=1)) + 1
         for alike in filter(len, np.split(np.arange(len(boxes)), changes)):
-            offsets = np.indices(boxes[alike[0], 3:]).reshape(3, -1).T
+            offsets = np.indices(boxes[alike[0], 3:].tolist()).reshape(3, -1).T
             at = (boxes[alike, None, :3] + offsets) % grid.shape
             taken.append(np.repeat(alike, len(offsets)))
             router.append(np.ravel_multi_index(tuple(np.moveaxis(at, -1, 0)), grid.shape).ravel())

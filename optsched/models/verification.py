@@ -201,8 +201,13 @@ class Verification:
         """Return the values of an array of decisions, and check their bounds."""
         if name not in self._answer:
             raise InputError("missing", field=name)
-        values = self._answer[name]
-        array = values if isinstance(values, np.ndarray) else _array(name, values)
+        try:
+            array = np.asarray(self._answer[name])
+        except (ValueError, OverflowError):
+            array = np.array(None)
+        is_list = not isinstance(self._answer[name], np.ndarray)
+        if is_list and array.size and array.dtype.kind != "i":
+            raise InputError("expected integers, in lists of one length", field=name)
         if array.shape != shape and (array.size or 0 not in shape):
             given, expected = (" x ".join(map(str, s)) or "one" for s in (array.shape, shape))
             raise InputError(f"{given} values; expected {expected}", field=name)
@@ -309,13 +314,3 @@ def _sized(array: NDArray[Any]) -> tuple[NDArray[Any], int]:
         raise TypeError(f"numbers of the type {array.dtype}; expected integers")
     most = max(int(array.max()), -int(array.min()))
     return array.astype(np.int64 if most <= LARGEST else object, copy=False), most
-
-
-def _array(name: str, values: Any) -> NDArray[Any]:
-    try:
-        array = np.array(values)
-    except (ValueError, OverflowError):
-        array = np.array(None)
-    if array.size and array.dtype.kind != "i":
-        raise InputError("expected integers, in lists of one length", field=name)
-    return array

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -278,37 +278,34 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     def encode(self, solution: Placements) -> Ints:
         """Return the vector of placements."""
         problem, (program, blocks) = self.problem, self._built
-        counts: dict[str, Counter[tuple[int, ...]]] = {letter: Counter() for letter in "xyv"}
+        chunks = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.int64)
+        on_devices: Counter[tuple[int, ...]] = Counter()
         for job, (at, devices) in enumerate(zip(solution.nodes, solution.devices)):
-            of, letter = ((), "v") if problem.share[job] >= WHOLE else ((job,), "y")
-            counts["x"].update((job, node) for node in at)
+            of = () if problem.share[job] >= WHOLE else (job,)
             for node, chosen in zip(at, devices):
-                counts[letter].update((*of, node, device) for device in chosen)
+                chunks[job, node] += 1
+                on_devices.update((*of, node, device) for device in chosen)
         found = np.zeros(program.num_variables, dtype=np.int64)
-        for letter, count in counts.items():
-            variables, indices = blocks[letter]
-            found[variables] = [count[key] for key in zip(*(each.tolist() for each in indices))]
-        found[blocks["p"].variables] = [bool(at) for at in solution.nodes]
-        pairs = blocks["x"]
-        jobs, nodes = pairs.of
-        there = np.flatnonzero(found[pairs.variables])
-        own = set(zip(jobs[there].tolist(), nodes[there].tolist()))
-        e, of_own = blocks["e"]
-        found[e] = [key in own for key in zip(*(each.tolist() for each in of_own))]
-        levels = range(1, len(problem.levels) + 1)
-        for letter in ("z", "b", *(f"a{level}" for level in levels)):
-            if letter in blocks:
-                variables, (of_job, group_of, group) = blocks[letter]
-                used = set(zip(jobs[there].tolist(), group_of[nodes[there]].tolist()))
-                found[variables] = [key in used for key in zip(of_job.tolist(), group.tolist())]
-        for level in levels:
-            variables, (of_job, group_of, group) = blocks[f"k{level}"]
-            held = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.int64)
-            np.add.at(held, (jobs, group_of[nodes]), found[pairs.variables])
-            size = problem.segments[of_job, level - 1]
-            found[variables] = held[of_job, group] // np.maximum(size, 1)
-        if "o" in blocks:
-            found[blocks["o"].variables] = np.isin(blocks["o"].of[0], nodes[there])
+        for letter, (variables, indices) in blocks.items():
+            values: Any
+            if letter == "p":
+                values = chunks.any(axis=1)
+            elif letter == "o":
+                values = chunks[:, indices[0]].any(axis=0)
+            elif letter in ("x", "e"):
+                values = chunks[indices] if letter == "x" else chunks[indices] > 0
+            elif letter in ("y", "v"):
+                keys = zip(*(each.tolist() for each in indices))
+                values = [on_devices[key] for key in keys]
+            else:
+                jobs, group_of, group = indices
+                in_groups = np.zeros_like(chunks)
+                np.add.at(in_groups.T, group_of, chunks.T)
+                values = in_groups[jobs, group] > 0
+                if letter.startswith("k"):
+                    size = problem.segments[jobs, int(letter[1:]) - 1]
+                    values = in_groups[jobs, group] // size
+            found[variables] = values
         if self._fragmentation is not None:
             self._fragmentation.complete(found)
         return found
