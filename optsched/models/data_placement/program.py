@@ -167,7 +167,12 @@ class Variables(dict[tuple[Any, ...], int]):
         self.ways = [way for pair in self.pairs for way in (pair, pair[::-1])]
         self.finds = finding_pairs(problem)
         self.until_next = problem.kept == "next" and bool(self.pairs or self.finds)
-        self._refuse_if_large()
+        entries = 4 * self.all_cores * self.jobs * max(self.jobs - 1, 5) // 2
+        entries += (8 * self.nodes + 40) * len(self.pairs) + 30 * len(self.finds)
+        if self.until_next:
+            entries += 24 * self.jobs * (len(self.pairs) + len(self.finds))
+            entries += (4 * self.nodes + 10) * self.jobs * self.jobs
+        Formulation.check_entries(entries, "interval-search needs none", MOST_ENTRIES)
         self.latest = latest_start(problem)
         self.sharing = sorted({job for job, _ in self.ways} | {job for _, job in self.finds})
         loads, priorities = problem.loads, problem.priorities
@@ -224,14 +229,6 @@ class Variables(dict[tuple[Any, ...], int]):
     def _add(self, name: str, *of: int, lower: int = 0, upper: int = 1) -> None:
         text = "_".join((name, *(str(number + 1) for number in of)))
         self[name, *of] = self.builder.variable(text, lower=lower, upper=upper)
-
-    def _refuse_if_large(self) -> None:
-        entries = 4 * self.all_cores * self.jobs * max(self.jobs - 1, 5) // 2
-        entries += (8 * self.nodes + 40) * len(self.pairs) + 30 * len(self.finds)
-        if self.until_next:
-            entries += 24 * self.jobs * (len(self.pairs) + len(self.finds))
-            entries += (4 * self.nodes + 10) * self.jobs * self.jobs
-        Formulation.check_entries(entries, "interval-search needs none", MOST_ENTRIES)
 
     def ordered_pairs(self) -> Iterable[tuple[int, int]]:
         """Return all pairs of two jobs, in both orders."""

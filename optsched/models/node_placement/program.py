@@ -61,10 +61,10 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             share = int(problem.share[job])
             if share >= WHOLE:
                 whole = [row.count(WHOLE) // (share // WHOLE) for row in problem.devices]
-                np.minimum(most, whole, out=most)
+                np.minimum(most, np.array(whole, dtype=np.int64), out=most)
             elif share:
                 fits = [sum(g // share for g in row) for row in problem.devices]
-                np.minimum(most, fits, out=most)
+                np.minimum(most, np.array(fits, dtype=np.int64), out=most)
             most[~is_allowed(problem.kinds, problem.allowed[job], len(most))] = 0
             if job in problem.exclusive:
                 most[list(problem.busy)] = 0
