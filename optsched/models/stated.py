@@ -169,22 +169,18 @@ class Symbols:
             names.add(numbers.size, template(name, numbers.shape), numbers.shape)
         for name, part in zip(self._rows, rows):
             row_names.add(len(part.bound), template(name, part.shape), part.shape, part.places)
-        last_row = base.num_rows + sum(len(part.bound) for part in rows)
-        last = len(base.values) + sum(part.num_entries for part in rows)
-        start = np.zeros(last_row + 1, dtype=np.int64)
-        row_lower, row_upper = (np.empty(last_row, dtype=np.int64) for _ in range(2))
-        columns, values = (np.empty(last, dtype=np.int64) for _ in range(2))
-        row, at = base.num_rows, len(base.values)
-        start[: row + 1], row_lower[:row], row_upper[:row] = (
-            base.row_start, base.row_lower, base.row_upper,
-        )  # fmt: skip
+        counts = [np.diff(base.row_start), *(part.counts for part in rows)]
+        start = np.concatenate([[0], *counts]).cumsum()
+        row_lower, row_upper = map(
+            np.concatenate, zip((base.row_lower, base.row_upper), *(part.bounds for part in rows))
+        )
+        columns, values = (np.empty(start[-1], dtype=np.int64) for _ in range(2))
+        at = len(base.values)
         columns[:at], values[:at] = base.columns, base.values
         for part in rows:
-            end, of = at + part.num_entries, slice(row, row + len(part.bound))
-            after = start[of.start + 1 : of.stop + 1]
-            part.fill(after, columns[at:end], values[at:end], row_lower[of], row_upper[of])
-            after += at
-            row, at = of.stop, end
+            end = at + int(part.counts.sum())
+            part.fill(columns[at:end], values[at:end])
+            at = end
         return Program(
             self.sense, objective, lower, upper, start, columns, values, row_lower, row_upper,
             base.offset + offset, names, row_names,

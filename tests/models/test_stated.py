@@ -57,13 +57,14 @@ STATEMENTS = {"stated-power-cap": power_cap, "stated-window": window}
 @pytest.fixture(autouse=True, scope="module")
 def _registered():
     """Register the models for these tests alone."""
-    kept = dict(registry.models._classes), dict(formulations._classes)
+    holders = registry.models._classes, formulations
+    kept = [*map(dict, holders)]
     for name, statement in STATEMENTS.items():
         model(name)(statement)
     yield
-    for classes, before in zip((registry.models, formulations), kept):
-        classes._classes.clear()
-        classes._classes.update(before)
+    for classes, before in zip(holders, kept):
+        classes.clear()
+        classes.update(before)
 
 
 def stated(name: str):
