@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,7 +65,7 @@ class FragmentationRows:
         possible = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.bool_)
         possible[jobs, nodes] = True
         self._types, self._nodes = np.nonzero(possible[self._jobs])
-        self._values: list[tuple[Ints, Callable[[Ints], Ints]]] = []  # of variables, in a vector
+        self._values: list[tuple[Ints, Callable[[Ints], Any]]] = []  # of variables, in a vector
 
     @property
     def entries(self) -> int:
@@ -225,11 +225,11 @@ class FragmentationRows:
         every = (1, t, rows), (-1, fit, of_fit), (1, hindrance, of_hindrance)
         add("fits_{}", (names,), *every, at_least=1 - needed)
 
-        def all_are(x: Ints) -> Ints:
+        def all_are(x: Ints) -> Any:
             missing = needed.copy()
             np.subtract.at(missing, of_fit, x[fit])
             np.add.at(missing, of_hindrance, x[hindrance])
-            return np.asarray(missing == 0)
+            return missing == 0
 
         self._values.append((t, all_are))
         return t
