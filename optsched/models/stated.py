@@ -83,6 +83,9 @@ class Values(dict[str, Ints]):
             return False
         return all(np.array_equal(values, other[name]) for name, values in self.items())
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={values.tolist()}" for name, values in self.items())
         return f"Values({inside})"
