@@ -401,9 +401,6 @@ def _extend(numbers: array[int], values: ArrayLike, shape: tuple[int, ...]) -> N
         numbers.frombytes(spread.data.cast("B"))
 
 
-MOST_ENTRIES = 20_000_000
-"""Most entries of a program, as no solver handles a larger one."""
-
 P = TypeVar("P")
 Solution = TypeVar("Solution")
 
@@ -420,17 +417,17 @@ class Formulation(ABC, Generic[P, Solution]):
     """
 
     name: ClassVar[str]
+    most_entries: ClassVar[int] = 20_000_000  # no solver handles a larger program
 
     def __init__(self, problem: P) -> None:
         self.problem = problem
 
-    @staticmethod
-    def check_entries(entries: int, advice: str, most: int = MOST_ENTRIES) -> None:
-        """Refuse a program with more than `most` entries, before it is built."""
-        if entries > most:
-            raise InputError(
-                f"the program would have some {entries:,} entries, more than {most:,}; {advice}"
-            )
+    @classmethod
+    def check_entries(cls, entries: int, advice: str) -> None:
+        """Refuse a program with more than `most_entries`, before it is built."""
+        if entries > cls.most_entries:
+            more = f"some {entries:,} entries, more than {cls.most_entries:,}"
+            raise InputError(f"the program would have {more}; {advice}")
 
     @property
     @abstractmethod

@@ -53,9 +53,6 @@ def finding_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
     ]
 
 
-MOST_ENTRIES = 1_000_000
-"""Most entries of the program; generic solvers fail on much smaller ones."""
-
 KEEPS, KEEPS_RESIDENT = ("q", "next"), ("found", "still")
 """Symbols of a job that finds the file of another one, and of one that finds a resident file."""
 
@@ -66,6 +63,8 @@ Row = Callable[..., None]
 @formulations.register("data-placement")
 class DataFormulation(Formulation[DataPlacement, Plan]):
     """The formulation on the model's page."""
+
+    most_entries = 1_000_000  # generic solvers fail on much smaller programs
 
     @cached_property
     def variables(self) -> Variables:
@@ -172,7 +171,7 @@ class Variables(dict[tuple[Any, ...], int]):
         if self.until_next:
             entries += 24 * self.jobs * (len(self.pairs) + len(self.finds))
             entries += (4 * self.nodes + 10) * self.jobs * self.jobs
-        Formulation.check_entries(entries, "interval-search needs none", MOST_ENTRIES)
+        DataFormulation.check_entries(entries, "interval-search needs none")
         self.latest = latest_start(problem)
         self.sharing = sorted({job for job, _ in self.ways} | {job for _, job in self.finds})
         loads, priorities = problem.loads, problem.priorities

@@ -316,12 +316,6 @@ def with_rules(
     return made
 
 
-def _refuse_equality(relation: Any) -> None:
-    """Refuse an equation of decisions, which cannot be relaxed by what does not hold anyway."""
-    if isinstance(relation, Relation | Comparison) and relation.kind == "==":
-        raise TypeError("== in a rule; expected <= or >=, which a plan without a start may keep")
-
-
 def rules_at(places: Sequence[str], field: str) -> dict[str, Rule]:
     """Return the rules of several places by name; errors name the field.
 
@@ -350,6 +344,16 @@ class _Reading:
     """What both readings of rules refuse: decisions, as a placement has no values of others."""
 
     rule = ""
+    _require: Callable[[str, Any], None]
+
+    def require(self, name: str, relation: Any) -> None:
+        """Take a requirement, which holds as far as it does without a start."""
+        # what does not hold anyway cannot relax an equation
+        if isinstance(relation, Relation | Comparison) and relation.kind == "==":
+            raise TypeError(
+                "== in a rule; expected <= or >=, which a plan without a start may keep"
+            )
+        self._require(f"{self.rule} {name}", relation)
 
     def integer(self, name: str, *shape: int, lower: Any = 0, upper: Any) -> Any:
         """Refuse decisions."""
@@ -375,10 +379,7 @@ class RuleNumbers(_Reading, Verification):
         # what a unit of the objective of the placement counts, and what the rules minimize
         self.scale, self.penalty = 1, 0
 
-    def require(self, name: str, relation: Any) -> None:
-        """Check a requirement, of which what does not hold anyway is no violation."""
-        name = f"{self.rule} {name}"
-        _refuse_equality(relation)
+    def _require(self, name: str, relation: Any) -> None:
         relation = self._compared(name, relation)
         if not self._allowed:
             self.excess[name] = relation.excess
@@ -404,16 +405,13 @@ class RuleSymbols(_Reading, Symbols):
         self._excess = excess
         self._scale, self._penalty = 1, Expression.of(0)
 
-    def require(self, name: str, relation: Any) -> None:
-        """Add the rows of a requirement, which holds as far as it does without a start."""
-        name = f"{self.rule} {name}"
-        _refuse_equality(relation)
+    def _require(self, name: str, relation: Any) -> None:
         if isinstance(relation, Relation) and name in self._excess:
             slack = np.asarray(self._excess[name], dtype=np.int64)
             if slack.any():
                 sign = -1 if relation.kind == "<=" else 1
                 relation = replace(relation, expression=relation.expression + sign * slack)
-        super().require(name, relation)
+        Symbols.require(self, name, relation)
 
     def minimize(self, value: Any, most: int = LARGEST_FIELD) -> None:
         """Add a value from 0 to `most` that is minimized after all else."""

@@ -14,9 +14,6 @@ from optsched.models.threshold_allocation.problem import (
     most_penalized,
 )
 
-MOST_ENTRIES = 1_000_000
-"""Most entries of the program; generic solvers fail on much smaller ones."""
-
 
 @formulations.register("threshold-allocation")
 class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
@@ -27,12 +24,14 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
     ``w[n]`` is 1 for one node with the largest penalized time.
     """
 
+    most_entries = 1_000_000  # generic solvers fail on much smaller programs
+
     @cached_property
     def program(self) -> Program:
         """The program, with variables y, x, P and w."""
         problem = self.problem
         times, nodes, counts = self._shape
-        self.check_entries(4 * times * nodes * counts, "bottleneck-search needs none", MOST_ENTRIES)
+        self.check_entries(4 * times * nodes * counts, "bottleneck-search needs none")
         own, added, allowed = self._costs
         starts = problem.starts.tolist()
         waiting = {"start": 1, "response": problem.unit}.get(problem.goal, 0)
