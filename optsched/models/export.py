@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.errors import InputError, StatementError
 from optsched.files import write_text
@@ -230,9 +229,12 @@ def minizinc_model(program: Program) -> str:
     given = [program.variable_name(number) for number in range(program.num_variables)]
     if len(set(given)) < len(given):
         raise InputError("two variables have the same name")
-    names = [_legal(name) for name in given]
+    plain = {name for name in given if PLAIN_NAME.fullmatch(name)} - KEYWORDS
+    names = [name if name in plain else f"'{_text(name)}'" for name in given]
+    if (program.lower <= -UNBOUNDED).any() or (program.upper == UNBOUNDED).any():
+        raise InputError("a variable has no bounds; MiniZinc needs both")
     bounds = zip(names, program.lower.tolist(), program.upper.tolist())
-    lines = [f"var {_domain(lower, upper)}: {name};" for name, lower, upper in bounds]
+    lines = [f"var {lower}..{upper}: {name};" for name, lower, upper in bounds]
     for row, (columns, values, lower, upper) in enumerate(_rows(program)):
         total = _sum(zip(values, (names[column] for column in columns)))
         named = f'constraint :: "{_text(program.row_name(row))}"'
@@ -248,24 +250,11 @@ def minizinc_model(program: Program) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _domain(lower: int, upper: int) -> str:
-    """Return the domain of a variable; a range needs both ends."""
-    if lower > -UNBOUNDED and upper < UNBOUNDED:
-        return f"{lower}..{upper}"
-    raise InputError("a variable has no bounds; MiniZinc needs both")
-
-
 def _sum(terms: Iterable[tuple[int, str]], constant: int = 0) -> str:
     parts = [f"{a}*{name}" for a, name in terms if a]
     parts = [re.sub(r"^(-?)1\*", r"\1", part) for part in parts]
     parts += [str(constant)] if constant or not parts else []
     return " + ".join(parts).replace("+ -", "- ")
-
-
-def _legal(name: str) -> str:
-    if PLAIN_NAME.fullmatch(name) and name not in KEYWORDS:
-        return name
-    return f"'{_text(name)}'"
 
 
 def _text(name: str) -> str:
@@ -291,7 +280,7 @@ def highs_model(program: Program) -> Any:
 
     highs = highspy.Highs()
     highs.silent()
-    bounds = program.lower, program.upper, program.row_lower, program.row_upper
+    bounds = (program.lower, program.upper, program.row_lower, program.row_upper)
     passed = highs.passModel(
         program.num_variables,
         program.num_rows,
@@ -300,7 +289,7 @@ def highs_model(program: Program) -> Any:
         int(highspy.ObjSense.kMaximize if program.sense == "max" else highspy.ObjSense.kMinimize),
         float(program.offset),
         program.objective.astype(float),
-        *map(_with_infinities, bounds),
+        *(np.where(np.abs(b) == UNBOUNDED, np.copysign(np.inf, b), b) for b in bounds),
         program.row_start.astype(np.int32),
         program.columns.astype(np.int32),
         program.values.astype(float),
@@ -385,7 +374,3 @@ def _knapsack(problem: Problem[Any]) -> str:
     items = zip(problem.weights.tolist(), problem.profits.tolist())
     lines = [len(capacities), len(problem.weights), *capacities]
     return "".join(f"{line}\n" for line in [*lines, *(f"{w} {p}" for w, p in items)])
-
-
-def _with_infinities(bounds: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.where(np.abs(bounds) == UNBOUNDED, np.copysign(np.inf, bounds), bounds)

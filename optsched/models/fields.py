@@ -139,18 +139,18 @@ class Numbers(Each):
         *,
         # The list that is numbered; each number counts once, and they are stored in order
         of: str = "",
-        within: str = "",  # the field with the largest number on file, in place of `of`
-        largest: int = LARGEST_FIELD,  # upper limit of that field
+        # The field with the largest number on file, at most `MOST_COLUMNS`, in place of `of`
+        within: str = "",
         like: str | None = None,  # name of a list, declared before, with the same length
         distinct: bool = False,  # whether a number that is there again is a mistake
     ) -> None:
         self.noun, self.least, self.first, self.of, self.within = noun, least, first, of, within
-        self.largest, self.distinct = largest, distinct
+        self.distinct = distinct
         numbers = f"{'distinct ' if distinct else ''}numbers of {noun}s, from {first}"
         super().__init__(like, f"list of {numbers if of else f'integers, {first} to `{within}`'}")
         self.in_python = f"sequence of int, from {least}"
         self.items = {"type": "integer", "minimum": first} | (
-            {"maximum": largest} if within else {}
+            {"maximum": MOST_COLUMNS} if within else {}
         )
 
     def read(self, value: Any, fields: Fields) -> Any:
@@ -185,7 +185,7 @@ class Numbers(Each):
         """Return the smallest and the largest number where the value comes from."""
         least = self.first if fields.on_file else self.least
         if self.within:
-            most = fields.get(self.within, self.largest) - self.first + least
+            most = fields.get(self.within, MOST_COLUMNS) - self.first + least
         else:
             count = fields.count(self.of)
             most = LARGEST_FIELD if count is None else count - 1 + least

@@ -119,11 +119,11 @@ class GangPacking(Problem[Packing]):
         ColumnSets(), "columns of each running job; columns count from 0", symbol="M_j"
     )
     rows_of_running: tuple[int, ...] = field(
-        Numbers("row", within="rows", largest=MOST_COLUMNS, like="running"),
+        Numbers("row", within="rows", like="running"),
         "present row of each running job",
     )
     waiting: tuple[int, ...] = field(
-        Numbers("size", 1, within="columns", largest=MOST_COLUMNS),
+        Numbers("size", 1, within="columns"),
         "size of each waiting job, in the order of the queue; for running ones s_j counts M_j",
         symbol="s_j",
     )

@@ -57,13 +57,6 @@ class Instance(NamedTuple):
     build: Callable[[], Snapshot]
 
 
-class Part(NamedTuple):
-    """Words of a file from `start` to before `stop`."""
-
-    start: int
-    stop: int
-
-
 class _Words:
     """The words of a file, taken in order, with the place of each for messages."""
 
@@ -78,12 +71,12 @@ class _Words:
         """Number of words that are not taken."""
         return len(self._words) - self._at
 
-    def take(self, count: int, what: str) -> Part:
-        """Take the next words; `what` says what they are."""
+    def take(self, count: int, what: str) -> range:
+        """Take the next words, and return their places; `what` says what they are."""
         if count > self.left:
-            raise InputError(f"ends after {self.left} of {count} {what}", file=self.path)
+            raise InputError(f"ends after {self.left} of {count} {what}")
         self._at += count
-        return Part(self._at - count, self._at)
+        return range(self._at - count, self._at)
 
     def count(self, what: str) -> int:
         """Take the next word, a count."""
@@ -96,10 +89,10 @@ class _Words:
         """Take the next word as it is."""
         return self._words[self.take(1, what).start]
 
-    def numbers(self, part: Part, what: str) -> list[int | Decimal]:
+    def numbers(self, part: range, what: str) -> list[int | Decimal]:
         """Return the numbers of a part that was taken."""
         values: list[int | Decimal] = []
-        for place in range(*part):
+        for place in part:
             word = self._words[place]
             if not NUMBER.fullmatch(word):
                 raise self.wrong(place, what, "a number")
@@ -110,7 +103,7 @@ class _Words:
         """Return the mistake in a word."""
         line = bisect_right(self._ends, place) + 1
         problem = f"{self._words[place][:24]!r}; expected {expected}"
-        return InputError(problem, file=self.path, line=line, field=what)
+        return InputError(problem, line=line, field=what)
 
 
 def instances(text: str, path: Path) -> list[Instance]:
@@ -136,15 +129,15 @@ def instance(text: str, path: Path, number: int | None) -> Snapshot:
     """Return an instance of a text file; without a number, the only one."""
     found = instances(text, path)
     if not found:
-        raise InputError("holds no instance", file=path)
+        raise InputError("holds no instance")
     held = "holds one instance" if len(found) == 1 else f"holds {len(found):,} instances"
     if number is None and len(found) > 1:
         named = f"{path.name}#1 to {path.name}#{len(found)}"
         problem = f"{held} ({found[0].kind} of OR-Library); expected one of them, {named}"
-        raise InputError(problem, file=path)
+        raise InputError(problem)
     chosen = number or 1
     if chosen > len(found):
-        raise InputError(f"{held}; there is no number {chosen}", file=path)
+        raise InputError(f"{held}; there is no number {chosen}")
     snapshot = found[chosen - 1].build()
     about = {"instance": f"{chosen} of {len(found)}"} if len(found) > 1 else {}
     return replace(snapshot, origin={**snapshot.origin, **about})
@@ -164,10 +157,10 @@ def _all_of(
             place = f"instance {number} of {total}"
             whole = f"{place}, {error.field}" if error.field else place
             mistakes = [f"{mistake} ({kind} of OR-Library)" for mistake in error.mistakes]
-            raise InputError(*mistakes, file=path, line=error.line, field=whole) from None
+            raise InputError(*mistakes, line=error.line, field=whole) from None
     if words.left:
         after = f"{counted(words.left, 'word')} after {counted(total, 'instance')}"
-        raise InputError(f"{after} ({kind} of OR-Library)", file=path)
+        raise InputError(f"{after} ({kind} of OR-Library)")
     return found
 
 
@@ -180,7 +173,7 @@ def _either(lines: Sequence[Sequence[str]], path: Path) -> list[Instance]:
     try:
         return _all_of(lines, path, _demands, DEMANDS)
     except InputError as error:
-        raise InputError(*assignment.mistakes, *error.mistakes, file=path) from None
+        raise InputError(*assignment.mistakes, *error.mistakes) from None
 
 
 def _knapsack(words: _Words) -> list[Instance]:
@@ -225,7 +218,7 @@ def _items(count: int) -> list[str]:
     return [f"x_item{item + 1}" for item in range(count)]
 
 
-def _capacities(words: _Words, uses: Sequence[Part], capacities: Part) -> dict[str, Row]:
+def _capacities(words: _Words, uses: Sequence[range], capacities: range) -> dict[str, Row]:
     """Return the rows of resources of which items use amounts."""
     amounts = [dict(enumerate(words.numbers(part, "amounts"))) for part in uses]
     rows = enumerate(zip(amounts, words.numbers(capacities, "capacities")), 1)
@@ -263,13 +256,10 @@ def _bins(words: _Words) -> list[Instance]:
 
     def build() -> Snapshot:
         numbers = [*words.numbers(capacity, "capacity"), *words.numbers(sizes, "sizes")]
-        try:
-            factor = factor_of(numbers)
-            size, *weights = [int(number * factor) for number in numbers]
-            packing = BinPacking(weights, size, _first_fit_decreasing(weights, size))
-            problem = IntegerProgram(**packing.fields(), **packing.names())
-        except InputError as error:
-            raise error.within(words.path) from None
+        factor = factor_of(numbers)
+        size, *weights = [int(number * factor) for number in numbers]
+        packing = BinPacking(weights, size, _first_fit_decreasing(weights, size))
+        problem = IntegerProgram(**packing.fields(), **packing.names())
         known = {"objective": best, "source": words.path.name} if best else {}
         return Snapshot(problem, {"name": name} | origin_of(words.path, 1), known)
 
@@ -291,13 +281,13 @@ def _first_fit_decreasing(sizes: Sequence[int], capacity: int) -> int:
     return len(room)
 
 
-def _whole(words: _Words, part: Part, what: str) -> tuple[list[int], int]:
+def _whole(words: _Words, part: range, what: str) -> tuple[list[int], int]:
     """Return the numbers of a part as integers, and what they were multiplied by."""
     numbers = words.numbers(part, what)
     try:
         factor = factor_of(numbers)
     except InputError as error:
-        raise InputError(*error.mistakes, file=words.path, field=what) from None
+        raise InputError(*error.mistakes, field=what) from None
     return [int(number * factor) for number in numbers], factor
 
 
@@ -311,19 +301,16 @@ def _snapshot(
     known: Mapping[str, Any] | None = None,
 ) -> Snapshot:
     """Return a 0-1 program; each row is multiplied by what makes its numbers integers."""
-    try:
-        whole = [whole_row(*row) for row in rows.values()]
-        problem = IntegerProgram(
-            sense,
-            coefficients,
-            variable_names=names,
-            rows=[row for row, _, _ in whole],
-            at_least=[least for _, least, _ in whole],
-            at_most=[most for _, _, most in whole],
-            row_names=list(rows),
-        )
-    except InputError as error:
-        raise error.within(words.path) from None
+    whole = [whole_row(*row) for row in rows.values()]
+    problem = IntegerProgram(
+        sense,
+        coefficients,
+        variable_names=names,
+        rows=[row for row, _, _ in whole],
+        at_least=[least for _, least, _ in whole],
+        at_most=[most for _, _, most in whole],
+        row_names=list(rows),
+    )
     return Snapshot(problem, origin_of(words.path, factor), known or {})
 
 
@@ -339,12 +326,12 @@ def _number(text: str, place: str, mistakes: list[str]) -> int:
     return value
 
 
-def _check(mistakes: Sequence[str], noun: str, path: Path) -> None:
+def _check(mistakes: Sequence[str], noun: str) -> None:
     """Raise the mistakes in a file, the first few of many."""
     if mistakes:
         more = len(mistakes) - SHOWN
         rest = [f"{more} more {noun}"] if more > 0 else []
-        raise InputError(*mistakes[:SHOWN], *rest, file=path)
+        raise InputError(*mistakes[:SHOWN], *rest)
 
 
 def _multiple_knapsack(words: Sequence[Sequence[str]], path: Path) -> Snapshot:
@@ -371,7 +358,7 @@ def _multiple_knapsack(words: Sequence[Sequence[str]], path: Path) -> Snapshot:
         return [_number(text, f"line {number}, {name}", mistakes) for text, name in named]
 
     if len(lines) < 2:
-        raise InputError("ends before the numbers of knapsacks and items", file=path)
+        raise InputError("ends before the numbers of knapsacks and items")
     (knapsacks,) = read(*lines[0], "knapsacks")
     (items,) = read(*lines[1], "items")
     if any(len(fields) != 1 for _, fields in lines[:2]):
@@ -379,16 +366,15 @@ def _multiple_knapsack(words: Sequence[Sequence[str]], path: Path) -> Snapshot:
             "begins like no text format that is read; a multiple knapsack has one number on each of"
             " its first lines, a file of OR-Library on its first line"
         )
-    _check(mistakes, "such lines", path)
+    _check(mistakes, "such lines")
     if len(lines) != 2 + knapsacks + items:
         raise InputError(
             f"{len(lines)} lines that are not blank; expected {2 + knapsacks + items}: "
             f"2 counts, {knapsacks} capacities and {items} items",
-            file=path,
         )
     capacities = [read(*line, "capacity")[0] for line in lines[2 : 2 + knapsacks]]
     pairs = [read(*line, "weight", "profit") for line in lines[2 + knapsacks :]]
-    _check(mistakes, "such lines", path)
+    _check(mistakes, "such lines")
     problem = WindowMKP(
         weights=[weight for weight, _ in pairs],
         capacities=capacities,
@@ -411,19 +397,19 @@ def parse_knapsack_table(text: str, path: Path) -> Snapshot:
     try:
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
     except csv.Error as error:
-        raise InputError(f"not CSV: {error}", file=path, line=reader.line_num) from None
+        raise InputError(f"not CSV: {error}", line=reader.line_num) from None
     if not lines:
-        raise InputError(f"is empty; expected the columns {', '.join(COLUMNS)}", file=path)
+        raise InputError(f"is empty; expected the columns {', '.join(COLUMNS)}")
     columns = lines[0][1]
     if len(columns) == 1 and (other := re.search(r"[;\t|]", columns[0])):
         message = f"the columns are separated by {other[0]!r}; expected commas"
-        raise InputError(message, file=path, line=lines[0][0])
+        raise InputError(message, line=lines[0][0])
     mistakes = [str(UnknownNameError("column", c, COLUMNS)) for c in columns if c not in COLUMNS]
     mistakes += [f"column {name!r} is missing" for name in REQUIRED if name not in columns]
     if len(set(columns)) < len(columns):
         mistakes.append("a column is there twice")
     if mistakes:
-        raise InputError(*mistakes, file=path, line=lines[0][0])
+        raise InputError(*mistakes, line=lines[0][0])
 
     items: list[tuple[int, int | None, str]] = []
     knapsacks: list[tuple[int, str]] = []
@@ -455,7 +441,7 @@ def parse_knapsack_table(text: str, path: Path) -> Snapshot:
         missing = given.count(None)
         if 0 < missing < len(given):
             mistakes.append(f"{what}: missing in {missing} of {len(given)}; expected all or none")
-    _check(mistakes, "mistakes", path)
+    _check(mistakes, "mistakes")
     problem = WindowMKP(
         weights=[size for size, *_ in items],
         capacities=[size for size, _ in knapsacks],

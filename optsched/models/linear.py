@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from optsched.arrays import Ints
 from optsched.errors import InputError
 from optsched.models.program import UNBOUNDED
-from optsched.models.verification import REFUSED
+from optsched.models.verification import Operand
 from optsched.numbers import LARGEST
 
 Shape = tuple[int, ...]
@@ -182,15 +182,12 @@ class Entries(NamedTuple):
 Term = Block | Entries
 
 
-class Expression:
+class Expression(Operand):
     """An array of linear expressions of the decisions of a statement.
 
     It is added to, multiplied by and compared with integers and arrays of integers, and indexed and
     broadcast as an array of numpy; comparisons give relations, not truth values.
     """
-
-    __array_ufunc__ = None  # numpy leaves operators to this class
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, shape: Shape, terms: tuple[Term, ...], constant: Ints = ZERO) -> None:
         self.shape, self._terms, self._constant = shape, terms, constant
@@ -329,12 +326,6 @@ class Expression:
     def __eq__(self, other: object) -> Relation:  # type: ignore[override]
         return Relation(self - other, "==")
 
-    def _refused(self, *_: Any) -> Any:
-        raise TypeError(REFUSED)
-
-    __lt__ = __gt__ = __ne__ = __bool__ = __pow__ = __truediv__ = __floordiv__ = _refused
-    __mod__ = __rpow__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __abs__ = _refused
-
     def _spread(self, shape: Shape) -> tuple[Term, ...]:
         if shape == self.shape:
             return self._terms
@@ -366,7 +357,8 @@ class Expression:
         blocks = [term for term in self._terms if isinstance(term, Block)]
         several = len({block.name for block in blocks}) < len(self._terms)
         if not several and blocks and all(block.is_plain(self.shape) for block in blocks):
-            return Rows(self.shape, None, kind, bound, None, blocks)
+            width = sum(block.width(self.shape) for block in blocks)
+            return Rows(self.shape, None, kind, bound, np.full(len(bound), width), blocks)
         merged = _merged([term.entries(self.shape) for term in self._terms])
         counts = np.bincount(merged.places, minlength=len(bound))
         holds = {"<=": bound >= 0, ">=": bound <= 0, "==": bound == 0}[kind]
@@ -381,31 +373,22 @@ class Rows(NamedTuple):
     places: Ints | None
     kind: Kind
     bound: Ints
-    counts: Ints | None
-    terms: Sequence[Term]
+    counts: Ints  # number of entries in each row
+    terms: Sequence[Term]  # blocks, or entries in order if there are `places`
 
     @property
-    def width(self) -> int:
-        """Number of entries in each row, if they all have as many."""
-        return sum(term.width(self.shape) for term in self.terms if isinstance(term, Block))
+    def bounds(self) -> tuple[Ints, Ints]:
+        """The lower and the upper bounds of the rows."""
+        none = np.full_like(self.bound, UNBOUNDED)
+        lower = -none if self.kind == "<=" else self.bound
+        return lower, none if self.kind == ">=" else self.bound
 
-    @property
-    def num_entries(self) -> int:
-        """Number of entries."""
-        if self.counts is None:
-            return self.width * len(self.bound)
-        return len(self.terms[0].variables)
-
-    def fill(self, start: Ints, columns: Ints, values: Ints, lower: Ints, upper: Ints) -> None:
-        """Write the rows to parts of the arrays of a program; `start` counts from 0."""
-        lower[...] = -UNBOUNDED if self.kind == "<=" else self.bound
-        upper[...] = UNBOUNDED if self.kind == ">=" else self.bound
-        if self.counts is not None:
-            np.cumsum(self.counts, out=start)
+    def fill(self, columns: Ints, values: Ints) -> None:
+        """Write the entries to parts of the arrays of a program."""
+        if self.places is not None:
             columns[...], values[...] = self.terms[0].variables, self.terms[0].coefficients
             return
-        start[...] = np.arange(1, len(self.bound) + 1) * self.width
-        rows, at = (*self.shape, self.width), 0
+        rows, at = (*self.shape, columns.size // max(1, len(self.bound))), 0
         columns, values = columns.reshape(rows), values.reshape(rows)
         for block in self.terms:
             assert isinstance(block, Block)

@@ -12,35 +12,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from optsched.arrays import Flags, Ints
-from optsched.boxes.box import Box, Grid, Triple, box_of_text
+from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
 from optsched.fields import Integer
 from optsched.models.fields import label
 from optsched.models.problem import Solution, Violation
-from optsched.models.program import (
-    Formulation,
-    Program,
-    ProgramBuilder,
-    check_entries,
-    formulations,
-)
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field
-from optsched.models.torus import (
-    LONGEST_SIDE,
-    MOST_NODES,
-    MigratingProblem,
-    Step,
-    destinations_of,
-    steps_from_json,
-    steps_to_json,
-)
+from optsched.models.torus import MOST_IN_ALL, MigratingProblem, Step, destinations_of
 from optsched.registry import models
 
 __all__ = ["Migration", "Plan", "Step"]
-
-MOST_IN_ALL = MOST_NODES * LONGEST_SIDE**3
-"""Number of nodes of the largest torus."""
 
 
 class Plan(NamedTuple):
@@ -143,13 +126,13 @@ class Migration(MigratingProblem[Plan]):
     def solution_to_json(self, solution: Plan) -> dict[str, Any]:
         """Return the steps in order, jobs from 1, and the box of the large job."""
         place = None if solution.place is None else str(solution.place)
-        return {"steps": steps_to_json(solution.steps), "place": place}
+        return {"steps": self.steps_to_json(solution.steps), "place": place}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`."""
         given = fields if isinstance(fields, Mapping) else {}
         mistakes: list[str] = []
-        steps = steps_from_json(given.get("steps"), mistakes)
+        steps = self.steps_from_json(given.get("steps"), mistakes)
         text = given.get("place")
         place = box_of_text(text) if isinstance(text, str) else None
         if place is None and text is not None:
@@ -181,19 +164,6 @@ class BoxVariables(NamedTuple):
     stays: Flags
 
 
-def _routers(grid: Grid, boxes: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield numbers of boxes and of their routers, an entry each, for boxes of one extent."""
-    if not len(boxes):
-        return
-    changes = np.flatnonzero((boxes[1:, 3:] != boxes[:-1, 3:]).any(axis=1)) + 1
-    for start, end in zip((0, *changes), (*changes, len(boxes))):
-        nx, ny, nz = boxes[start, 3:].tolist()
-        offsets = np.indices((nx, ny, nz)).reshape(3, -1).T
-        at = (boxes[start:end, None, :3] + offsets) % grid.shape
-        cells = (at[..., 0] * grid.shape[1] + at[..., 1]) * grid.shape[2] + at[..., 2]
-        yield np.repeat(np.arange(start, end), len(offsets)), cells.ravel()
-
-
 P = TypeVar("P", bound=MigratingProblem[Any])
 
 
@@ -205,7 +175,7 @@ class MovingFormulation(Formulation[P, Solution]):
         """The variables for boxes, the first ones of the program."""
         problem = self.problem
         advice = "a short list of movable jobs or fewer shapes make it smaller"
-        check_entries(problem.program_size()[1], advice)
+        self.check_entries(problem.program_size()[1], advice)
         rooms = {True: problem.place_room(), False: problem.room()}
 
         @cache
@@ -251,13 +221,18 @@ class MovingFormulation(Formulation[P, Solution]):
         kept = found.job < len(self.problem.running)
         once = (1, v[kept], found.job[kept])
         builder.ragged_rows("once_job{}", (len(self.problem.running),), once, equal=1)
-        entries = list(_routers(grid, found.box))
-        taken = np.concatenate([numbers for numbers, _ in entries] or [v[:0]])
-        router = np.concatenate([cells for _, cells in entries] or [v[:0]])
+        boxes, taken, router = found.box, [v[:0]], [v[:0]]
+        changes = np.flatnonzero((boxes[1:, 3:] != boxes[:-1, 3:]).any(axis=1)) + 1
+        for alike in filter(len, np.split(np.arange(len(boxes)), changes)):
+            offsets = np.indices(boxes[alike[0], 3:].tolist()).reshape(3, -1).T
+            at = (boxes[alike, None, :3] + offsets) % grid.shape
+            taken.append(np.repeat(alike, len(offsets)))
+            router.append(np.ravel_multi_index(tuple(np.moveaxis(at, -1, 0)), grid.shape).ravel())
+        entries, routers = np.concatenate(taken), np.concatenate(router)
         # a router with a single variable needs no row
-        shared = (np.bincount(router, minlength=grid.routers) > 1)[router]
+        shared = (np.bincount(routers, minlength=grid.routers) > 1)[routers]
         sides = [range(side) for side in grid.shape]
-        apart = (1, v[taken[shared]], router[shared])
+        apart = (1, v[entries[shared]], routers[shared])
         builder.ragged_rows("router_{}_{}_{}", sides, apart, at_most=1)
 
     def chosen(self, x: Ints) -> tuple[dict[int, Box], list[tuple[int, Box]]]:

@@ -87,7 +87,8 @@ def equation(node: ast.AST, symbols: Mapping[str, str]) -> str:
             f"{_bracketed(node.left, of)} {OPERATORS[type(node.op)]} {_bracketed(node.right, of)}"
         )
     if isinstance(node, ast.Name):
-        return symbols.get(node.id) or _word(node.id)
+        word = rf"\mathit{{{node.id.replace('_', chr(92) + '_')}}}"
+        return symbols.get(node.id) or (node.id if len(node.id) == 1 else word)
     if isinstance(node, ast.Attribute):
         return of(node.value) + (r"^\top" if node.attr == "T" else rf"_\mathrm{{{node.attr}}}")
     if isinstance(node, ast.Subscript):
@@ -111,10 +112,6 @@ def equation(node: ast.AST, symbols: Mapping[str, str]) -> str:
 def _bracketed(node: ast.AST, of: Any) -> str:
     text: str = of(node)
     return f"({text})" if isinstance(node, ast.BinOp | ast.Compare) else text
-
-
-def _word(name: str) -> str:
-    return name if len(name) == 1 else rf"\mathit{{{name.replace('_', chr(92) + '_')}}}"
 
 
 def _text(node: ast.AST) -> str:

@@ -7,18 +7,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    NamedTuple,
-    Protocol,
-    Self,
-    TypeVar,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,6 +164,18 @@ class Problem(ABC, Generic[Solution]):
         """
         return None
 
+    def equally_good(self, objective: int) -> list[Solution]:
+        """Return all solutions with an objective, in a fixed order, for a draw among them.
+
+        A model that does not define the method cannot list them.
+
+        Raises
+        ------
+        InputError
+            If there are too many to list.
+        """
+        raise NotImplementedError
+
     def passes_quick_check(self, solution: Solution) -> bool:
         """Return True only if `violations` would be empty; the default has no quick check.
 
@@ -227,20 +228,3 @@ class Problem(ABC, Generic[Solution]):
     @abstractmethod
     def describe(self, solution: Solution | None = None) -> list[tuple[str, str]]:
         """Return the problem, or a solution of the problem, as (label, text) lines."""
-
-
-@runtime_checkable
-class ListsEquallyGood(Protocol):
-    """A problem that can list its equally good solutions, for a draw among them.
-
-    A model can when its problem has this method.
-    """
-
-    def equally_good(self, objective: int) -> list[Any]:
-        """Return all solutions with an objective, in a fixed order.
-
-        Raises
-        ------
-        InputError
-            If there are too many to list.
-        """

@@ -247,10 +247,7 @@ class ProgramBuilder:
         shape = np.broadcast_shapes(*(block.shape[:-1] for block in numbers))
         spread = [np.broadcast_to(block, (*shape, block.shape[-1])) for block in numbers]
         columns = np.concatenate(spread, axis=-1)
-        values = [
-            np.broadcast_to(coefficients, block.shape)
-            for (coefficients, _), block in zip(terms, spread)
-        ]
+        values = [np.broadcast_to(c, block.shape) for (c, _), block in zip(terms, spread)]
         count, width = math.prod(shape), columns.shape[-1]
         _extend(self._start, len(self._columns) + width * np.arange(1, count + 1), (count,))
         _extend(self._columns, columns, columns.shape)
@@ -319,19 +316,14 @@ class ProgramBuilder:
     ) -> None:
         """Add a family of rows of different lengths, given by the entries of the rows.
 
-        A row without entries is left out. The entries of a row keep their order.
+        A row without entries is left out. The entries of a row keep their order. Other parameters
+        are those of `rows`.
 
         Parameters
         ----------
-        name : str or callable
-            Names of the rows, from the label of each axis.
-        over : sequence of int or sequence
-            The index sets of the family.
         *entries : (coefficients, variables, rows)
             Variables, and the row of each in row-major order of the family, both of shape
             (entries,); coefficients are broadcast to that shape.
-        at_least, at_most, equal : array_like of int
-            Bounds of the rows, broadcast to the shape of the family; `equal` sets both.
         """
         shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in over)
         of_row = np.concatenate([rows for _, _, rows in entries])
@@ -363,33 +355,33 @@ class BlockNames:
     """Names of variables or rows, formatted on request."""
 
     def __init__(self) -> None:
-        self._first: list[int] = []
+        self._first = [0]
         self._blocks: list[tuple[Name, Sequence[Axis], Ints | None]] = []
-        self._count = 0
 
     def add(
         self, count: int, name: Name, axes: Sequence[Axis] = (), places: Ints | None = None
     ) -> None:
         """Add the names of a block, or of some places of a block in row-major order."""
-        self._first.append(self._count)
+        self._first.append(self._first[-1] + count)
         self._blocks.append((name, axes, places))
-        self._count += count
+
+    def _block(self, number: int) -> tuple[Name, Sequence[Axis], Ints | None, int]:
+        """Return the block of a number, and its place there."""
+        block = bisect_right(self._first, number, hi=len(self._blocks)) - 1
+        return *self._blocks[block], number - self._first[block]
 
     def family(self, number: int) -> str:
         """Return the name of the block of a number, or its own if the block has no axes."""
-        block = bisect_right(self._first, number) - 1
-        name, axes, _ = self._blocks[block]
+        name, axes, _, place = self._block(number)
         if callable(name) and not axes:
-            return str(getattr(name, "family", name)(number - self._first[block]))
+            return str(getattr(name, "family", name)(place))
         if not axes or callable(name):
             return self(number)
         return name.replace("{}", "").rstrip("_")
 
     def __call__(self, number: int) -> str:
         """Return the name of a number."""
-        block = bisect_right(self._first, number) - 1
-        name, axes, places = self._blocks[block]
-        place = number - self._first[block]
+        name, axes, places, place = self._block(number)
         if callable(name) and not axes:
             return name(place)
         if places is not None:
@@ -398,9 +390,9 @@ class BlockNames:
         for axis in reversed(axes):
             place, at = divmod(place, axis if isinstance(axis, int) else len(axis))
             labels.append(at + 1 if isinstance(axis, int) else axis[at])
-        if isinstance(name, str):
-            return name.format(*reversed(labels)) if axes else name
-        return name(*reversed(labels))
+        if callable(name):
+            return name(*labels[::-1])
+        return name.format(*labels[::-1]) if axes else name
 
 
 def _extend(numbers: array[int], values: ArrayLike, shape: tuple[int, ...]) -> None:
@@ -425,9 +417,17 @@ class Formulation(ABC, Generic[P, Solution]):
     """
 
     name: ClassVar[str]
+    most_entries: ClassVar[int] = 20_000_000  # no solver handles a larger program
 
     def __init__(self, problem: P) -> None:
         self.problem = problem
+
+    @classmethod
+    def check_entries(cls, entries: int, advice: str) -> None:
+        """Refuse a program with more than `most_entries`, before it is built."""
+        if entries > cls.most_entries:
+            more = f"some {entries:,} entries, more than {cls.most_entries:,}"
+            raise InputError(f"the program would have {more}; {advice}")
 
     @property
     @abstractmethod
@@ -455,59 +455,43 @@ class Formulation(ABC, Generic[P, Solution]):
         """Return the vector of a feasible solution; the inverse of `decode`."""
 
 
-MOST_ENTRIES = 20_000_000
-"""Most entries of a program, as no solver handles a larger one."""
-
-
-def check_entries(entries: int, advice: str, most: int = MOST_ENTRIES) -> None:
-    """Refuse a program with more than `most` entries, before it is built."""
-    if entries > most:
-        raise InputError(
-            f"the program would have some {entries:,} entries, more than {most:,}; {advice}"
-        )
-
-
 F = TypeVar("F", bound=type[Formulation[Any, Any]])
 
 
-class Formulations:
+class Formulations(dict[str, type[Formulation[Any, Any]]]):
     """The registered formulations, by the name of the model.
 
     A formulation is registered in the module that defines its problem or, of a large model, in the
     module ``program`` beside that module, which is imported at its first use.
     """
 
-    def __init__(self) -> None:
-        self._classes: dict[str, type[Formulation[Any, Any]]] = {}
-
     def register(self, name: str) -> Callable[[F], F]:
         """Return a decorator that registers a class as the formulation of a model."""
 
         def file_under(cls: F) -> F:
-            holder = self._classes.get(name)
-            if holder is not None and holder.__qualname__ != cls.__qualname__:
+            holder = self.get(name, cls)
+            if holder.__qualname__ != cls.__qualname__:
                 raise ValueError(f"the formulation of {name!r} is already {holder.__qualname__}")
             cls.name = name
-            self._classes[name] = cls
+            self[name] = cls
             return cls
 
         return file_under
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         try:
-            self[name]
+            self[name]  # type: ignore[index]
         except InputError:
             return False
         return True
 
-    def __getitem__(self, name: str) -> type[Formulation[Any, Any]]:
-        if name not in self._classes:
-            package = sys.modules[models[name].__module__].__package__
-            if package and find_spec(f"{package}.program"):
-                import_module(f"{package}.program")
-        if name not in self._classes:
-            raise InputError(f"model {name!r} has no formulation")
-        return self._classes[name]
+    def __missing__(self, name: str) -> type[Formulation[Any, Any]]:
+        package = sys.modules[models[name].__module__].__package__
+        if package and find_spec(f"{package}.program"):
+            import_module(f"{package}.program")
+        if found := self.get(name):
+            return found
+        raise InputError(f"model {name!r} has no formulation")
 
 
 formulations = Formulations()

@@ -21,14 +21,7 @@ from optsched.models.migration import MovingFormulation
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.program import Program, ProgramBuilder, formulations
 from optsched.models.schema import declared, field, labels
-from optsched.models.torus import (
-    MigratingProblem,
-    Step,
-    boxes_of_texts,
-    destinations_of,
-    steps_from_json,
-    steps_to_json,
-)
+from optsched.models.torus import MigratingProblem, Step, boxes_of_texts, destinations_of
 from optsched.registry import models
 
 __all__ = ["Arrangement", "Reconfiguration"]
@@ -200,13 +193,13 @@ class Reconfiguration(MigratingProblem[Arrangement]):
     def solution_to_json(self, solution: Arrangement) -> dict[str, Any]:
         """Return the steps in order, jobs from 1, and the box of each waiting job or null."""
         boxes = [None if box is None else str(box) for box in solution.boxes]
-        return {"steps": steps_to_json(solution.steps), "box_of_job": boxes}
+        return {"steps": self.steps_to_json(solution.steps), "box_of_job": boxes}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Arrangement:
         """Return the arrangement written by `solution_to_json`."""
         given = fields if isinstance(fields, Mapping) else {}
         mistakes: list[str] = []
-        steps = steps_from_json(given.get("steps"), mistakes)
+        steps = self.steps_from_json(given.get("steps"), mistakes)
         boxes = boxes_of_texts(given.get("box_of_job"))
         if boxes is None:
             mistakes.append("box_of_job: expected a list of boxes such as '2x4x4@3,0,22', or null")

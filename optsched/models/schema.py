@@ -90,21 +90,18 @@ def field(
     kw_only : bool
         Whether the constructor accepts the field as a keyword only.
     """
+
+    def every(fields: Fields) -> Any:
+        rows = len(fields[kind.like or ""])
+        if isinstance(each, int):
+            table = (rows, len(fields[kind.of])) if isinstance(kind, Amounts) else rows
+            return read_only(np.full(table, each, dtype=np.int64))
+        return (each,) * rows
+
     if each is not dataclasses.MISSING:
-        default, filled = None, _every(kind, each)
+        default, filled = None, every
     about = {"kind": kind, "meaning": meaning, "symbol": symbol, "filled": filled, "always": always}
     return dataclasses.field(default=default, kw_only=kw_only, metadata=about)
-
-
-def _every(kind: Kind, value: Any) -> Callable[[Fields], Any]:
-    def filled(fields: Fields) -> Any:
-        rows = len(fields[kind.like or ""])
-        if isinstance(value, int):
-            table = (rows, len(fields[kind.of])) if isinstance(kind, Amounts) else rows
-            return read_only(np.full(table, value, dtype=np.int64))
-        return (value,) * rows
-
-    return filled
 
 
 def labels(like: str, meaning: str, *, as_text: bool = False) -> Any:

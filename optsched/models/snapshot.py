@@ -89,7 +89,13 @@ class Snapshot:
         if not isinstance(fields.get("kind"), str):
             raise InputError("expected the kind of problem, a string", field="kind")
         if fields["kind"] not in models:
-            raise _unknown(fields)
+            origin = fields.get("origin")
+            home = origin.get("model") if isinstance(origin, dict) else None
+            file = home.get("file") if isinstance(home, dict) else None
+            if not isinstance(file, str):
+                raise models.unknown(fields["kind"])
+            expected = f"expected --model {file}, which runs it"
+            raise InputError(f"model {fields['kind']!r} is one of {file}; {expected}")
         mistakes = []
         version = fields.get("format", FORMAT)
         if type(version) is not int or version != FORMAT:
@@ -128,16 +134,6 @@ class Snapshot:
         if mistakes:
             raise InputError(*mistakes)
         return cls(problem, **about)
-
-
-def _unknown(fields: Mapping[str, Any]) -> InputError:
-    """Return the error of an unknown kind, with the file of its model if the origin names it."""
-    origin, kind = fields.get("origin"), fields["kind"]
-    home = origin.get("model") if isinstance(origin, dict) else None
-    file = home.get("file") if isinstance(home, dict) else None
-    if not isinstance(file, str):
-        return models.unknown(kind)
-    return InputError(f"model {kind!r} is one of {file}; expected --model {file}, which runs it")
 
 
 def snapshot_schema(kind: str) -> dict[str, Any]:

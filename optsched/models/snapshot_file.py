@@ -89,14 +89,15 @@ def snapshot_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [] if path.name in beside else _instances(path)
     files = sorted(file for pattern in PATTERNS for file in path.glob(pattern))
-    found = [file for file in files if file.name not in beside and not _is_prose(file)]
+    found = [
+        file
+        for file in files
+        if file.name not in beside
+        and (file.suffix != ".txt" or re.match(rb"\s*\d", read_head(file)))
+    ]
     if not found:
         raise InputError(f"holds no snapshot ({', '.join(PATTERNS)})", file=path)
     return [instance for file in found for instance in _instances(file)]
-
-
-def _is_prose(file: Path) -> bool:
-    return file.suffix == ".txt" and not re.match(rb"\s*\d", read_head(file))
 
 
 def _instances(path: Path) -> list[Path]:
@@ -143,33 +144,36 @@ def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
         )
     suffix = _suffix(file)
     data, sha256 = read_bytes(file, MOST_TEXT if suffix in (".txt", ".csv") else MOST)
-    with in_memory(file):
-        text = text_of(data, file, TEXTS[suffix]) if suffix in TEXTS else ""
-        if suffix == ".txt":
-            snapshot = instance(text, file, number)
-        elif suffix == ".csv":
-            snapshot = parse_knapsack_table(text, file)
-        elif suffix in TEXTS:
-            snapshot = parse_program_file(text, file, suffix)
-        else:
-            snapshot = _parsed(data, file)
+    try:
+        with in_memory(file):
+            text = text_of(data, file, TEXTS[suffix]) if suffix in TEXTS else ""
+            if suffix == ".txt":
+                snapshot = instance(text, file, number)
+            elif suffix == ".csv":
+                snapshot = parse_knapsack_table(text, file)
+            elif suffix in TEXTS:
+                snapshot = parse_program_file(text, file, suffix)
+            else:
+                snapshot = _parsed(data, suffix)
+    except InputError as error:
+        raise error.within(file) from None
     known = known_values(file)
     return snapshot if known is None else known.added_to(snapshot, path if number else file), sha256
 
 
-def _parsed(data: bytes, path: Path) -> Snapshot:
+def _parsed(data: bytes, suffix: str) -> Snapshot:
     try:
         fields = parse_json(data)
-    except InputError as error:
-        if _suffix(path) not in ("", ".json") and not data.lstrip().startswith(b"{"):
+    except InputError:
+        if suffix not in ("", ".json") and not data.lstrip().startswith(b"{"):
             expected = "expected JSON, or a file that ends in .txt, .csv, .lp or .mps"
-            raise InputError(f"of no known format; {expected}", file=path) from None
-        raise error.within(path) from None
+            raise InputError(f"of no known format; {expected}") from None
+        raise
     try:
         return Snapshot.from_json(fields)
     except InputError as error:
         mistakes = [_with_line(mistake, data.decode("utf-8-sig")) for mistake in error.mistakes]
-        raise InputError(*mistakes, file=path, field=error.field) from None
+        raise InputError(*mistakes, field=error.field) from None
 
 
 def _with_line(mistake: str, text: str) -> str:

@@ -12,7 +12,7 @@ import math
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from functools import cached_property
 from pathlib import Path
@@ -72,27 +72,19 @@ def as_data(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-class Values(Mapping[str, Ints]):
+class Values(dict[str, Ints]):
     """An answer: the values of each array of decisions, by name."""
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self._arrays = {name: np.asarray(values) for name, values in arrays.items()}
-
-    def __getitem__(self, name: str) -> Ints:
-        return self._arrays[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
+        super().__init__({name: np.asarray(values) for name, values in arrays.items()})
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Values) or self._arrays.keys() != other._arrays.keys():
+        if not isinstance(other, Values) or self.keys() != other.keys():
             return False
         return all(np.array_equal(values, other[name]) for name, values in self.items())
 
-    __hash__ = None  # type: ignore[assignment]
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={values.tolist()}" for name, values in self.items())
@@ -124,7 +116,7 @@ class Symbols:
 
     def some(self, name: str, amount: Expression) -> Expression:
         """Return 1 where an amount is above 0, otherwise 0; by a variable and two rows for each."""
-        least, most = amount.range(self._all_bounds("lower"), self._all_bounds("upper"))
+        least, most = amount.range(*self._all_bounds())
         where = np.flatnonzero(most > 0)
         everywhere = where.size == most.size
         numbers = self._added(name, amount.shape if everywhere else where.shape, 0, 1)
@@ -133,8 +125,8 @@ class Symbols:
         if not everywhere:  # the others are 0
             ones = np.ones(len(where), dtype=np.int64)
             some = Expression(amount.shape, (Entries(ones, numbers, name, where),))
-        self._add_rows(f"{name} if", amount <= most * some)
-        self._add_rows(f"{name} only if", amount >= least + (1 - least) * some)
+        Symbols.require(self, f"{name} if", amount <= most * some)
+        Symbols.require(self, f"{name} only if", amount >= least + (1 - least) * some)
         return some
 
     def complete(self, x: Ints, derived: Mapping[str, Ints]) -> None:
@@ -144,9 +136,6 @@ class Symbols:
 
     def require(self, name: str, relation: Any) -> None:
         """Add a row for each comparison of a relation."""
-        self._add_rows(name, relation)
-
-    def _add_rows(self, name: str, relation: Any) -> None:
         check_name(name, self._rows)
         if not isinstance(relation, Relation):  # of data alone
             relation = Expression.of(truths(name, relation)) == 1
@@ -175,7 +164,7 @@ class Symbols:
         goal = Expression.of(0) if self._objective is None else self._objective
         objective, offset = goal.coefficients(self._count)
         objective[: base.num_variables] += base.objective
-        lower, upper = self._all_bounds("lower"), self._all_bounds("upper")
+        lower, upper = self._all_bounds()
         names, row_names = BlockNames(), BlockNames()
         names.add(base.num_variables, base.variable_name)
         row_names.add(base.num_rows, base.row_name)
@@ -183,22 +172,18 @@ class Symbols:
             names.add(numbers.size, template(name, numbers.shape), numbers.shape)
         for name, part in zip(self._rows, rows):
             row_names.add(len(part.bound), template(name, part.shape), part.shape, part.places)
-        last_row = base.num_rows + sum(len(part.bound) for part in rows)
-        last = len(base.values) + sum(part.num_entries for part in rows)
-        start = np.zeros(last_row + 1, dtype=np.int64)
-        row_lower, row_upper = (np.empty(last_row, dtype=np.int64) for _ in range(2))
-        columns, values = (np.empty(last, dtype=np.int64) for _ in range(2))
-        row, at = base.num_rows, len(base.values)
-        start[: row + 1], row_lower[:row], row_upper[:row] = (
-            base.row_start, base.row_lower, base.row_upper,
-        )  # fmt: skip
+        counts = [np.diff(base.row_start), *(part.counts for part in rows)]
+        start = np.concatenate([[0], *counts]).cumsum()
+        row_lower, row_upper = map(
+            np.concatenate, zip((base.row_lower, base.row_upper), *(part.bounds for part in rows))
+        )
+        columns, values = (np.empty(start[-1], dtype=np.int64) for _ in range(2))
+        at = len(base.values)
         columns[:at], values[:at] = base.columns, base.values
         for part in rows:
-            end, of = at + part.num_entries, slice(row, row + len(part.bound))
-            after = start[of.start + 1 : of.stop + 1]
-            part.fill(after, columns[at:end], values[at:end], row_lower[of], row_upper[of])
-            after += at
-            row, at = of.stop, end
+            end = at + int(part.counts.sum())
+            part.fill(columns[at:end], values[at:end])
+            at = end
         return Program(
             self.sense, objective, lower, upper, start, columns, values, row_lower, row_upper,
             base.offset + offset, names, row_names,
@@ -216,16 +201,13 @@ class Symbols:
         self._count += numbers.size
         return numbers
 
-    def _all_bounds(self, which: Literal["lower", "upper"]) -> Ints:
-        found = np.empty(self._count, dtype=np.int64)
-        if self._base is not None:
-            found[: self._base.num_variables] = getattr(self._base, which)
-        for numbers, lower, upper in self._bounds.values():
-            if numbers.size:
-                first = int(numbers.flat[0])
-                part = found[first : first + numbers.size].reshape(numbers.shape)
-                part[...] = lower if which == "lower" else upper
-        return found
+    def _all_bounds(self) -> tuple[Ints, Ints]:
+        base = self._base or EMPTY
+        lower, upper = [base.lower], [base.upper]
+        for numbers, *bounds in self._bounds.values():
+            for found, bound in zip((lower, upper), bounds):
+                found.append(np.broadcast_to(bound, numbers.shape).ravel())
+        return np.concatenate(lower), np.concatenate(upper)
 
 
 NONE = np.empty(0, dtype=np.int64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -41,6 +42,9 @@ FASTEST = 10**6
 
 MOST_NODES = 10**6
 """Largest number of nodes on a router."""
+
+MOST_IN_ALL = MOST_NODES * LONGEST_SIDE**3
+"""Number of nodes of the largest torus."""
 
 
 class Three(Kind):
@@ -259,10 +263,12 @@ def ordered(
 
     parked = []
     released = nx.DiGraph(waiting)
-    while cycle := _cycle(released):
-        job = min(cycle, key=lambda number: (costs[number], number))
-        parked.append(job)
-        released.remove_edges_from(list(released.out_edges(job)))
+    with suppress(nx.NetworkXNoCycle):
+        while True:
+            cycle = [job for job, _ in nx.find_cycle(released)]
+            job = min(cycle, key=lambda number: (costs[number], number))
+            parked.append(job)
+            released.remove_edges_from(list(released.out_edges(job)))
     # parking is a separate step, which other jobs wait for in place of the move
     steps = nx.DiGraph()
     steps.add_nodes_from((False, job) for job in jobs)
@@ -320,7 +326,32 @@ class MigratingProblem(TorusProblem[Solution]):
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the mistakes in running jobs and in boxes of ending jobs."""
-        return [*_wrong_jobs(fields), *overlaps(fields, "running"), *_wrong_endings(fields)]
+        running, held = fields["running"], fields["nodes_per_router"]
+        names = fields["running_jobs"] or range(1, len(running) + 1)
+        jobs = [*enumerate(zip(running, fields["sizes"], fields["elapsed"], names))]
+        small = [
+            f"sizes[{place}]: job {name} of {size} nodes has {box.volume * held} in {box} "
+            f"(nodes_per_router: {held})"
+            for place, (box, size, _, name) in jobs
+            if size > box.volume * held
+        ]
+        dear = [
+            f"elapsed[{place}]: job {name} costs {size * elapsed} node-seconds; "
+            f"expected at most {LARGEST_FIELD}"
+            for place, (_, size, elapsed, name) in jobs
+            if size * elapsed > LARGEST_FIELD
+        ]
+        grid = Grid(fields["torus"], fields["wrap"])
+        others = grid.free_of([*running, *fields["holes"]])
+        wrong = [
+            f"ending[{place}]: {box} overlaps a running job or a hole"
+            for place, box in enumerate(fields["ending"])
+            if not others[grid.routers_of(box)].all()
+        ]
+        return [
+            *first_few("sizes", small), *first_few("elapsed", dear),
+            *overlaps(fields, "running"), *first_few("ending", wrong),
+        ]  # fmt: skip
 
     @cached_property
     def costs(self) -> tuple[int, ...]:
@@ -480,19 +511,19 @@ class MigratingProblem(TorusProblem[Solution]):
             lines.append((f"step {number}", text))
         return lines
 
+    @staticmethod
+    def steps_to_json(steps: Sequence[Step]) -> list[list[int | str]]:
+        """Return steps in order, jobs from 1."""
+        return [[job + 1, PARKED if box is None else str(box)] for job, box in steps]
 
-def steps_to_json(steps: Sequence[Step]) -> list[list[int | str]]:
-    """Return steps in order, jobs from 1."""
-    return [[job + 1, PARKED if box is None else str(box)] for job, box in steps]
-
-
-def steps_from_json(written: Any, mistakes: list[str]) -> tuple[Step, ...]:
-    """Return the steps written by `steps_to_json`; note a mistake if they are of another form."""
-    steps = [_step(step) for step in written] if isinstance(written, list) else [None]
-    if None in steps:
-        expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
-        mistakes.append(f"steps: {expected}")
-    return tuple(step for step in steps if step is not None)
+    @staticmethod
+    def steps_from_json(written: Any, mistakes: list[str]) -> tuple[Step, ...]:
+        """Return the steps written by `steps_to_json`; note the mistake of another form."""
+        steps = [_step(step) for step in written] if isinstance(written, list) else [None]
+        if None in steps:
+            expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
+            mistakes.append(f"steps: {expected}")
+        return tuple(step for step in steps if step is not None)
 
 
 def extents_of(
@@ -510,47 +541,3 @@ def _step(written: Any) -> Step | None:
         return Step(written[0] - 1, None)
     box = box_of_text(written[1]) if isinstance(written[1], str) else None
     return None if box is None else Step(written[0] - 1, box)
-
-
-def _cycle(waits: Any) -> list[int]:
-    """Return the jobs of a cycle in a wait-for graph, an empty list if there is no cycle."""
-    import networkx as nx
-
-    try:
-        return [job for job, _ in nx.find_cycle(waits)]
-    except nx.NetworkXNoCycle:
-        return []
-
-
-def _wrong_jobs(fields: Fields) -> list[str]:
-    """Return a mistake for each running job that exceeds its box or the largest cost."""
-    labels = fields["running_jobs"] or range(1, len(fields["running"]) + 1)
-    nodes_per_router = fields["nodes_per_router"]
-    small, dear = [], []
-    for place, (box, size, elapsed, label) in enumerate(
-        zip(fields["running"], fields["sizes"], fields["elapsed"], labels)
-    ):
-        held = box.volume * nodes_per_router
-        if size > held:
-            small.append(
-                f"sizes[{place}]: job {label} of {size} nodes has {held} in {box} "
-                f"(nodes_per_router: {nodes_per_router})"
-            )
-        if size * elapsed > LARGEST_FIELD:
-            dear.append(
-                f"elapsed[{place}]: job {label} costs {size * elapsed} node-seconds; "
-                f"expected at most {LARGEST_FIELD}"
-            )
-    return [*first_few("sizes", small), *first_few("elapsed", dear)]
-
-
-def _wrong_endings(fields: Fields) -> list[str]:
-    """Return a mistake for each box of an ending job that overlaps a running job or a hole."""
-    grid = Grid(fields["torus"], fields["wrap"])
-    others = grid.free_of([*fields["running"], *fields["holes"]])
-    wrong = [
-        f"ending[{place}]: {box} overlaps a running job or a hole"
-        for place, box in enumerate(fields["ending"])
-        if not others[grid.routers_of(box)].all()
-    ]
-    return first_few("ending", wrong)

@@ -42,11 +42,20 @@ REFUSED = (
 )
 
 
-class Numbers:
-    """An array of integers, with the operations of an expression."""
+class Operand:
+    """What no reading of a statement does with an array of decisions."""
 
-    __array_ufunc__ = None  # numpy leaves operators to this class
-    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # numpy leaves operators to the class
+
+    def _refused(self, *_: Any) -> Any:
+        raise TypeError(REFUSED)
+
+    __lt__ = __gt__ = __ne__ = __bool__ = __pow__ = __truediv__ = __floordiv__ = _refused
+    __mod__ = __rpow__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __abs__ = _refused
+
+
+class Numbers(Operand):
+    """An array of integers, with the operations of an expression."""
 
     def __init__(
         self, values: Any, most: int | None = None, labels: Sequence[Any] | None = None
@@ -134,12 +143,6 @@ class Numbers:
     def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
         return Comparison(self.values, "==", numbers(other).values, self.labels)
 
-    def _refused(self, *_: Any) -> Any:
-        raise TypeError(REFUSED)
-
-    __lt__ = __gt__ = __ne__ = __bool__ = __pow__ = __truediv__ = __floordiv__ = _refused
-    __mod__ = __rpow__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __abs__ = _refused
-
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -198,8 +201,13 @@ class Verification:
         """Return the values of an array of decisions, and check their bounds."""
         if name not in self._answer:
             raise InputError("missing", field=name)
-        values = self._answer[name]
-        array = values if isinstance(values, np.ndarray) else _array(name, values)
+        try:
+            array = np.asarray(self._answer[name])
+        except (ValueError, OverflowError):
+            array = np.array(None)
+        is_list = not isinstance(self._answer[name], np.ndarray)
+        if is_list and array.size and array.dtype.kind != "i":
+            raise InputError("expected integers, in lists of one length", field=name)
         if array.shape != shape and (array.size or 0 not in shape):
             given, expected = (" x ".join(map(str, s)) or "one" for s in (array.shape, shape))
             raise InputError(f"{given} values; expected {expected}", field=name)
@@ -306,13 +314,3 @@ def _sized(array: NDArray[Any]) -> tuple[NDArray[Any], int]:
         raise TypeError(f"numbers of the type {array.dtype}; expected integers")
     most = max(int(array.max()), -int(array.min()))
     return array.astype(np.int64 if most <= LARGEST else object, copy=False), most
-
-
-def _array(name: str, values: Any) -> NDArray[Any]:
-    try:
-        array = np.array(values)
-    except (ValueError, OverflowError):
-        array = np.array(None)
-    if array.size and array.dtype.kind != "i":
-        raise InputError("expected integers, in lists of one length", field=name)
-    return array

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from optsched.compilation import clock
 from optsched.errors import InputError, UnknownNameError
-from optsched.models.problem import ListsEquallyGood, Problem
+from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import LONGEST
@@ -223,7 +223,7 @@ class ProblemSolver:
     ) -> None:
         self.solvers = solvers
         for model in solvers if ties is Ties.RANDOM else ():
-            if not issubclass(models[model], ListsEquallyGood):
+            if models[model].equally_good is Problem.equally_good:
                 reason = f"model {model!r} cannot list its equally good solutions"
                 raise InputError(f"'random'; {reason}, expected heuristic or solver", field="ties")
         self.charge = charge  # whether the nominal time of solvers delays decisions
@@ -291,8 +291,7 @@ class ProblemSolver:
             result = contradicted(problem, result, heuristic)
         used, fell_back, message = _choose_result(problem, result, heuristic, self.ties)
         if self.ties is Ties.RANDOM and used.objective is not None:
-            able = cast("ListsEquallyGood", problem)  # checked above for its model
-            choices = able.equally_good(used.objective)
+            choices = problem.equally_good(used.objective)
             used = replace(used, solution=self._draws[problem.name].choice(choices))
         self.fallbacks += fell_back
         self._posed += 1

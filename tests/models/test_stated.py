@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from itertools import pairwise
 from typing import Annotated
@@ -21,7 +22,7 @@ from optsched.models.linear import Expression
 from optsched.models.program import Program, formulations
 from optsched.models.schema import field
 from optsched.models.snapshot import Snapshot
-from optsched.models.stated import Data, model
+from optsched.models.stated import Data, Values, model
 from optsched.models.verification import Numbers as PlainNumbers
 from optsched.testing import check_problem, window_mkps
 from optsched.testing.contract import _check_program
@@ -57,13 +58,14 @@ STATEMENTS = {"stated-power-cap": power_cap, "stated-window": window}
 @pytest.fixture(autouse=True, scope="module")
 def _registered():
     """Register the models for these tests alone."""
-    kept = dict(registry.models._classes), dict(formulations._classes)
+    holders = registry.models._classes, formulations
+    kept = [*map(dict, holders)]
     for name, statement in STATEMENTS.items():
         model(name)(statement)
     yield
-    for classes, before in zip((registry.models, formulations), kept):
-        classes._classes.clear()
-        classes._classes.update(before)
+    for classes, before in zip(holders, kept):
+        classes.clear()
+        classes.update(before)
 
 
 def stated(name: str):
@@ -390,6 +392,16 @@ def test_many_violations_of_a_requirement_are_counted():
     problem = registry.models["stated-window"]([1] * 30, [30, 30])
     found = problem.violations({"x": np.ones((30, 2), dtype=int)})
     assert (len(found), found[-1]) == (21, ("once", "10 more such"))
+
+
+def test_answers_are_equal_if_all_values_are():
+    answer = Values({"x": [1, 0], "y": 3})
+    again, other = pickle.loads(pickle.dumps(answer)), Values({"x": [1, 1], "y": 3})
+    assert answer == again
+    assert not answer != again  # noqa: SIM202
+    assert answer != other
+    assert answer != Values({"x": [1, 0]})
+    assert answer != {"x": [1, 0], "y": 3}
 
 
 def test_annotated_fields_and_scalars():

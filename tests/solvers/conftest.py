@@ -39,8 +39,9 @@ def hard() -> WindowMKP:
 @pytest.fixture
 def own_models():
     """Forget the models that a test states."""
-    kept = dict(registry.models._classes), dict(formulations._classes)
+    holders = registry.models._classes, formulations
+    kept = [*map(dict, holders)]
     yield
-    for classes, before in zip((registry.models, formulations), kept):
-        classes._classes.clear()
-        classes._classes.update(before)
+    for classes, before in zip(holders, kept):
+        classes.clear()
+        classes.update(before)

@@ -213,11 +213,14 @@ class Residents(Records):
         nodes = fields.count("available")
         if not is_table(value, 2, 0) or value.shape[1] != len(RESIDENT) or nodes is None:
             return False
+        if not len(value):
+            return True
         node, file, load, loaded, _ = value.T
-        in_bounds = not len(value) or (
-            node.max() < nodes and load.max() <= HEAVIEST and not (loaded > load).any()
-        )
-        return bool(in_bounds) and _are_distinct(node, file)
+        if node.max() >= nodes or load.max() > HEAVIEST or (loaded > load).any():
+            return False
+        order = np.lexsort((file, node))
+        pairs = value[order, :2]  # a file of a node has one entry
+        return not (pairs[1:] == pairs[:-1]).all(axis=1).any()
 
     def joint(self, row: Sequence[int], fields: Fields, seen: set[Any]) -> Iterable[str]:
         nodes = fields.count("available")
@@ -257,15 +260,6 @@ def wrong_sizes(files: Ints, loads: Ints, resident: Ints) -> list[str]:
             what = "has no file" if file == NO_FILE else f"file {file} has {expected} in {other}"
             wrong.append(f"{name}: {load}; expected {expected}: {what}")
     return first_few("loads", wrong)
-
-
-def _are_distinct(node: Ints, file: Ints) -> bool:
-    """Return whether the pairs of node and file are distinct."""
-    if len(node) < 2:
-        return True
-    order = np.lexsort((file, node))
-    node, file = node[order], file[order]
-    return not ((node[1:] == node[:-1]) & (file[1:] == file[:-1])).any()
 
 
 def _have_one_size(files: Ints, loads: Ints, resident: Ints) -> bool:

@@ -260,11 +260,9 @@ class DataPlacement(Problem[Plan]):
     def violations(self, solution: Plan) -> list[Violation]:
         """Check equations (2) to (5): each job has the cores that it requests, free and its own."""
         jobs = len(self.processors)
-        shapes = {array.shape for array in (solution.node, solution.start, solution.cores)}
-        if shapes != {(jobs,)}:
-            return [
-                Violation("once", f"expected a node, a start and cores for each of {jobs} jobs")
-            ]
+        if not _has_length(solution, jobs):
+            expected = f"expected a node, a start and cores for each of {jobs} jobs"
+            return [Violation("once", expected)]
         nodes, cores = self.available.shape
         found: list[Violation] = []
 
@@ -322,13 +320,7 @@ class DataPlacement(Problem[Plan]):
         return {"place_of_job": places}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
-        """Return the plan written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form.
-        """
+        """Return the plan written by `solution_to_json`."""
         places = fields.get("place_of_job") if isinstance(fields, Mapping) else None
         if not isinstance(places, list):
             raise InputError("expected a list of places, or null", field="place_of_job")
@@ -397,9 +389,7 @@ def _row(place: Any, cores: int) -> tuple[int, int, int] | None:
 
 
 def _has_length(plan: Plan, jobs: int) -> bool:
-    """Return whether the arrays of a plan, which may be any objects, have an entry for each job."""
-    arrays = (plan.node, plan.start, plan.cores)
-    return all(type(one) is np.ndarray and one.shape == (jobs,) for one in arrays)
+    return {array.shape for array in (plan.node, plan.start, plan.cores)} == {(jobs,)}
 
 
 @cache

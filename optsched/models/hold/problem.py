@@ -197,11 +197,8 @@ class Hold(Problem[Release]):
         needed = {"switch": "switches", "block": "blocks"}.get(fields["span"])
         if needed and fields[needed] is None:
             found.append(f"span: {fields['span']}; expected {needed}, one for each node")
-        moving = [claim for claim in fields["pending"] if fields["moved"][claim]]
-        found += [
-            f"moved[{claim}]: expected no chunks, as claim {claim + 1} is pending"
-            for claim in moving[:1]
-        ]
+        for claim in [claim for claim in fields["pending"] if fields["moved"][claim]][:1]:
+            found.append(f"moved[{claim}]: expected no chunks, as claim {claim + 1} is pending")
         repeated = [
             f"moved[{claim}]: two rows of the same amounts; expected their chunks in one row"
             for claim, rows in enumerate(fields["moved"])
@@ -264,8 +261,16 @@ class Hold(Problem[Release]):
                 there.setdefault(node, []).append((claim, tuple(amounts)))
         for node in sorted({*counts, *taken}):
             held, chunks = there.get(node, []), taken.get(node, [])
-            away = {*self.pending} if node in solution.drained else {*()}
-            found += self._violations_on(node, counts[node], held, gone, away, chunks)
+            left = gone | {*self.pending} if node in solution.drained else gone
+            freed = [amounts for claim, amounts in held if claim in left]
+            at_start = [counts[node] * needed for needed in self.demand.tolist()]
+            found += self._overuse(node, "", self.free, freed, [at_start, *chunks])
+            if chunks:
+                freed = [amounts for claim, amounts in held if claim in gone - {*self.pending}]
+                found += self._overuse(node, " before", self.free_before, freed, chunks)
+            shared = chunks or node in self.busy or any(claim not in left for claim, _ in held)
+            if self.exclusive and counts[node] and shared:
+                found.append(Violation("exclusive", f"the job shares node {node} with other jobs"))
         lifted = self.held_licences[list(solution.lifted)].sum(axis=0)
         licences = zip((self.licences + lifted).tolist(), self.licences_of.tolist())
         for licence, (free, needed) in enumerate(licences):
@@ -312,39 +317,11 @@ class Hold(Problem[Release]):
                 found.append(Violation("move", detail))
         return found
 
-    def _violations_on(
-        self,
-        node: int,
-        count: int,
-        held: Sequence[tuple[int, tuple[int, ...]]],
-        gone: set[int],
-        away: set[int],
-        taken: Sequence[tuple[int, ...]],
-    ) -> list[Violation]:
-        """Check what is used of a node that claims hold, some of them gone or kept away."""
-        found = []
-        kept = [claim for claim, _ in held if claim not in gone | away]
-        freed = [amounts for claim, amounts in held if claim in gone | away]
-        at_start = [count * needed for needed in self.demand.tolist()]
-        found += self._overuse(node, "", self.free[node].tolist(), freed, [at_start, *taken])
-        if taken:
-            freed = [amounts for claim, amounts in held if claim in gone - {*self.pending}]
-            before = self.free_before[node].tolist()
-            found += self._overuse(node, " before", before, freed, taken)
-        if self.exclusive and count and (kept or taken or node in self.busy):
-            found.append(Violation("exclusive", f"the job shares node {node} with other jobs"))
-        return found
-
     def _overuse(
-        self,
-        node: int,
-        when: str,
-        free: Sequence[int],
-        freed: Iterable[Sequence[int]],
-        used: Iterable[Sequence[int]],
+        self, node: int, when: str, free: Ints, freed: Iterable[Any], used: Iterable[Any]
     ) -> list[Violation]:
         """Check that what is used of a node is free or freed."""
-        has = [sum(amounts) for amounts in zip(free, *freed)]
+        has = [sum(amounts) for amounts in zip(free[node].tolist(), *freed)]
         needs = [sum(amounts) for amounts in zip(*used)]
         return [
             Violation("resource", f"{needed} of {one} {name} of node {node} are used{when}")

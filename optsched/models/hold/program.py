@@ -17,13 +17,7 @@ from optsched.arrays import Flags, Ints
 from optsched.fields import LARGEST_FIELD
 from optsched.models.hold.problem import Hold, Release
 from optsched.models.node_placement.fields import is_allowed
-from optsched.models.program import (
-    Formulation,
-    Program,
-    ProgramBuilder,
-    check_entries,
-    formulations,
-)
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 
 
 class Holding(NamedTuple):
@@ -266,7 +260,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         """The program, and its blocks of variables by letter."""
         problem, held, moves = self.problem, self._held, self._moves
         entries = (4 + 2 * len(problem.resources)) * (len(held.claim) + len(moves.node))
-        check_entries(entries, "cheapest-first needs none")
+        self.check_entries(entries, "cheapest-first needs none")
         movable = np.flatnonzero([bool(rows) for rows in problem.moved])
         drains = drainable(problem, held)
         may_go = liftable(problem)
@@ -279,7 +273,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         drained = np.arange(len(drain_costs))
         away = np.flatnonzero(drains & (np.isin(held.node, nodes) | np.isin(held.node, moves.node)))
 
-        builder = ProgramBuilder("min")
+        builder = self._builder = ProgramBuilder("min")
         may_lift = liftable(problem)
         y = builder.variables("y_claim{}", len(may_lift), upper=may_lift, objective=problem.costs)
         x = builder.variables("x_node{}", nodes.tolist(), upper=most)
@@ -289,7 +283,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         cost = problem.move_costs[movable]
         v = builder.variables("v_claim{}", (movable + 1).tolist(), objective=cost)
         k = builder.variables("k_{}", moves.names)
-        blocks = {
+        blocks = self._blocks = {
             "y": Block(y, every_claim),
             "x": Block(x, nodes),
             "z": Block(z, np.arange(len(z))),
@@ -302,20 +296,18 @@ class HoldFormulation(Formulation[Hold, Release]):
         builder.ragged_rows("chunks_group{}", (len(z),), *chunks, equal=0)
         builder.row("one", (1, z), equal=1)
         if len(drained):
-            self._add_drains(builder, blocks, most)
-        rows = np.flatnonzero(np.isin(held.node, nodes))
-        freeing, freed = self._freeing(builder, blocks, rows)
-        self._add_room(builder, blocks, most, rows, freeing, freed)
+            self._add_drains(most)
+        self._add_room(most)
         if len(movable):
-            self._add_moves(builder, blocks, most)
+            self._add_moves(most)
         for licence, short in enumerate((problem.licences_of - problem.licences).tolist()):
             freed_by = (problem.held_licences[:, licence], y)
             builder.row(f"licence{licence + 1}", freed_by, at_least=short)
         return builder.build(), blocks
 
-    def _add_drains(self, builder: ProgramBuilder, blocks: dict[str, Block], most: Ints) -> None:
+    def _add_drains(self, most: Ints) -> None:
         """Add the rows by which all nodes of the job are drained or none, and what that frees."""
-        held = self._held
+        held, builder, blocks = self._held, self._builder, self._blocks
         (r, away), y, (b, nodes) = blocks["r"], blocks["y"].variables, blocks["b"]
         x, in_play = blocks["x"]
         o = builder.variables("o", 1)
@@ -330,16 +322,15 @@ class HoldFormulation(Formulation[Hold, Release]):
         rows("away_{}", _names(held, away), (1, r), (-1, b[held.node[away]]), at_most=0)
         rows("kept_{}", _names(held, away), (1, r), (1, y[held.claim[away]]), at_most=1)
 
-    def _freeing(
-        self, builder: ProgramBuilder, blocks: dict[str, Block], rows: Ints
-    ) -> tuple[Ints, Ints]:
-        """Return the variables that free rows of claims, and the place of each row in `rows`.
+    def _add_room(self, most: Ints) -> None:
+        """Add the rows by which the chunks fit, at most `most` of them on each node in play.
 
         If there are several groups, claims are lifted or moved for each of them.
         """
-        held = self._held
-        (y, every_claim), (r, away) = blocks["y"], blocks["r"]
+        problem, held, builder, blocks = self.problem, self._held, self._builder, self._blocks
+        (x, nodes), (y, every_claim), (r, away) = blocks["x"], blocks["y"], blocks["r"]
         (v, movable), z = blocks["v"], blocks["z"].variables
+        rows = np.flatnonzero(np.isin(held.node, nodes))
         claim, place = held.claim[rows], np.arange(len(rows))
         if len(z) > 1:  # a tighter relaxation than with y itself
             keys = np.stack([claim, self._groups[1][held.node[rows]]])
@@ -355,25 +346,9 @@ class HoldFormulation(Formulation[Hold, Release]):
             moving = v[np.searchsorted(movable, claim[leaves])]
             freeing, freed = np.concatenate([y[claim], moving]), np.concatenate([place, leaves])
         near = np.isin(away, rows)
-        return (
-            np.concatenate([freeing, r[near]]),
-            np.concatenate([freed, np.searchsorted(rows, away[near])]),
-        )
-
-    def _add_room(
-        self,
-        builder: ProgramBuilder,
-        blocks: dict[str, Block],
-        most: Ints,
-        rows: Ints,
-        freeing: Ints,
-        freed: Ints,
-    ) -> None:
-        """Add the rows by which the chunks fit, at most `most` of them on each node in play."""
-        problem, held = self.problem, self._held
-        x, nodes = blocks["x"]
-        at = blocks["z"].variables[self._groups[1][nodes]]
-        row = np.searchsorted(nodes, held.node[rows])
+        freeing = np.concatenate([freeing, r[near]])  # what frees rows of claims, and which row
+        freed = np.concatenate([freed, np.searchsorted(rows, away[near])])
+        at, row = z[self._groups[1][nodes]], np.searchsorted(nodes, held.node[rows])
         for resource in np.flatnonzero(problem.demand).tolist():
             demand, free = int(problem.demand[resource]), problem.free[nodes, resource]
             present = np.minimum(free // demand, most)
@@ -397,9 +372,10 @@ class HoldFormulation(Formulation[Hold, Release]):
             own = (1, x[row], np.arange(len(rows))), (-most[row[freed]], freeing, freed)
             builder.ragged_rows("own_{}", (_names(held, rows),), *own, at_most=0)
 
-    def _add_moves(self, builder: ProgramBuilder, blocks: dict[str, Block], most: Ints) -> None:
+    def _add_moves(self, most: Ints) -> None:
         """Add the rows of claims that may be moved; `most` has the most chunks of the job."""
         problem, held, moves = self.problem, self._held, self._moves
+        builder, blocks = self._builder, self._blocks
         (y, _), (x, nodes), (v, movable) = blocks["y"], blocks["x"], blocks["v"]
         k, (r, away) = blocks["k"].variables, blocks["r"]
         claim = moves.of[0]

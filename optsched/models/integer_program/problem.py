@@ -198,7 +198,30 @@ class IntegerProgram(Problem[Values]):
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the mistakes in bounds and names, and the sums beyond 2^53."""
-        return [*_crossed(fields), *_repeated(fields), *_too_large(fields)]
+        found: list[str] = []
+        for lower, upper in (("lower", "upper"), ("at_least", "at_most")):
+            crossed = [
+                f"{lower}[{place}]: {least}; expected at most {most}, its {upper}"
+                for place, (least, most) in enumerate(zip(fields[lower], fields[upper]))
+                if least is not None and most is not None and least > most
+            ]
+            found += first_few(lower, crossed)
+        for names in ("variable_names", "row_names"):
+            twice = [
+                f"{names}: {name!r} twice; expected different names"
+                for name, count in Counter(fields[names]).items()
+                if count > 1
+            ]
+            found += first_few(names, twice)
+        largest = np.maximum(np.abs(fields["lower"]), np.abs(fields["upper"])).tolist()
+        sums = [("coefficients", dict(enumerate(fields["coefficients"].tolist())))]
+        sums += [(f"rows[{place}]", row) for place, row in enumerate(fields["rows"])]
+        large = [
+            f"{name}: may exceed 2^53 within the bounds of the variables; expected smaller numbers"
+            for name, row in sums
+            if sum(abs(a) * largest[number] for number, a in row.items()) > LARGEST
+        ]
+        return found + first_few("rows", large)
 
     @property
     def size(self) -> str:
@@ -297,44 +320,6 @@ class IntegerProgram(Problem[Values]):
         return [("not 0", listed(chosen))]
 
 
-def _crossed(fields: Fields) -> Iterator[str]:
-    """Yield a mistake for each lower bound above the upper one."""
-    for lower, upper in (("lower", "upper"), ("at_least", "at_most")):
-        crossed = (
-            f"{lower}[{place}]: {least}; expected at most {most}, its {upper}"
-            for place, (least, most) in enumerate(zip(fields[lower], fields[upper]))
-            if least is not None and most is not None and least > most
-        )
-        yield from first_few(lower, list(crossed))
-
-
-def _repeated(fields: Fields) -> Iterator[str]:
-    for field_of in ("variable_names", "row_names"):
-        counts: Counter[str] = Counter(fields[field_of])
-        twice = [
-            f"{field_of}: {name!r} twice; expected different names"
-            for name in counts
-            if counts[name] > 1
-        ]
-        yield from first_few(field_of, twice)
-
-
-def _too_large(fields: Fields) -> Iterator[str]:
-    """Yield a mistake for the objective and each row that may exceed `LARGEST`."""
-    largest = np.maximum(np.abs(fields["lower"]), np.abs(fields["upper"])).tolist()
-    objective = dict(enumerate(np.abs(fields["coefficients"]).tolist()))
-    sums = [("coefficients", objective)]
-    sums += [(f"rows[{place}]", row) for place, row in enumerate(fields["rows"])]
-    yield from first_few(
-        "rows",
-        [
-            f"{name}: may exceed 2^53 within the bounds of the variables; expected smaller numbers"
-            for name, row in sums
-            if sum(abs(a) * largest[number] for number, a in row.items()) > LARGEST
-        ],
-    )
-
-
 @formulations.register("integer-program")
 class IntegerProgramFormulation(Formulation[IntegerProgram, Values]):
     """Equations (1) to (3) of the model's page, as they are."""
@@ -425,8 +410,9 @@ def origin_of(path: Path, factor: int) -> dict[str, Any]:
 
 @dataclasses.dataclass(slots=True)
 class StatedVariable:
-    """A variable: its bounds, None where the file states none, and whether it is an integer."""
+    """A variable: its number, its bounds, None where the file states none, and its type."""
 
+    number: int
     lower: float | None = None
     upper: float | None = None
     integer: bool = False
@@ -465,7 +451,7 @@ class StatedProgram:
         mistakes = first_few("variables", continuous, "variables")
         mistakes += first_few("bounds", list(self._unbounded()), "bounds")
         if mistakes:
-            raise InputError(*mistakes, file=path)
+            raise InputError(*mistakes)
         rows = []
         place = "the objective"
         try:
@@ -478,22 +464,19 @@ class StatedProgram:
                 bounds = [None if abs(b) >= INFINITE else _exact(b) for b in (row.lower, row.upper)]
                 rows.append(whole_row(entries, *bounds))
         except InputError as error:
-            raise InputError(*error.mistakes, file=path, field=place) from None
-        try:
-            problem = IntegerProgram(
-                self.sense,
-                [int(factor * costs.get(number, 0)) for number in range(len(self.variables))],
-                [math.ceil(one.lower or 0) for one in self.variables.values()],
-                [math.floor(one.upper or 0) for one in self.variables.values()],
-                int(factor * offset),
-                list(self.variables),
-                rows=[row for row, _, _ in rows],
-                at_least=[least for _, least, _ in rows],
-                at_most=[most for _, _, most in rows],
-                row_names=list(self.rows),
-            )
-        except InputError as error:
-            raise error.within(path) from None
+            raise InputError(*error.mistakes, field=place) from None
+        problem = IntegerProgram(
+            self.sense,
+            [int(factor * costs.get(number, 0)) for number in range(len(self.variables))],
+            [math.ceil(one.lower or 0) for one in self.variables.values()],
+            [math.floor(one.upper or 0) for one in self.variables.values()],
+            int(factor * offset),
+            list(self.variables),
+            rows=[row for row, _, _ in rows],
+            at_least=[least for _, least, _ in rows],
+            at_most=[most for _, _, most in rows],
+            row_names=list(self.rows),
+        )
         return Snapshot(problem, origin_of(path, factor))
 
     def _unbounded(self) -> Iterator[str]:

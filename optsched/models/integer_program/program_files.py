@@ -69,17 +69,9 @@ def parse_program_file(text: str, path: Path, suffix: str) -> Snapshot:
     """Return the integer program of the text of an LP or MPS file."""
     if suffix == ".mps" and IN_COMMENT.search(text) and "OBJSENSE" not in text:
         problem = "is maximized by a comment (*SENSE) alone, which no reader of MPS heeds"
-        raise InputError(f"{problem}; expected a section OBJSENSE", file=path)
-    try:
-        stated = parse_lp(text) if suffix == ".lp" else parse_mps(text)
-    except InputError as error:
-        raise error.within(path) from None
+        raise InputError(f"{problem}; expected a section OBJSENSE")
+    stated = _LPReader(text).program() if suffix == ".lp" else parse_mps(text)
     return stated.snapshot(path)
-
-
-def parse_lp(text: str) -> StatedProgram:
-    """Return the program that an LP file states."""
-    return _LPReader(text).program()
 
 
 class _LPReader:
@@ -88,7 +80,6 @@ class _LPReader:
     def __init__(self, text: str) -> None:
         self._words = _words(text)
         self._stated = StatedProgram()
-        self._numbers: dict[str, int] = {}
         self._general: set[str] = set()
         self._binary: set[str] = set()
         self.kind = self.text = ""
@@ -144,14 +135,14 @@ class _LPReader:
         found = f"the section {self.text!r}" if self.kind == "section" else repr(self.text[:40])
         self._fail(f"{found}; expected {expected}")
 
-    def _variable(self) -> int:
-        """Take a name, and return the number of its variable."""
+    def _variable(self) -> StatedVariable:
+        """Take a name, and return its variable."""
         if self.kind != "name" or self.text.lower() in RESERVED:
             self._wrong("the name of a variable")
-        number = self._numbers.setdefault(self.text, len(self._numbers))
-        self._stated.variables.setdefault(self.text, StatedVariable())
+        variables = self._stated.variables
+        variable = variables.setdefault(self.text, StatedVariable(len(variables)))
         self._advance()
-        return number
+        return variable
 
     def _name_of_row(self) -> str | None:
         if self.kind != "label":
@@ -193,7 +184,7 @@ class _LPReader:
             if not math.isfinite(value):
                 self._wrong("a finite coefficient")
             name = self.text
-            number = self._variable()
+            number = self._variable().number
             if number in entries:
                 self._fail(f"variable {name} twice in the {of}; expected one term of it", line)
             entries[number] = (sign or 1.0) * value
@@ -274,8 +265,7 @@ class _LPReader:
             left = self._bound_value()
             left_sense = TURNED[self._sense()]
         name = self.text
-        self._variable()
-        variable = self._stated.variables[name]
+        variable = self._variable()
         if left is None and self.kind == "name" and self.text.lower() == "free":
             variable.lower, variable.upper = -math.inf, math.inf
             self._advance()
@@ -370,7 +360,6 @@ class _MPSReader:
         self._stated = StatedProgram()
         self._objective: str | None = None
         self._senses: dict[str, str] = {}
-        self._numbers: dict[str, int] = {}
         self._integer = False
         self._column: str | None = None
         self._sets: dict[str, str] = {}
@@ -454,18 +443,20 @@ class _MPSReader:
 
     def _entries(self, fields: list[str]) -> None:
         if len(fields) == 3 and fields[1] == MARKER:
-            self._marker(fields[2])
+            if fields[2] not in (BEGINS, ENDS) or self._integer == (fields[2] == BEGINS):
+                expected = ENDS if self._integer else BEGINS
+                self._fail(f"marker {fields[2][:24]}; expected {expected}")
+            self._integer = fields[2] == BEGINS
             return
         if len(fields) not in (3, 5):
             self._wrong(fields, "a column, and one or two rows with a number each")
-        name = fields[0]
+        name, variables = fields[0], self._stated.variables
         if name != self._column:
-            if name in self._numbers:
+            if name in variables:
                 self._fail(f"column {name} begins again; expected its entries together")
             self._column = name
-            self._numbers[name] = len(self._numbers)
-            self._stated.variables[name] = StatedVariable(integer=self._integer)
-        number = self._numbers[name]
+            variables[name] = StatedVariable(len(variables), integer=self._integer)
+        number = variables[name].number
         for row, text in zip(fields[1::2], fields[2::2]):
             self._known_row(row)
             value, stated = self._number(text), self._stated
@@ -474,11 +465,6 @@ class _MPSReader:
             if number in entries:
                 self._fail(f"column {name} has row {row} twice; expected one entry of it")
             entries[number] = value
-
-    def _marker(self, kind: str) -> None:
-        if kind not in (BEGINS, ENDS) or self._integer == (kind == BEGINS):
-            self._fail(f"marker {kind[:24]}; expected {ENDS if self._integer else BEGINS}")
-        self._integer = kind == BEGINS
 
     def _known_row(self, row: str) -> None:
         if row not in self._senses:
@@ -526,7 +512,7 @@ class _MPSReader:
             kinds = "UP, LO, FX, LI, UI, BV, FR, MI or PL"
             self._fail(f"bound {fields[0][:24]!r}; expected {kinds}")
         name, value, of_set = self._bounded(fields[1:], valued)
-        if name not in self._numbers:
+        if name not in self._stated.variables:
             self._fail(f"column {name[:40]!r}; expected one of the section COLUMNS")
         self._of_one_set("BOUNDS", of_set)
         variable = self._stated.variables[name]
@@ -559,12 +545,13 @@ class _MPSReader:
 
     def _bounded(self, fields: list[str], valued: bool) -> tuple[str, str | None, str]:
         """Return the column, the number and the set of a bound; the set may be absent."""
+        known = self._stated.variables
         if valued and len(fields) in (2, 3):
             column = len(fields) - 2
         elif not valued and len(fields) in (1, 2, 3):
             # of two fields, the second is the column, or the number of a set that is absent
-            column = int(len(fields) == 3 or (len(fields) == 2 and fields[0] not in self._numbers))
-            if not column and len(fields) == 2 and fields[1] in self._numbers:
+            column = int(len(fields) == 3 or (len(fields) == 2 and fields[0] not in known))
+            if not column and len(fields) == 2 and fields[1] in known:
                 self._wrong(fields, "a set whose name is not that of a column")
         else:
             self._wrong(fields, "a set, a column and its bound after the type")

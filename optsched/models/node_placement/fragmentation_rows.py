@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,7 +65,7 @@ class FragmentationRows:
         possible = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.bool_)
         possible[jobs, nodes] = True
         self._types, self._nodes = np.nonzero(possible[self._jobs])
-        self._steps: list[Callable[[Ints], None]] = []  # each sets variables of a vector
+        self._values: list[tuple[Ints, Callable[[Ints], Any]]] = []  # of variables, in a vector
 
     @property
     def entries(self) -> int:
@@ -107,7 +107,8 @@ class FragmentationRows:
             *self._resources_suffice(x, jobs),
             self._whole_devices_suffice(a[whole], devices.node[device[whole]]),
         ]
-        hinders = [self._chunks_there(x, jobs), self._owners(own)]
+        owner, owned = _matches(own.row, self._nodes)
+        hinders = [self._chunks_there(x, jobs), (owned, own.variables[owner])]
         t = self._all_of(names, fits, hinders)
         usable = Terms(np.ones_like(pair), q[use], pair)
         most = np.zeros(len(t), dtype=np.int64)
@@ -116,8 +117,8 @@ class FragmentationRows:
 
     def complete(self, x: Ints) -> None:
         """Set the variables in a vector that has all others."""
-        for step in self._steps:
-            step(x)
+        for variables, values in self._values:
+            x[variables] = values(x)
 
     def _resources_suffice(self, x: Terms, jobs: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Add what is left of resources; yield pairs, and variables of what must suffice."""
@@ -159,20 +160,11 @@ class FragmentationRows:
         one = np.ones_like(node)
         return alone, self._at_least("c", names, chunks, one, np.maximum(most, 1))[which]
 
-    def _owners(self, own: Terms) -> tuple[Ints, Ints]:
-        """Return pairs, and variables of which one is 1 if the node belongs to one job."""
-        owner, pair = _matches(own.row, self._nodes)
-        return pair, own.variables[owner]
-
     def _left(self, letter: str, names: list[str], room: Ints, used: Terms, cost: int) -> Ints:
         """Add what is left of some room."""
         left = self._builder.variables(f"{letter}_{{}}", names, upper=room, objective=cost)
         self._builder.ragged_rows(f"{letter}_left_{{}}", (names,), used, _each(left), equal=room)
-
-        def step(x: Ints) -> None:
-            x[left] = room - used.sums(x, len(room))
-
-        self._steps.append(step)
+        self._values.append((left, lambda x: room - used.sums(x, len(room))))
         return left
 
     def _at_least(
@@ -185,11 +177,7 @@ class FragmentationRows:
         add(f"{letter}_if_{{}}", (names,), less, (bound, reached, rows), at_most=0)
         above = -np.maximum(most - bound + 1, 0), reached, rows
         add(f"{letter}_only_{{}}", (names,), sums, above, at_most=bound - 1)
-
-        def step(x: Ints) -> None:
-            x[reached] = sums.sums(x, len(rows)) >= bound
-
-        self._steps.append(step)
+        self._values.append((reached, lambda x: sums.sums(x, len(rows)) >= bound))
         return reached
 
     def _products(
@@ -210,11 +198,7 @@ class FragmentationRows:
         add(f"{letter}_most_{{}}", (names,), less, (1, product, rows), at_most=0)
         on = (-1, product, rows), (most, switch, rows)
         add(f"{letter}_on_{{}}", (names,), sums, *on, at_most=most)
-
-        def step(x: Ints) -> None:
-            x[product] = x[switch] * sums.sums(x, len(rows))
-
-        self._steps.append(step)
+        self._values.append((product, lambda x: x[switch] * sums.sums(x, len(rows))))
         return product
 
     def _all_of(
@@ -241,13 +225,13 @@ class FragmentationRows:
         every = (1, t, rows), (-1, fit, of_fit), (1, hindrance, of_hindrance)
         add("fits_{}", (names,), *every, at_least=1 - needed)
 
-        def step(x: Ints) -> None:
+        def all_are(x: Ints) -> Any:
             missing = needed.copy()
             np.subtract.at(missing, of_fit, x[fit])
             np.add.at(missing, of_hindrance, x[hindrance])
-            x[t] = missing == 0
+            return missing == 0
 
-        self._steps.append(step)
+        self._values.append((t, all_are))
         return t
 
 

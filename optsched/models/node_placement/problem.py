@@ -269,7 +269,7 @@ class NodePlacement(Problem[Placements]):
             return found
         nodes = len(self.free)
         used: dict[int, Counter[int]] = {}  # chunks of each job, by node
-        taken: dict[tuple[int, int], int] = {}  # thousandths of each device
+        taken: Counter[tuple[int, int]] = Counter()  # thousandths of each device
         for job, (at, devices) in enumerate(zip(solution.nodes, solution.devices)):
             name = f"job {job + 1}"
             if not at and not devices:
@@ -292,9 +292,17 @@ class NodePlacement(Problem[Placements]):
                 span=span,
             )
             found += self._violations_of_levels(job, name, at)
+            share = int(self.share[job])
+            whole = max(1, share // WHOLE) if share else 0
             for node, chosen in zip(at, devices):
                 used.setdefault(node, Counter())[job] += 1
-                found += self._take(job, name, node, chosen, taken)
+                there = {*chosen} & {*range(len(self.devices[node]))}
+                if not len(there) == len(chosen) == whole:
+                    on = f"{list(chosen)} of node {node} for {share} thousandths"
+                    found.append(Violation("devices", f"{name} has devices {on}"))
+                    continue
+                for device in chosen:
+                    taken[node, device] += min(share, WHOLE)
         for (node, device), share in taken.items():
             free = self.devices[node][device]
             if share > free:
@@ -333,26 +341,6 @@ class NodePlacement(Problem[Placements]):
                     detail = f"{name} has {count} chunks in {group}, in segments of {segment}"
                     found.append(Violation("segment", detail))
         return found
-
-    def _take(
-        self,
-        job: int,
-        name: str,
-        node: int,
-        chosen: Sequence[int],
-        taken: dict[tuple[int, int], int],
-    ) -> list[Violation]:
-        """Check the devices of a chunk, and add them to those `taken`."""
-        share = int(self.share[job])
-        whole = max(1, share // WHOLE) if share else 0
-        there = range(len(self.devices[node]))
-        if len(chosen) != whole or len({*chosen}) != whole or any(d not in there for d in chosen):
-            detail = f"{name} has devices {list(chosen)} of node {node} for {share} thousandths"
-            return [Violation("devices", detail)]
-        for device in chosen:
-            key = node, device
-            taken[key] = taken.get(key, 0) + min(share, WHOLE)
-        return []
 
     def choice(self, objective: int) -> Choice | None:
         """Return whether jobs had to be left out."""

@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optsched.arrays import Flags, Ints
+from optsched.fields import LARGEST_FIELD
 from optsched.models.node_placement.fields import WHOLE, is_allowed
 from optsched.models.node_placement.fragmentation_rows import (
     FragmentationRows,
@@ -19,13 +20,7 @@ from optsched.models.node_placement.fragmentation_rows import (
     joined,
 )
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.models.program import (
-    Formulation,
-    Program,
-    ProgramBuilder,
-    check_entries,
-    formulations,
-)
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 
 
 class Block(NamedTuple):
@@ -56,30 +51,25 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints, Ints]:
         """Jobs and nodes of the pairs (j, n) with variables, and the most chunks there."""
-        most = np.zeros((len(self.problem.chunks), len(self.problem.free)), dtype=np.int64)
-        for job in range(len(most)):
-            most[job] = self._most(job)
-        jobs, nodes = np.nonzero(most)
-        return jobs, nodes, most[jobs, nodes]
-
-    def _most(self, job: int) -> Ints:
-        """Return the most chunks of a job on each node if no other job is placed."""
         problem = self.problem
-        most = np.full(len(problem.free), problem.chunks[job])
-        if problem.most_per_node[job]:
-            most = np.minimum(most, problem.most_per_node[job])
-        for resource in np.flatnonzero(problem.demand[job]):
-            most = np.minimum(most, problem.free[:, resource] // problem.demand[job, resource])
-        share = int(problem.share[job])
-        if share >= WHOLE:
-            whole = [row.count(WHOLE) for row in problem.devices]
-            most = np.minimum(most, np.array(whole) // (share // WHOLE))
-        elif share:
-            most = np.minimum(most, [sum(g // share for g in row) for row in problem.devices])
-        most[~is_allowed(problem.kinds, problem.allowed[job], len(most))] = 0
-        if job in problem.exclusive:
-            most[list(problem.busy)] = 0
-        return most
+        table = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.int64)
+        for job, most in enumerate(table):  # of each node, if no other job is placed
+            most[:] = min(problem.chunks[job], problem.most_per_node[job] or LARGEST_FIELD)
+            for resource in np.flatnonzero(problem.demand[job]):
+                room = problem.free[:, resource] // problem.demand[job, resource]
+                np.minimum(most, room, out=most)
+            share = int(problem.share[job])
+            if share >= WHOLE:
+                whole = [row.count(WHOLE) // (share // WHOLE) for row in problem.devices]
+                np.minimum(most, np.array(whole, dtype=np.int64), out=most)
+            elif share:
+                fits = [sum(g // share for g in row) for row in problem.devices]
+                np.minimum(most, np.array(fits, dtype=np.int64), out=most)
+            most[~is_allowed(problem.kinds, problem.allowed[job], len(most))] = 0
+            if job in problem.exclusive:
+                most[list(problem.busy)] = 0
+        jobs, nodes = np.nonzero(table)
+        return jobs, nodes, table[jobs, nodes]
 
     @cached_property
     def _scales(self) -> tuple[int, dict[str, int]]:
@@ -102,12 +92,12 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         entries = (4 + len(problem.resources)) * len(jobs)
         if self._fragmentation is not None:
             entries += self._fragmentation.entries
-        check_entries(entries, "use a solver of this model")
+        self.check_entries(entries, "use a solver of this model")
         weight, cost = self._scales
         every_job, every_node = np.arange(len(problem.chunks)), np.arange(len(problem.free))
-        builder = ProgramBuilder("max")
+        builder = self._builder = ProgramBuilder("max")
         p = builder.variables("p_job{}", len(every_job), objective=weight * problem.weights)
-        self._names = _pair_names(jobs, nodes)
+        self._names = [f"job{j + 1}_node{n}" for j, n in zip(jobs.tolist(), nodes.tolist())]
         x = builder.variables("x_{}", self._names, upper=most)
         builder.ragged_rows(
             "chunks_job{}", (len(p),), (1, x, jobs), (-problem.chunks, p, every_job), equal=0
@@ -118,33 +108,32 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             used = needed[needs], x[needs], nodes[needs]
             name, free = f"resource{resource + 1}_node{{}}", problem.free[:, resource]
             builder.ragged_rows(name, (every_node.tolist(),), used, at_most=free)
-        blocks = {"p": Block(p, (every_job,)), "x": Block(x, (jobs, nodes))}
-        blocks |= self._devices(builder, x)
-        blocks |= self._own_nodes(builder, x)
+        blocks = self._blocks = {"p": Block(p, (every_job,)), "x": Block(x, (jobs, nodes))}
+        self._add_devices()
+        self._add_own_nodes()
         spans = np.array(problem.span)
         in_switch = spans == "switch"
         if problem.switches is not None:
-            spanning, most = in_switch | ("switches" in cost), in_switch.astype(int)
-            given = problem.switches, "z", spanning, most, cost.get("switches", 0)
-            blocks["z"] = self._groups(builder, x, p, *given)
+            spanning, price = in_switch | ("switches" in cost), cost.get("switches", 0)
+            self._add_groups("z", problem.switches, spanning, in_switch.astype(int), price)
         if problem.blocks is not None:
             held = spans == "block"
-            blocks["b"] = self._groups(builder, x, p, problem.blocks, "b", held, held.astype(int))
+            self._add_groups("b", problem.blocks, held, held.astype(int))
         for level, groups in enumerate(problem.groups):
-            letter, most = f"a{level + 1}", problem.most_groups[:, level]
-            blocks[letter] = self._groups(builder, x, p, groups, letter, most > 0, most)
-            blocks[f"k{level + 1}"] = self._segments(builder, x, level)
+            most = problem.most_groups[:, level]
+            self._add_groups(f"a{level + 1}", groups, most > 0, most)
+            self._add_segments(level)
         if "nodes" in cost:
-            blocks["o"] = self._used_nodes(builder, x, cost["nodes"])
+            self._add_used_nodes(cost["nodes"])
         if self._fragmentation is not None:
-            self._add_fragmentation(self._fragmentation, builder, blocks)
+            self._add_fragmentation(self._fragmentation)
         for licence, free in enumerate(problem.licences.tolist()):
             builder.row(f"licence{licence + 1}", (problem.licences_of[:, licence], p), at_most=free)
         return builder.build(), blocks
 
-    def _devices(self, builder: ProgramBuilder, x: Ints) -> dict[str, Block]:
-        problem = self.problem
-        jobs, nodes, _ = self._pairs
+    def _add_devices(self) -> None:
+        problem, builder = self.problem, self._builder
+        x, (jobs, nodes) = self._blocks["x"]
         share = problem.share[jobs]
         free, node_of, device_of, first = devices_of(problem)
         names = [f"node{n}_device{g}" for n, g in zip(node_of.tolist(), device_of.tolist())]
@@ -168,13 +157,11 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         if len(pair):  # whole devices alone are bounded
             taken = (share[pair], y, device), (WHOLE, v, full)
             builder.ragged_rows("device_{}", (names,), *taken, at_most=free)
-        return {
-            "y": Block(y, (jobs[pair], nodes[pair], device_of[device])),
-            "v": Block(v, (node_of[full], device_of[full])),
-        }
+        self._blocks["y"] = Block(y, (jobs[pair], nodes[pair], device_of[device]))
+        self._blocks["v"] = Block(v, (node_of[full], device_of[full]))
 
-    def _own_nodes(self, builder: ProgramBuilder, x: Ints) -> dict[str, Block]:
-        jobs, nodes, most = self._pairs
+    def _add_own_nodes(self) -> None:
+        builder, x, (jobs, nodes, most) = self._builder, self._blocks["x"].variables, self._pairs
         alone = np.isin(jobs, self.problem.exclusive)
         own, at = np.flatnonzero(alone), nodes[alone]
         names = [self._names[pair] for pair in own]
@@ -189,57 +176,48 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         owned = room[at] > 0
         others = (1, x[shared], nodes[shared]), (room[at[owned]], e[owned], at[owned])
         builder.ragged_rows("owned_node{}", (there,), *others, at_most=room)
-        return {"e": Block(e, (jobs[own], at))}
+        self._blocks["e"] = Block(e, (jobs[own], at))
 
-    def _groups(
-        self,
-        builder: ProgramBuilder,
-        x: Ints,
-        p: Ints,
-        labels: Sequence[str],
-        letter: str,
-        spanning: Flags,
-        most_groups: Ints,
-        price: int = 0,
-    ) -> Block:
+    def _add_groups(
+        self, letter: str, labels: Sequence[str], spanning: Flags, most_groups: Ints, price: int = 0
+    ) -> None:
         """Add the groups of the jobs `spanning`, at most so many of each job, 0 for any number."""
-        mine, at, (job, group), group_of, names = self._pairs_in_groups(labels, spanning)
-        z = builder.variables(f"{letter}_{{}}", names, objective=-price)
-        there, every, most = (1, x[mine], at), np.arange(len(names)), self.problem.chunks[job]
-        add = builder.ragged_rows
+        there, (job, group), group_of, names = self._pairs_in_groups(labels, spanning)
+        z = self._builder.variables(f"{letter}_{{}}", names, objective=-price)
+        p, every = self._blocks["p"].variables, np.arange(len(names))
+        most, add = self.problem.chunks[job], self._builder.ragged_rows
         add(f"{letter}_span_{{}}", (names,), there, (-most, z, every), at_most=0)
         add(f"{letter}_used_{{}}", (names,), there, (-1, z, every), at_least=0)
         limited, held = np.flatnonzero(most_groups[job]), np.flatnonzero(most_groups)
         if len(limited):
             few = (1, z[limited], job[limited]), (-most_groups[held], p[held], held)
             add(f"{letter}_few_job{{}}", (len(p),), *few, at_most=0)
-        return Block(z, (job, group_of, group))
+        self._blocks[letter] = Block(z, (job, group_of, group))
 
-    def _segments(self, builder: ProgramBuilder, x: Ints, level: int) -> Block:
+    def _add_segments(self, level: int) -> None:
         """Add the number of segments of each job in each group of a level."""
-        problem = self.problem
-        size = problem.segments[:, level]
-        found = self._pairs_in_groups(problem.groups[level], size > 0)
-        (mine, at, (job, group), group_of, names), letter = found, f"k{level + 1}"
-        k = builder.variables(f"{letter}_{{}}", names, upper=problem.chunks[job] // size[job])
-        segments = (1, x[mine], at), (-size[job], k, np.arange(len(names)))
-        builder.ragged_rows(f"{letter}_segments_{{}}", (names,), *segments, equal=0)
-        return Block(k, (job, group_of, group))
+        letter, size, chunks = f"k{level + 1}", self.problem.segments[:, level], self.problem.chunks
+        found = self._pairs_in_groups(self.problem.groups[level], size > 0)
+        there, (job, group), group_of, names = found
+        k = self._builder.variables(f"{letter}_{{}}", names, upper=chunks[job] // size[job])
+        segments = there, (-size[job], k, np.arange(len(names)))
+        self._builder.ragged_rows(f"{letter}_segments_{{}}", (names,), *segments, equal=0)
+        self._blocks[letter] = Block(k, (job, group_of, group))
 
     def _pairs_in_groups(
         self, labels: Sequence[str], chosen: Flags
-    ) -> tuple[Ints, Ints, Ints, Ints, list[str]]:
-        """Return numbers of pairs (j, n), and of (j, t) they are in, with groups and names."""
-        jobs, nodes, _ = self._pairs
+    ) -> tuple[tuple[int, Ints, Ints], Ints, Ints, list[str]]:
+        """Return the chunks in pairs (j, t) as entries, these pairs, the groups, and names."""
+        x, (jobs, nodes) = self._blocks["x"]
         _, group_of = np.unique(np.array(labels, dtype=str), return_inverse=True)
         mine = np.flatnonzero(chosen[jobs])
         pairs = np.stack([jobs[mine], group_of[nodes[mine]]])
         keys, at = np.unique(pairs, axis=1, return_inverse=True)
         names = [f"job{j + 1}_group{g + 1}" for j, g in keys.T.tolist()]
-        return mine, at.ravel(), keys, group_of, names
+        return (1, x[mine], at.ravel()), keys, group_of, names
 
-    def _used_nodes(self, builder: ProgramBuilder, x: Ints, price: int) -> Block:
-        _, nodes, most = self._pairs
+    def _add_used_nodes(self, price: int) -> None:
+        builder, x, (_, nodes, most) = self._builder, self._blocks["x"].variables, self._pairs
         idle = np.setdiff1d(nodes, self.problem.busy)
         o = builder.variables("o_node{}", idle.tolist(), objective=-price)
         opening = np.flatnonzero(np.isin(nodes, idle))
@@ -248,12 +226,10 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         builder.paired_rows("open_{}", names, (1, x[opening]), (-most[opening], o[at]), at_most=0)
         used = (1, x[opening], at), (-1, o, np.arange(len(idle)))
         builder.ragged_rows("used_node{}", (idle.tolist(),), *used, at_least=0)
-        return Block(o, (idle,))
+        self._blocks["o"] = Block(o, (idle,))
 
-    def _add_fragmentation(
-        self, rows: FragmentationRows, builder: ProgramBuilder, blocks: dict[str, Block]
-    ) -> None:
-        first = devices_of(self.problem).first
+    def _add_fragmentation(self, rows: FragmentationRows) -> None:
+        first, blocks = devices_of(self.problem).first, self._blocks
         x, (jobs, nodes) = blocks["x"]
         y, (of_job, node, device) = blocks["y"]
         v, (whole_node, whole_device) = blocks["v"]
@@ -264,7 +240,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         )
         e, (_, owned) = blocks["e"]
         own = Terms(np.ones_like(e), e, owned)
-        rows.add(builder, Terms(np.ones_like(x), x, nodes), jobs, on_devices, own)
+        rows.add(self._builder, Terms(np.ones_like(x), x, nodes), jobs, on_devices, own)
 
     def decode(self, x: Ints) -> Placements:
         """Return the placements; chunks on whole devices get those of their node in order."""
@@ -302,41 +278,34 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     def encode(self, solution: Placements) -> Ints:
         """Return the vector of placements."""
         problem, (program, blocks) = self.problem, self._built
-        counts: dict[str, Counter[tuple[int, ...]]] = {letter: Counter() for letter in "xyv"}
+        chunks = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.int64)
+        on_devices: Counter[tuple[int, ...]] = Counter()
         for job, (at, devices) in enumerate(zip(solution.nodes, solution.devices)):
-            of, letter = ((), "v") if problem.share[job] >= WHOLE else ((job,), "y")
-            counts["x"].update((job, node) for node in at)
+            of = () if problem.share[job] >= WHOLE else (job,)
             for node, chosen in zip(at, devices):
-                counts[letter].update((*of, node, device) for device in chosen)
+                chunks[job, node] += 1
+                on_devices.update((*of, node, device) for device in chosen)
         found = np.zeros(program.num_variables, dtype=np.int64)
-        for letter, count in counts.items():
-            variables, indices = blocks[letter]
-            found[variables] = [count[key] for key in zip(*(each.tolist() for each in indices))]
-        found[blocks["p"].variables] = [bool(at) for at in solution.nodes]
-        pairs = blocks["x"]
-        jobs, nodes = pairs.of
-        there = np.flatnonzero(found[pairs.variables])
-        own = set(zip(jobs[there].tolist(), nodes[there].tolist()))
-        e, of_own = blocks["e"]
-        found[e] = [key in own for key in zip(*(each.tolist() for each in of_own))]
-        levels = range(1, len(problem.levels) + 1)
-        for letter in ("z", "b", *(f"a{level}" for level in levels)):
-            if letter in blocks:
-                variables, (of_job, group_of, group) = blocks[letter]
-                used = set(zip(jobs[there].tolist(), group_of[nodes[there]].tolist()))
-                found[variables] = [key in used for key in zip(of_job.tolist(), group.tolist())]
-        for level in levels:
-            variables, (of_job, group_of, group) = blocks[f"k{level}"]
-            held = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.int64)
-            np.add.at(held, (jobs, group_of[nodes]), found[pairs.variables])
-            size = problem.segments[of_job, level - 1]
-            found[variables] = held[of_job, group] // np.maximum(size, 1)
-        if "o" in blocks:
-            found[blocks["o"].variables] = np.isin(blocks["o"].of[0], nodes[there])
+        for letter, (variables, indices) in blocks.items():
+            values: Any
+            if letter == "p":
+                values = chunks.any(axis=1)
+            elif letter == "o":
+                values = chunks[:, indices[0]].any(axis=0)
+            elif letter in ("x", "e"):
+                values = chunks[indices] if letter == "x" else chunks[indices] > 0
+            elif letter in ("y", "v"):
+                keys = zip(*(each.tolist() for each in indices))
+                values = [on_devices[key] for key in keys]
+            else:
+                jobs, group_of, group = indices
+                in_groups = np.zeros_like(chunks)
+                np.add.at(in_groups.T, group_of, chunks.T)
+                values = in_groups[jobs, group] > 0
+                if letter.startswith("k"):
+                    size = problem.segments[jobs, int(letter[1:]) - 1]
+                    values = in_groups[jobs, group] // size
+            found[variables] = values
         if self._fragmentation is not None:
             self._fragmentation.complete(found)
         return found
-
-
-def _pair_names(jobs: Ints, nodes: Ints) -> list[str]:
-    return [f"job{job + 1}_node{node}" for job, node in zip(jobs.tolist(), nodes.tolist())]

@@ -147,13 +147,12 @@ class RuledPlacement(NodePlacement):
     def as_it_is(self) -> RuleNumbers:
         """The rules, read with no start."""
         none = ((),) * len(self.chunks)
-        return self._verified(Placements(none, none), {})
+        return self.verified(Placements(none, none), {})
 
-    def verified(self, solution: Placements) -> RuleNumbers:
+    def verified(
+        self, solution: Placements, excess: Mapping[str, Any] | None = None
+    ) -> RuleNumbers:
         """Return the rules, read with a placement that is valid but for them."""
-        return self._verified(solution, self.as_it_is.excess)
-
-    def _verified(self, solution: Placements, excess: Mapping[str, Any]) -> RuleNumbers:
         count = len(self.chunks)
         chunks = np.zeros((count + len(self._held), len(self.free)), dtype=np.int64)
         for job, at in enumerate(solution.nodes):
@@ -162,7 +161,7 @@ class RuledPlacement(NodePlacement):
         chunks[count:] = self._held
         started = np.ones(len(chunks), dtype=np.int64)
         started[:count] = [bool(at) for at in solution.nodes]
-        reading = RuleNumbers(excess)
+        reading = RuleNumbers(self.as_it_is.excess if excess is None else excess)
         self.read(reading, Numbers(started, 1), Numbers(chunks))
         return reading
 
@@ -293,7 +292,12 @@ def with_rules(
         rules are too large.
     """
     if not isinstance(rules, Mapping):
-        rules = _named(rules)
+        names = [statement.__name__ for statement in rules]
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                expected = "expected a mapping of names to rules"
+                raise InputError(f"two rules are named {name}; {expected}")
+        rules = dict(zip(names, rules))
     fields = {f.name: vars(problem)[f.name] for f in problem.schema.fields}
     added = {"jobs": jobs, "nodes": nodes, "running": running}
     columns = {
@@ -312,47 +316,27 @@ def with_rules(
     return made
 
 
-def _named(rules: Sequence[Rule]) -> Mapping[str, Rule]:
-    """Return rules by the names of their functions, which have to differ."""
-    found: dict[str, Rule] = {}
-    for statement in rules:
-        name = statement.__name__
-        if name in found:
-            raise InputError(f"two rules are named {name}; expected a mapping of names to rules")
-        found[name] = statement
-    return found
-
-
-def rules_in(text: str) -> dict[str, Rule]:
-    """Return the rules of a file, ``FILE.py``, or one of them, ``FILE.py:NAME``, by name."""
-    place = find_class(text)
-    found = {
-        name: value
-        for name, value in vars(place.module()).items()
-        if getattr(value, "is_rule", False) and not name.startswith("_")
-    }
-    if not found:
-        expected = "expected a function with @optsched.rule, or one of optsched.rules"
-        raise InputError(f"holds no rule; {expected}", file=place.file)
-    if place.name and place.name not in found:
-        raise UnknownNameError("rule", place.name, found).within(place.file)
-    return {place.name: found[place.name]} if place.name else found
-
-
-def _refuse_equality(relation: Any) -> None:
-    """Refuse an equation of decisions, which cannot be relaxed by what does not hold anyway."""
-    if isinstance(relation, Relation | Comparison) and relation.kind == "==":
-        raise TypeError("== in a rule; expected <= or >=, which a plan without a start may keep")
-
-
 def rules_at(places: Sequence[str], field: str) -> dict[str, Rule]:
-    """Return the rules of several places by name; errors name the field."""
+    """Return the rules of several places by name; errors name the field.
+
+    A place is a file, ``FILE.py``, with all of its rules, or one of them, ``FILE.py:NAME``.
+    """
     found: dict[str, Rule] = {}
-    for place in places:
-        for name, statement in rules_in(place).items():
+    for place in map(find_class, places):
+        there = {
+            name: value
+            for name, value in vars(place.module()).items()
+            if getattr(value, "is_rule", False) and not name.startswith("_")
+        }
+        if not there:
+            expected = "expected a function with @optsched.rule, or one of optsched.rules"
+            raise InputError(f"holds no rule; {expected}", file=place.file)
+        if place.name and place.name not in there:
+            raise UnknownNameError("rule", place.name, there).within(place.file)
+        for name in [place.name] if place.name else there:
             if name in found:
                 raise InputError(f"{name} is the name of two rules", field=field)
-            found[name] = statement
+            found[name] = there[name]
     return found
 
 
@@ -360,6 +344,16 @@ class _Reading:
     """What both readings of rules refuse: decisions, as a placement has no values of others."""
 
     rule = ""
+    _require: Callable[[str, Any], None]
+
+    def require(self, name: str, relation: Any) -> None:
+        """Take a requirement, which holds as far as it does without a start."""
+        # what does not hold anyway cannot relax an equation
+        if isinstance(relation, Relation | Comparison) and relation.kind == "==":
+            raise TypeError(
+                "== in a rule; expected <= or >=, which a plan without a start may keep"
+            )
+        self._require(f"{self.rule} {name}", relation)
 
     def integer(self, name: str, *shape: int, lower: Any = 0, upper: Any) -> Any:
         """Refuse decisions."""
@@ -385,10 +379,7 @@ class RuleNumbers(_Reading, Verification):
         # what a unit of the objective of the placement counts, and what the rules minimize
         self.scale, self.penalty = 1, 0
 
-    def require(self, name: str, relation: Any) -> None:
-        """Check a requirement, of which what does not hold anyway is no violation."""
-        name = f"{self.rule} {name}"
-        _refuse_equality(relation)
+    def _require(self, name: str, relation: Any) -> None:
         relation = self._compared(name, relation)
         if not self._allowed:
             self.excess[name] = relation.excess
@@ -414,16 +405,13 @@ class RuleSymbols(_Reading, Symbols):
         self._excess = excess
         self._scale, self._penalty = 1, Expression.of(0)
 
-    def require(self, name: str, relation: Any) -> None:
-        """Add the rows of a requirement, which holds as far as it does without a start."""
-        name = f"{self.rule} {name}"
-        _refuse_equality(relation)
+    def _require(self, name: str, relation: Any) -> None:
         if isinstance(relation, Relation) and name in self._excess:
             slack = np.asarray(self._excess[name], dtype=np.int64)
             if slack.any():
                 sign = -1 if relation.kind == "<=" else 1
                 relation = replace(relation, expression=relation.expression + sign * slack)
-        self._add_rows(name, relation)
+        Symbols.require(self, name, relation)
 
     def minimize(self, value: Any, most: int = LARGEST_FIELD) -> None:
         """Add a value from 0 to `most` that is minimized after all else."""

@@ -232,7 +232,14 @@ class ThresholdAllocation(Problem[Placement]):
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return a mistake if penalties cannot be counted, or those of overcommitted nodes."""
-        if not _are_countable(fields):
+        capacities = fields["capacity"].tolist()
+        unit = math.lcm(*capacities)
+        last, *demands = _most(fields["held"])
+        most = map(max, fields["demand"].tolist(), demands)
+        each = 1 + sum(one * (unit // capacity) for one, capacity in zip(most, capacities))
+        lost = fields["processors"] ** 2 * each * fields["walltime"]
+        waiting = (last + fields["walltime"]) * (unit + 2)
+        if fields["nodes"] * (lost + waiting) >= COUNTABLE:
             return [
                 "capacity: nodes, times, demands and capacities are too large together; "
                 "coarser units make penalties that can be counted in 64 bits"
@@ -284,7 +291,12 @@ class ThresholdAllocation(Problem[Placement]):
         if self.goal == "start":
             return int(solution.start)
         if self.goal == "everybody":
-            return _added_penalty(self, solution)
+            windows = _shared_windows(solution.processes, self, solution.start)
+            own = solution.processes[windows.node]
+            with_job = _penalties(self, windows.demand)
+            without = _penalties(self, windows.demand - own[:, None] * self.demand)
+            added = windows.processes * with_job - (windows.processes - own) * without
+            return int(windows.length @ added)
         penalised = self.penalised_time(solution)
         return penalised if self.goal == "penalty" else int(solution.start) * self.unit + penalised
 
@@ -328,7 +340,10 @@ class ThresholdAllocation(Problem[Placement]):
         if known is not None and known[0] is solution:
             return known[1]
         start, processes = solution
-        if not _is_row(processes, self.nodes) or not 0 <= start <= LARGEST_FIELD:
+        is_array = type(processes) is np.ndarray and processes.dtype == np.int64
+        if not (is_array and processes.shape == (self.nodes,) and processes.flags.c_contiguous):
+            return -1
+        if not 0 <= start <= LARGEST_FIELD:
             return -1
         given = self.held, self.in_kernels, start, read_only(processes)
         penalised: int = checked_penalty(*given, False)
@@ -341,13 +356,7 @@ class ThresholdAllocation(Problem[Placement]):
         return {"start": int(solution.start), "processes": solution.processes.tolist()}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placement:
-        """Return the placement written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form.
-        """
+        """Return the placement written by `solution_to_json`."""
         table = Table(fields)
         start = table.read("start", Integer(0, LARGEST_FIELD, "expected an integer from 0"))
         processes = table.read("processes", Integers(0))
@@ -449,22 +458,6 @@ def _penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
     return np.asarray(np.maximum(demand - problem.capacity, 0) @ problem.scale, dtype=np.int64)
 
 
-def _added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
-    """Return the penalized processor time that the job adds for all jobs, equation (6)."""
-    windows = _shared_windows(placement.processes, problem, placement.start)
-    own = placement.processes[windows.node]
-    with_job = _penalties(problem, windows.demand)
-    without = _penalties(problem, windows.demand - own[:, None] * problem.demand)
-    added = windows.processes * with_job - (windows.processes - own) * without
-    return int(windows.length @ added)
-
-
-def _is_row(values: Any, length: int) -> bool:
-    """Return whether values are a contiguous int64 array of a length."""
-    is_array = type(values) is np.ndarray and values.dtype == np.int64
-    return is_array and values.shape == (length,) and values.flags.c_contiguous
-
-
 @cache_last
 def units(capacity: Ints) -> tuple[int, Ints]:
     """Return `unit` and `scale` of a problem."""
@@ -485,16 +478,3 @@ def _now_and_ends(held: Ints) -> Ints:
 def _most(held: Ints) -> list[int]:
     """Return the last end of allocations, and the largest demand for each resource."""
     return [int(most) for most in held[:, 3:].max(axis=0, initial=0)]
-
-
-def _are_countable(fields: Fields) -> bool:
-    """Return whether all sums of penalties fit into 64 bits."""
-    capacities = fields["capacity"].tolist()
-    unit = math.lcm(*capacities)
-    last, *demands = _most(fields["held"])
-    horizon = last + fields["walltime"]
-    each = 1
-    for capacity, own, held in zip(capacities, fields["demand"].tolist(), demands):
-        each += max(own, held) * (unit // capacity)
-    worst = fields["processors"] ** 2 * each * fields["walltime"] + horizon * (unit + 2)
-    return bool(fields["nodes"] * worst < COUNTABLE)

@@ -7,21 +7,12 @@ from functools import cached_property
 import numpy as np
 
 from optsched.arrays import Flags, Ints
-from optsched.models.program import (
-    Formulation,
-    Program,
-    ProgramBuilder,
-    check_entries,
-    formulations,
-)
+from optsched.models.program import Formulation, Program, ProgramBuilder, formulations
 from optsched.models.threshold_allocation.problem import (
     Placement,
     ThresholdAllocation,
     most_penalized,
 )
-
-MOST_ENTRIES = 1_000_000
-"""Most entries of the program; generic solvers fail on much smaller ones."""
 
 
 @formulations.register("threshold-allocation")
@@ -33,13 +24,15 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
     ``w[n]`` is 1 for one node with the largest penalized time.
     """
 
+    most_entries = 1_000_000  # generic solvers fail on much smaller programs
+
     @cached_property
     def program(self) -> Program:
         """The program, with variables y, x, P and w."""
         problem = self.problem
         times, nodes, counts = self._shape
-        check_entries(4 * times * nodes * counts, "bottleneck-search needs none", MOST_ENTRIES)
-        _, added, allowed = self._costs
+        self.check_entries(4 * times * nodes * counts, "bottleneck-search needs none")
+        own, added, allowed = self._costs
         starts = problem.starts.tolist()
         waiting = {"start": 1, "response": problem.unit}.get(problem.goal, 0)
         builder = ProgramBuilder("min")
@@ -60,22 +53,17 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
             once = (1, x[t]), (-1, y[t])
             builder.rows(f"once_{start}_{{}}", *once, over=(range(nodes),), at_most=0)
         if self._counts_worst:
-            self._state_worst(builder, x)
+            lost = own // _step(own)
+            most = int(lost.max())
+            penalized = builder.variable("P", upper=most, objective=_step(own))
+            worst = builder.variables("w_{}", range(nodes))
+            builder.row("one_worst", (1, worst), equal=1)
+            for node in range(nodes):
+                loses = lost[:, node] > 0
+                terms = (-lost[:, node][loses], x[:, node][loses]), (1, penalized)
+                builder.row(f"worst_{node}", *terms, at_least=0)
+                builder.row(f"no_more_{node}", *terms, (most, worst[node]), at_most=most)
         return builder.build()
-
-    def _state_worst(self, builder: ProgramBuilder, x: Ints) -> None:
-        """Add the rows by which P is the largest penalized time of a node."""
-        own, nodes = self._costs[0], self.problem.nodes
-        lost = own // _step(own)
-        most = int(lost.max())
-        penalized = builder.variable("P", upper=most, objective=_step(own))
-        worst = builder.variables("w_{}", range(nodes))
-        builder.row("one_worst", (1, worst), equal=1)
-        for node in range(nodes):
-            loses = lost[:, node] > 0
-            terms = (-lost[:, node][loses], x[:, node][loses]), (1, penalized)
-            builder.row(f"worst_{node}", *terms, at_least=0)
-            builder.row(f"no_more_{node}", *terms, (most, worst[node]), at_most=most)
 
     def decode(self, x: Ints) -> Placement:
         """Return the first start of a vector, and the processes on each node."""
