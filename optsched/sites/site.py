@@ -313,9 +313,8 @@ class Site(Record):
 
     def partition(self, name: str) -> Partition:
         """Return a partition by its name."""
-        for partition in self.partitions:
-            if partition.name == name:
-                return partition
+        if known := self.known_partitions([name]):
+            return known[0]
         raise UnknownNameError("partition", name, [each.name for each in self.partitions])
 
     def known_partitions(self, names: Iterable[str]) -> list[Partition]:
@@ -448,9 +447,8 @@ class Site(Record):
         if (twice := repeated(each.name for each in self.reservations)) is not None:
             raise InputError(f"{twice}: is there twice", field="reservations")
         for each in self.reservations:
-            for node in each.nodes:
-                if node not in self.index:
-                    raise InputError(f"{each.name}: unknown node", field="reservations")
+            if not self.index.keys() >= {*each.nodes}:
+                raise InputError(f"{each.name}: unknown node", field="reservations")
 
 
 def of_nodes(nodes: Sequence[Node]) -> dict[str, Any]:
