@@ -190,6 +190,6 @@ def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
     found: list[Run] = []
     for start, stop in sorted(runs):
         if found and found[-1][1] == start:
-            start, _ = merged.pop()
+            start, _ = found.pop()
         found.append((start, stop))
     return tuple(found)

@@ -330,13 +330,13 @@ class Site(Record):
             raise UnknownNameError("topology", name, self.topologies)
         return self.topologies[name]
 
-    def leaves(self, topology: str = "") -> Ints:
-        """Return the leaf switch, or the block, of each node in a topology.
+    def leaves(self) -> Ints:
+        """Return the leaf switch, or the block, of each node in the default topology.
 
         They are indices of `Tree.switches` or `Blocks.names`; -1 for a node that is in none, and
         for all nodes in a torus or without a topology. Shape (nodes,).
         """
-        chosen = self.topology(topology)
+        chosen = self.topology()
         if chosen is None or isinstance(chosen, Torus):
             return np.full(len(self.nodes), -1)
         return chosen.group

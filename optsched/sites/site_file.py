@@ -168,8 +168,7 @@ class _Table(Table):
             return None
 
     def hosts(self, key: str, default: Any = REQUIRED) -> list[str]:
-        found: list[str] = self.read(key, _HOSTS, default, [])
-        return found
+        return list(self.read(key, _HOSTS, default, []))
 
     def members(self, index: Mapping[str, int]) -> list[str]:
         """Return the nodes under ``nodes``: a host list, or ``ALL``; note unknown ones."""

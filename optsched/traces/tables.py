@@ -494,10 +494,8 @@ def _numbers(name: str, column: pa.ChunkedArray, path: Path | None, *, dated: bo
     import pyarrow as pa
 
     missing = None
-    if pa.types.is_null(column.type):
+    if pa.types.is_null(column.type) or pa.types.is_boolean(column.type):
         column = column.cast(pa.int64())
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
