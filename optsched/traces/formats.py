@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
-from typing import ClassVar, NamedTuple, NoReturn
+from typing import ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,13 @@ from optsched.files import Content
 from optsched.numbers import counted
 from optsched.text_files import LONGEST_LINE, too_long
 from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
+
+
+class Encoder(Protocol):
+    """Function that returns the content of a file of a trace, before compression."""
+
+    def __call__(self, trace: Trace, path: Path) -> bytes:
+        """Return the content; the path is for messages."""
 
 
 class TraceFormat(ABC):
@@ -32,9 +39,7 @@ class TraceFormat(ABC):
     annotations: ClassVar[frozenset[str]] = frozenset()
     # Whether a file can state annotations and texts of all names, and so demands too
     any_annotation: ClassVar[bool] = False
-    # Content of a file of a trace before compression, given the path for messages; None for a
-    # format that is only read
-    encode: ClassVar[Callable[[Trace, Path], bytes] | None] = None
+    encode: ClassVar[Encoder | None] = None  # None for a format that is only read
 
     @staticmethod
     @abstractmethod

@@ -186,7 +186,6 @@ def _rows(data: bytes, path: Path) -> list[tuple[bytes, ...]]:
 
 
 def _refuse(words: Sequence[bytes], path: Path, line: int) -> NoReturn:
-    """Raise the error of a line that is not well-formed."""
     if len(words) != _WORDS:
         expected = f"expected {_WORDS}, from '{{ id:' to '}}'"
         raise InputError(f"{len(words)} words; {expected}", file=path, line=line)
