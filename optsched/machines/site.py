@@ -15,7 +15,6 @@ from optsched.column_sets import runs_text
 from optsched.content import bundled_sites
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
-from optsched.machines.nodes import merged
 from optsched.numbers import counted
 from optsched.registry import machines
 from optsched.sites.loading import find_site, load_site
@@ -198,7 +197,13 @@ class SiteMachine(Machine):
 
     def resources(self, allocation: Held) -> str:
         """Return the numbers of the nodes of an allocation as an interval set."""
-        return runs_text(merged((node, node + 1) for node in allocation.nodes.tolist()))
+        runs: list[list[int]] = []
+        for node in allocation.nodes.tolist():
+            if runs and runs[-1][1] == node:
+                runs[-1][1] += 1
+            else:
+                runs.append([node, node + 1])
+        return runs_text((start, stop) for start, stop in runs)
 
     def place_text(self, allocation: Held) -> str:
         """Return the chunks on each node, ``3:4 5:2`` for 4 on node 3 and 2 on node 5."""
