@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from optsched.column_sets import runs_text
@@ -145,7 +145,7 @@ class Nodes(SizedMachine):
         for start, stop in place:
             self.slots.take(start, stop)
             self.free -= stop - start
-        return place if len(place) == 1 else _merged(place)
+        return place if len(place) == 1 else merged(place)
 
     def release(self, allocation: tuple[Run, ...]) -> None:
         """Free the runs of a job."""
@@ -185,11 +185,11 @@ class Nodes(SizedMachine):
         return found
 
 
-def _merged(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
     """Return disjoint runs with adjacent ones merged."""
-    merged: list[Run] = []
+    found: list[Run] = []
     for start, stop in sorted(runs):
-        if merged and merged[-1][1] == start:
-            start, _ = merged.pop()
-        merged.append((start, stop))
-    return tuple(merged)
+        if found and found[-1][1] == start:
+            start, _ = found.pop()
+        found.append((start, stop))
+    return tuple(found)

@@ -298,7 +298,6 @@ class SiteMachine(Machine):
 
 
 def _for_kernels(requests: Requests) -> Asked:
-    """Return requests as arrays."""
     from optsched.machines._site_nodes import Asked
 
     all_of_them, count = requests.alternatives, len(requests.alternatives)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.machine import check_counts
-from optsched.machines.nodes import Nodes, Run
+from optsched.machines.nodes import Nodes, Run, merged
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import machines
 
@@ -152,10 +152,8 @@ class Smp(Nodes):
                 if start >= stop:
                     continue
                 missing -= stop - start
-                if runs and runs[-1][1] == start:
-                    start = runs.pop()[0]
                 runs.append((start, stop))
-        return tuple(runs)
+        return merged(runs)
 
     def processes(self, allocation: tuple[Run, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the nodes of an allocation, in order, and its processors on each."""

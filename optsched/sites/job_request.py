@@ -146,12 +146,8 @@ def divided(
     """Divide a job into equal chunks on nodes of a partition; it may be that they never fit.
 
     `able`: returns the number of nodes that can hold a chunk with some demand when they are idle;
-    `nodes`: number of nodes that the job may use.
-
-    Raises
-    ------
-    UnplaceableError
-        If no node has one of the resources.
+    `nodes`: number of nodes that the job may use. A resource that no node has is an
+    `UnplaceableError`.
     """
     least, tasks = job.needed_nodes, job.tasks
     most = min(job.most_nodes or math.inf, partition.max_nodes)
@@ -207,12 +203,7 @@ def demand_of(
     """Return the demand of a chunk of some tasks, in the order of the columns; memory is in MB.
 
     `shares`: what the chunk has of each total of the job, such as GPUs; `on_nodes`: whether the
-    chunk is all that the job has on a node.
-
-    Raises
-    ------
-    UnplaceableError
-        If no node has one of the resources.
+    chunk is all that the job has on a node. A resource that no node has is an `UnplaceableError`.
     """
     gres = Counter(shares) | Counter({name: tasks * n for name, n in job.per_task.items()})
     if on_nodes:
@@ -257,10 +248,7 @@ def chunks_held(demand: Mapping[str, int], columns: Sequence[str], amounts: Ints
 def nodes_with(constraint: str, site: Site) -> Flags:
     """Return the nodes with the features that a job asks for, shape (choices, nodes).
 
-    Raises
-    ------
-    UnplaceableError
-        If the constraint cannot be read, or counts nodes.
+    A constraint that cannot be read, or counts nodes, is an `UnplaceableError`.
     """
     if not constraint:
         return np.ones((1, len(site.nodes)), dtype=bool)

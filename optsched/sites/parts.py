@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,8 @@ class Record:
         if type(other) is not type(self):
             return NotImplemented
         names = [field.name for field in fields(self)]  # type: ignore[arg-type]
-        return all(_equal(getattr(self, name), getattr(other, name)) for name in names)
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
+        return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
@@ -57,12 +58,6 @@ def repeated(names: Iterable[str]) -> str | None:
     return None
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray):
-        return isinstance(other, np.ndarray) and np.array_equal(one, other)
-    return bool(one == other)
-
-
 MOST_NODES = 1_000_000
 """Most nodes of a site."""
 
@@ -75,13 +70,13 @@ class Tree(Record):
     # Next higher switch of each switch, -1 for a root. There may be several roots. Shape
     # (switches,).
     parent: Ints
-    leaf: Ints  # leaf switch of each node, -1 for a node on no switch, shape (nodes,)
+    group: Ints  # leaf switch of each node, -1 for a node on no switch, shape (nodes,)
 
     def __post_init__(self) -> None:
         assign(self, switches=tuple(self.switches))
         most = len(self.switches) - 1
         assign(self, parent=whole_numbers(self.parent, "parent", -1, most))
-        assign(self, leaf=whole_numbers(self.leaf, "leaf", -1, most))
+        assign(self, group=whole_numbers(self.group, "group", -1, most))
         if len(self.parent) != len(self.switches):
             raise InputError("expected one for each switch", field="parent")
         _check_names(self.switches, "switches")
@@ -91,15 +86,10 @@ class Tree(Record):
         if (above >= 0).any():
             name = self.switches[int(np.flatnonzero(above >= 0)[0])]
             raise InputError(f"{name}: is above itself; expected a tree", field="switches")
-        inner = np.intersect1d(self.leaf, self.parent[self.parent >= 0])
+        inner = np.intersect1d(self.group, self.parent[self.parent >= 0])
         if inner.size:
             name = self.switches[inner[0]]
             raise InputError(f"{name}: has nodes and switches; expected either", field="switches")
-
-    @property
-    def group(self) -> Ints:
-        """Leaf switch of each node, -1 for none, shape (nodes,)."""
-        return self.leaf
 
     def __repr__(self) -> str:
         return f"tree of {len(self.switches)} switches" if self.switches else "flat network"
@@ -110,24 +100,19 @@ class Blocks(Record):
     """Blocks of well connected nodes, Slurm's topology/block."""
 
     names: tuple[str, ...]
-    block: Ints  # block of each node, -1 for a node in no block, shape (nodes,)
+    group: Ints  # block of each node, -1 for a node in no block, shape (nodes,)
     # Numbers of nodes of blocks, and of groups of neighbouring blocks, in which jobs are
     # placed; ascending. Empty if not stated.
     sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         assign(self, names=tuple(self.names))
-        assign(self, block=whole_numbers(self.block, "block", -1, len(self.names) - 1))
+        assign(self, group=whole_numbers(self.group, "group", -1, len(self.names) - 1))
         sizes = tuple(whole_numbers(self.sizes, "sizes", 1, MOST_NODES).tolist())
         assign(self, sizes=sizes)
         _check_names(self.names, "names")
         if any(low >= high for low, high in pairwise(sizes)):
             raise InputError("expected ascending numbers of nodes", field="sizes")
-
-    @property
-    def group(self) -> Ints:
-        """Block of each node, -1 for none, shape (nodes,)."""
-        return self.block
 
     def __repr__(self) -> str:
         return f"{len(self.names)} blocks"

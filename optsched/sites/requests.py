@@ -327,13 +327,10 @@ def known_partitions(names: str, site: Site) -> list[Partition]:
 
 def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
     found = licences_asked(text)
-    if not found.keys() <= there.keys():
-        unreadable = any(":" in name for name in found.keys() - there.keys())
-        raise UnplaceableError(
-            "its licences cannot be read"
-            if unreadable
-            else "the site does not have all of its licences"
-        )
+    if strange := found.keys() - there.keys():
+        lacks = "the site does not have all of its licences"
+        is_readable = not any(":" in name for name in strange)
+        raise UnplaceableError(lacks if is_readable else "its licences cannot be read")
     if any(found[name] > total for name, total in there.items()):
         raise UnplaceableError("it asks for more licences than the site has")
     return tuple(found[name] for name in there)

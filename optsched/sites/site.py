@@ -313,9 +313,8 @@ class Site(Record):
 
     def partition(self, name: str) -> Partition:
         """Return a partition by its name."""
-        for partition in self.partitions:
-            if partition.name == name:
-                return partition
+        if known := self.known_partitions([name]):
+            return known[0]
         raise UnknownNameError("partition", name, [each.name for each in self.partitions])
 
     def known_partitions(self, names: Iterable[str]) -> list[Partition]:
@@ -331,13 +330,13 @@ class Site(Record):
             raise UnknownNameError("topology", name, self.topologies)
         return self.topologies[name]
 
-    def leaves(self, topology: str = "") -> Ints:
-        """Return the leaf switch, or the block, of each node in a topology.
+    def leaves(self) -> Ints:
+        """Return the leaf switch, or the block, of each node in the default topology.
 
         They are indices of `Tree.switches` or `Blocks.names`; -1 for a node that is in none, and
         for all nodes in a torus or without a topology. Shape (nodes,).
         """
-        chosen = self.topology(topology)
+        chosen = self.topology()
         if chosen is None or isinstance(chosen, Torus):
             return np.full(len(self.nodes), -1)
         return chosen.group
@@ -448,9 +447,8 @@ class Site(Record):
         if (twice := repeated(each.name for each in self.reservations)) is not None:
             raise InputError(f"{twice}: is there twice", field="reservations")
         for each in self.reservations:
-            for node in each.nodes:
-                if node not in self.index:
-                    raise InputError(f"{each.name}: unknown node", field="reservations")
+            if not self.index.keys() >= {*each.nodes}:
+                raise InputError(f"{each.name}: unknown node", field="reservations")
 
 
 def of_nodes(nodes: Sequence[Node]) -> dict[str, Any]:

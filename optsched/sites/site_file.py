@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -144,6 +144,9 @@ _RESERVATION = {"start": _INSTANT, "end": _INSTANT, "overlap": flag(), "name": _
 """Kinds of the keys of each table, whose defaults are those of `Node` and the like."""
 
 
+_Made = TypeVar("_Made")
+
+
 class _Table(Table):
     """Table of the file; all tables share the list of mistakes."""
 
@@ -154,9 +157,18 @@ class _Table(Table):
         self.known((*further, *kinds))
         return {key: self.read(key, kind, usual.get(key, REQUIRED)) for key, kind in kinds.items()}
 
+    def made(self, kind: Callable[..., _Made], **values: Any) -> _Made | None:
+        """Return what a class makes of the values of this table; None if there are mistakes."""
+        if any(mistake.startswith(self.place) for mistake in self.mistakes):
+            return None
+        try:
+            return kind(**values)
+        except InputError as error:
+            self.note(error.field or "name", error.mistakes[0])
+            return None
+
     def hosts(self, key: str, default: Any = REQUIRED) -> list[str]:
-        found: list[str] = self.read(key, _HOSTS, default, [])
-        return found
+        return list(self.read(key, _HOSTS, default, []))
 
     def members(self, index: Mapping[str, int]) -> list[str]:
         """Return the nodes under ``nodes``: a host list, or ``ALL``; note unknown ones."""
@@ -254,16 +266,10 @@ def _partitions(
     found: list[Partition] = []
     kinds = {**_PARTITION, "topology": _one_of([*topologies], "a topology")}
     for part in table.parts("partitions"):
-        before = len(table.mistakes)
-        names = part.members(index)
+        places = {index[node] for node in part.members(index) if node in index}
         fields = part.values(kinds, vars(Partition), "nodes")
-        if len(table.mistakes) > before:
-            continue
-        places = np.array(sorted({index[node] for node in names}), dtype=np.int64)
-        try:
-            found.append(Partition(nodes=places, **fields))
-        except InputError as error:
-            part.note(error.field or "name", error.mistakes[0])
+        if made := part.made(Partition, nodes=sorted(places), **fields):
+            found.append(made)
     _known_nodes(table, "unpartitioned", table.hosts("unpartitioned", []), index)
     return found
 
@@ -271,21 +277,16 @@ def _partitions(
 def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
     found: dict[str, Reservation] = {}
     for part in table.parts("reservations"):
-        before = len(table.mistakes)
-        names = part.members(index)
+        names = tuple(part.members(index))
         fields = part.values(_RESERVATION, vars(Reservation) | {"overlap": False}, "nodes")
-        name, overlap = fields["name"], fields["overlap"]
-        if len(table.mistakes) > before:
+        overlap = fields.pop("overlap")
+        made = part.made(Reservation, nodes=names, **fields)
+        if made is None:
             continue
-        try:
-            reservation = Reservation(name, tuple(names), fields["start"], fields["end"])
-        except InputError as error:
-            part.note(error.field or "name", error.mistakes[0])
-            continue
-        if found.setdefault(name, reservation) is not reservation:
-            part.note("name", f"{name!r}: is there twice; expected different names")
-        for other, shared in () if overlap else overlapping(reservation, found.values()):
-            message = f"{name!r} and {other.name!r} both have {some(shared)} at the same time"
+        if found.setdefault(made.name, made) is not made:
+            part.note("name", f"{made.name!r}: is there twice; expected different names")
+        for other, shared in () if overlap else overlapping(made, found.values()):
+            message = f"{made.name!r} and {other.name!r} both have {some(shared)} at the same time"
             part.note("nodes", f"{message}; expected other nodes or times, or overlap = true")
             break
     return [*found.values()]

@@ -386,8 +386,7 @@ class RecordFields:
 
     def words(self, field: str) -> tuple[str, ...]:
         """Return the texts of a list, or one text."""
-        words: tuple[str, ...] = self._read(field, _WORDS)
-        return words
+        return tuple(self._read(field, _WORDS))
 
     def listed(self, field: str, separator: str = ",") -> tuple[str, ...]:
         """Return the words between separators of a text, or of a list of texts."""

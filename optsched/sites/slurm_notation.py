@@ -174,8 +174,9 @@ def _entries_of(text: str) -> Iterator[tuple[int, list[str | _Ranges]]]:
         if entry is None or entry[0].count("[") > LONGEST_NAME:
             raise _wrong(text)
         parts = [part[2] or _bracket(part[1], text) for part in _BRACKET.finditer(entry[0])]
-        counts = (_count(part) for part in parts if not isinstance(part, str))
-        total += (count := prod(counts))
+        brackets = [part for part in parts if not isinstance(part, str)]
+        count = prod(sum(last - first + 1 for first, last, _ in each) for each in brackets)
+        total += count
         if total > MOST_HOSTS:
             raise _too_many(text)
         yield count, parts
@@ -199,10 +200,6 @@ def _bracket(text: str, whole: str) -> _Ranges:
             raise _too_many(whole)
         ranges.append((first, last, len(found[1])))
     return ranges
-
-
-def _count(ranges: _Ranges) -> int:
-    return sum(last - first + 1 for first, last, _ in ranges)
 
 
 def _longest(ranges: _Ranges) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count, takewhile
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -168,30 +169,35 @@ class _Part(Table):
         self.done()
         return value
 
-    def only(self, *keys: str) -> Mapping[str, Any]:
-        """Return the object, which may have no other keys."""
-        self.known(keys)
+    def known(self, keys: Iterable[str]) -> None:
+        super().known(keys)
         self.done()
-        return self.table
 
     def rows(self, key: str, *keys: str) -> list[_Part]:
         """Return the objects in a list, which may have no other keys."""
         found = enumerate(self.read(key, _OBJECTS), 1)
         rows = [_Part(one, f"{self.place}{key}[{number}].") for number, one in found]
         for row in rows:
-            row.only(*keys)
+            row.known(keys)
         return rows
 
+    def row(self, key: str, *keys: str) -> _Part:
+        """Return the only object in the list of the only key."""
+        self.known([key])
+        found = self.rows(key, *keys)
+        if len(found) != 1:
+            raise self.refused(key, f"{len(found)} of them; expected one")
+        return found[0]
+
     def hosts(self) -> list[str]:
-        hosts: list[str] = self.read("nodes", _HOSTS, [])
-        return hosts
+        return list(self.read("nodes", _HOSTS, []))
 
     def refused(self, key: str, mistake: str) -> InputError:
         return InputError(mistake, field=f"{self.place}{key}")
 
 
 def _tree(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    part.only("switches")
+    part.known(["switches"])
     switches = [
         (each.read("switch", _TEXT), each.hosts(), each.read("children", _HOSTS, []))
         for each in part.rows("switches", "switch", "nodes", "children")
@@ -200,21 +206,19 @@ def _tree(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology
 
 
 def _block(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    part.only("blocks", "block_sizes")
+    part.known(["blocks", "block_sizes"])
     rows = part.rows("blocks", "block", "nodes")
     blocks = [(each.read("block", _TEXT), each.hosts()) for each in rows]
     return blocks_of(blocks, part.read("block_sizes", _BLOCK_SIZES, []), index, strange)
 
 
 def _ring(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    part.only("rings")
-    names = _only_one(part, "rings", "ring", "nodes").hosts()
+    names = part.row("rings", "ring", "nodes").hosts()
     return Torus((len(names),), places_of(names, index, strange))
 
 
 def _torus(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    part.only("toruses")
-    torus = _only_one(part, "toruses", "name", "dims", "nodes", "regions", "placements")
+    torus = part.row("toruses", "name", "dims", "nodes", "regions", "placements")
     dims = torus.read("dims", _XYZ)
     if math.prod(dims) > MOST_NODES:
         raise torus.refused("dims", f"{dims}; expected at most {MOST_NODES:,} positions")
@@ -223,11 +227,8 @@ def _torus(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topolog
         return Torus(tuple(dims), places_of(torus.hosts(), index, strange), places)
     nodes = np.full(dims[::-1], -1)
     for region in torus.rows("regions", "anchor", "dims", "nodes"):
-        names, extent, anchor = (
-            region.hosts(),
-            region.read("dims", _XYZ),
-            region.read("anchor", _XYZ),
-        )
+        names = region.hosts()
+        extent, anchor = (region.read(key, _XYZ) for key in ("dims", "anchor"))
         box = tuple(slice(low, low + size) for low, size in zip(anchor[::-1], extent[::-1]))
         fits = all(low + size <= most for low, size, most in zip(anchor, extent, dims))
         if not fits or len(names) != np.prod(extent) or (nodes[box] >= 0).any():
@@ -251,13 +252,6 @@ def _job_places(torus: _Part) -> tuple[Places, ...]:
     return tuple(found)
 
 
-def _only_one(part: _Part, key: str, *keys: str) -> _Part:
-    found = part.rows(key, *keys)
-    if len(found) != 1:
-        raise part.refused(key, f"{len(found)} of them; expected one")
-    return found[0]
-
-
 _MAKERS: Mapping[str, Callable[[_Part, Mapping[str, int], list[str]], Topology]] = {
     "tree": _tree,
     "block": _block,
@@ -276,10 +270,10 @@ def parse_yaml(text: str) -> Any:
     import yaml
 
     events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    reading = _Reading(events)
     try:
-        begin = next(event for event in events if type(event).__name__ != "StreamStartEvent")
-        value = None if type(begin).__name__ == "StreamEndEvent" else reading.value(next(events), 0)
+        _, begin = next(events), next(events)
+        is_empty = type(begin).__name__ == "StreamEndEvent"
+        value = None if is_empty else _value(next(events), events, count(1), 0)
         for event in events:
             if type(event).__name__ == "DocumentStartEvent":
                 raise _refused(event, "expected one document")
@@ -294,36 +288,27 @@ def _refused(event: Any, expected: str) -> InputError:
     return InputError(expected, line=event.start_mark.line + 1)
 
 
-class _Reading:
-    """Reading of values from the events of a YAML parser, with limits that attacks do not pass."""
-
-    def __init__(self, events: Iterator[Any]) -> None:
-        self._events = events
-        self._values = 0
-
-    def value(self, event: Any, depth: int) -> Any:
-        self._values += 1
-        if self._values > MOST_VALUES:
-            raise _refused(event, f"expected at most {MOST_VALUES:,} values")
-        if depth > DEEPEST:
-            raise _refused(event, f"expected at most {DEEPEST} values within each other")
-        if event.anchor is not None or event.tag is not None:
-            raise _refused(event, "expected a value without anchors and tags")
-        kind = type(event).__name__
-        if kind == "ScalarEvent":
-            return _scalar(event.value) if event.implicit[0] else event.value
-        if kind == "SequenceStartEvent":
-            return [self.value(one, depth + 1) for one in self._until("SequenceEndEvent")]
-        values: dict[str, Any] = {}
-        for key in self._until("MappingEndEvent"):
-            if type(key).__name__ != "ScalarEvent" or key.anchor is not None or key.value in values:
-                raise _refused(key, "expected each key once, a text")
-            values[key.value] = self.value(next(self._events), depth + 1)
-        return values
-
-    def _until(self, end: str) -> Iterator[Any]:
-        while type(event := next(self._events)).__name__ != end:
-            yield event
+def _value(event: Any, events: Iterator[Any], numbers: Iterator[int], depth: int) -> Any:
+    """Return the value that begins with an event, within limits that attacks do not pass."""
+    if next(numbers) > MOST_VALUES:
+        raise _refused(event, f"expected at most {MOST_VALUES:,} values")
+    if depth > DEEPEST:
+        raise _refused(event, f"expected at most {DEEPEST} values within each other")
+    if event.anchor is not None or event.tag is not None:
+        raise _refused(event, "expected a value without anchors and tags")
+    kind = type(event).__name__
+    if kind == "ScalarEvent":
+        return _scalar(event.value) if event.implicit[0] else event.value
+    end = kind.replace("Start", "End")
+    inside = takewhile(lambda one: type(one).__name__ != end, events)
+    if kind == "SequenceStartEvent":
+        return [_value(one, events, numbers, depth + 1) for one in inside]
+    values: dict[str, Any] = {}
+    for key in inside:
+        if type(key).__name__ != "ScalarEvent" or key.anchor is not None or key.value in values:
+            raise _refused(key, "expected each key once, a text")
+        values[key.value] = _value(next(events), events, numbers, depth + 1)
+    return values
 
 
 def _scalar(text: str) -> Any:

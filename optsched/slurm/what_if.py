@@ -31,7 +31,7 @@ import numpy as np
 
 from optsched.errors import InputError, UnknownNameError, no_such_file
 from optsched.numbers import moment, parse_moment, short, whole_number
-from optsched.sites.parts import Blocks, Tree
+from optsched.sites.parts import Torus
 from optsched.sites.slurm_files import lines_of, read_text
 from optsched.sites.slurm_notation import gres, hosts, megabytes
 from optsched.sites.slurm_notation import seconds as seconds_of
@@ -196,10 +196,8 @@ def _add(present: Present, number: str, like: str) -> Present:
     )
     topologies = dict(site.topologies)
     for name, each in site.topologies.items():
-        if isinstance(each, Tree):
-            topologies[name] = replace(each, leaf=more(each.leaf))
-        elif isinstance(each, Blocks):
-            topologies[name] = replace(each, block=more(each.block))
+        if not isinstance(each, Torus):
+            topologies[name] = replace(each, group=more(each.group))
     larger = replace(
         site,
         nodes=(*site.nodes, *new),

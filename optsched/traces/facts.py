@@ -170,8 +170,7 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
             page.append(
                 f"{label:<16}" + "".join(f"{distribution[name]:>10{form}}" for name in SHOWN)
             )
-    counts = {key: count for key, count in facts["cleaning"].items() if key != "dropped"}
-    page += ["", "cleaning", *CleaningReport(**counts).lines()]
+    page += ["", "cleaning", *CleaningReport.from_json(facts["cleaning"]).lines()]
     if facts["oddities"]:
         page += ["", "read, with oddities"]
         page += [f"{what}: {count:,}" for what, count in facts["oddities"].items()]

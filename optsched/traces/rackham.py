@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Flags, Ints
 from optsched.errors import InputError
 from optsched.files import read_bytes
 from optsched.numbers import LONGEST, MOST_PROCESSORS
@@ -35,25 +35,16 @@ RUNNING, WAITING, BEFORE, EVALUATED, AFTER = -2, -1, 0, 1, 2
 
 MB_PER_GB = 1000
 
-Columns = dict[str, NDArray[np.int64]]
 USER = "user"
 
 
 class Field(NamedTuple):
-    """Number of a line: the word before it, and the range of its values."""
+    """Number of a line: the word before it, the range of its values, and the form of its word."""
 
     keyword: str
     lowest: int
     highest: int = 10**DIGITS - 1
-
-    @property
-    def pattern(self) -> bytes:
-        """Regular expression of the number; of any word for a user."""
-        if self.keyword == USER:
-            return rb"\S+"
-        if self.keyword == "data_size":
-            return rb"\d{1,%d}(?:\.\d*)?" % (DIGITS - 3)
-        return rb"-?\d{1,%d}" % DIGITS
+    pattern: bytes = rb"-?\d{1,%d}" % DIGITS
 
     @property
     def expected(self) -> str:
@@ -71,9 +62,9 @@ FIELDS = (
     Field("delay", 1, LONGEST),
     Field("walltime", 1, LONGEST),
     Field("cores", 1, MOST_PROCESSORS),
-    Field(USER, UNKNOWN),
+    Field(USER, UNKNOWN, pattern=rb"\S+"),
     Field("data", 0, LAST_FILE),
-    Field("data_size", 0),
+    Field("data_size", 0, pattern=rb"\d{1,%d}(?:\.\d*)?" % (DIGITS - 3)),
     Field("workload", RUNNING, AFTER),
     Field("start_time_from_history", UNKNOWN),
     Field("start_node_from_history", 0),
@@ -195,7 +186,6 @@ def _rows(data: bytes, path: Path) -> list[tuple[bytes, ...]]:
 
 
 def _refuse(words: Sequence[bytes], path: Path, line: int) -> NoReturn:
-    """Raise the error of a line that is not well-formed."""
     if len(words) != _WORDS:
         expected = f"expected {_WORDS}, from '{{ id:' to '}}'"
         raise InputError(f"{len(words)} words; {expected}", file=path, line=line)
@@ -212,19 +202,19 @@ def _refuse(words: Sequence[bytes], path: Path, line: int) -> NoReturn:
     refuse_word(checks, path, line)
 
 
-def _users(words: Sequence[bytes]) -> NDArray[np.int64]:
+def _users(words: Sequence[bytes]) -> Ints:
     """Return the users as numbers: their names if all are numbers, else in order of appearance."""
     if all(re.fullmatch(rb"-1|\d{1,%d}" % DIGITS, word) for word in set(words)):
         return np.array([*map(int, words)])
     return numbered(np.array(words, dtype=object))
 
 
-def _start(columns: Mapping[str, NDArray[np.int64]]) -> int:
+def _start(columns: Mapping[str, Ints]) -> int:
     """Return the start of the simulation: the submission of the first job of category 0."""
     return int(columns["subtime"][columns["workload"] == BEFORE].min())
 
 
-def _elapsed(columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+def _elapsed(columns: Mapping[str, Ints]) -> Ints:
     """Return the seconds that each job has run when the simulation starts."""
     running = columns["workload"] == RUNNING
     elapsed = np.zeros(len(running), dtype=np.int64)
@@ -233,9 +223,9 @@ def _elapsed(columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
     return elapsed
 
 
-def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, str] | None:
+def _first_mistake(columns: Mapping[str, Ints]) -> tuple[int, str, str] | None:
     """Return the row, the keyword and the text of the first mistake; None without mistakes."""
-    checks: list[tuple[str, NDArray[np.bool_], str]] = []
+    checks: list[tuple[str, Flags, str]] = []
     for field in FIELDS:
         column = columns[field.keyword]
         wrong = (column < field.lowest) | (column > field.highest)
@@ -267,7 +257,7 @@ def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, 
     return None
 
 
-def differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+def differs(keys: Ints, values: Ints | None = None) -> Flags:
     """Return a mask of the rows whose value differs from that of an earlier row with the same key.
 
     Without values, every repeated key differs.
@@ -275,11 +265,11 @@ def differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) ->
     if values is None:
         values = np.arange(len(keys))
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    different: NDArray[np.bool_] = values != values[first[group]]
+    different: Flags = values != values[first[group]]
     return different
 
 
-def _oddities(columns: Columns, elapsed: NDArray[np.int64]) -> dict[str, int]:
+def _oddities(columns: dict[str, Ints], elapsed: Ints) -> dict[str, int]:
     delay, walltime = columns["delay"], columns["walltime"]
     running = columns["workload"] == RUNNING
     over = running & (np.minimum(delay, walltime) <= elapsed)
@@ -293,7 +283,7 @@ def _oddities(columns: Columns, elapsed: NDArray[np.int64]) -> dict[str, int]:
     return {what: int(which.sum()) for what, which in odd.items()}
 
 
-def _stated(trace: Trace, path: Path) -> Columns:
+def _stated(trace: Trace, path: Path) -> dict[str, Ints]:
     """Return the columns of the file as whole numbers, with the history of running jobs."""
     unknown = np.broadcast_to(np.int64(UNKNOWN), len(trace))
     evaluated = np.broadcast_to(np.int64(EVALUATED), len(trace))
@@ -311,7 +301,7 @@ def _stated(trace: Trace, path: Path) -> Columns:
         "start_time_from_history": given.get("history_start", unknown),
         "start_node_from_history": given.get("history_node", unknown) + 1,
     }
-    whole: Columns = {}
+    whole: dict[str, Ints] = {}
     for keyword, column in columns.items():
         whole[keyword] = column.astype(np.int64)
         if (whole[keyword] != column).any():
@@ -345,7 +335,7 @@ def check_annotations(trace: Trace) -> None:
             raise mistake_in(trace, job, name, column[job], expected)
 
 
-def _checks(trace: Trace) -> Iterator[tuple[str, NDArray[np.bool_], str]]:
+def _checks(trace: Trace) -> Iterator[tuple[str, Flags, str]]:
     """Yield the name of each column, a mask of the jobs with a wrong value, and what is allowed."""
     given = trace.annotations
     file, size = given["file"], given["file_size"]

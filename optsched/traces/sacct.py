@@ -181,6 +181,7 @@ def _add_memory(found: dict[str, Ints], oddities: dict[str, int]) -> None:
 
 LICENCE = "license/"  # start of the names of licences among trackable resources
 
+_INSTANTS = {"eligible": "eligible", "start": "start", "end": "end", "submit": "submission"}
 _EXCLUSIVE = {"NODE": 1, "TOPO": 1, "NO": 0, "USER": 0, "MCS": 0}
 
 
@@ -235,8 +236,7 @@ def _job(record: RecordFields) -> tuple[dict[str, int], float, dict[str, str]]:
     limit = record.number("time.limit")
     exclusive = record.text("exclusive")
     numbers = {
-        **{name: _instant(record, f"time.{name}") for name in ("eligible", "start", "end")},
-        "submit": _instant(record, "time.submission"),
+        **{name: record.instant(f"time.{field}") or UNKNOWN for name, field in _INSTANTS.items()},
         "elapsed": _known(record, "time.elapsed"),
         "suspended": _known(record, "time.suspended"),
         "processors": got.get("cpu", UNKNOWN if record.count("allocation_nodes") else 0),
@@ -279,10 +279,6 @@ def _steps(record: RecordFields) -> int:
     if not isinstance(steps, list):
         raise record.wrong("steps", "a list")
     return len(steps)
-
-
-def _instant(record: RecordFields, field: str) -> int:
-    return record.instant(field) or UNKNOWN
 
 
 def _known(record: RecordFields, field: str) -> int:

@@ -69,7 +69,7 @@ def read_durations(
         try:
             found[row] = parse_number(text)
         except ValueError:
-            raise _wrong(text, f"{expected}{CLOCKS}", name, row, path) from None
+            raise _wrong(shown(text), f"{expected}{CLOCKS}", name, row, path) from None
     if plain:
         raise InputError(f"type {column.type}; expected numbers", file=path, field=name)
     return _chunked(found, missing)
@@ -99,13 +99,13 @@ def read_dates(
         try:
             found[row], dated[row] = _since_1970(text.strip()), True
         except ValueError:
-            raise _wrong(text, EXPECTED_DATE, name, row, path) from None
+            raise _wrong(shown(text), EXPECTED_DATE, name, row, path) from None
     numbers = ~dated & ~missing
     if numbers.any() and dated.any():
         most, few = (dated, numbers) if dated.sum() >= numbers.sum() else (numbers, dated)
         kind = "a date" if most is dated else "seconds"
         row = int(few.argmax())
-        text = texts[row].as_py()
+        text = shown(texts[row].as_py())
         raise _wrong(text, f"{kind}, as in row {most.argmax() + 1}", name, row, path)
     if numbers.any():
         raise InputError(f"type {column.type}; expected numbers or dates", file=path, field=name)
@@ -127,8 +127,7 @@ def _chunked(found: Floats, missing: Flags) -> pa.ChunkedArray:
 
 
 def _wrong(value: object, expected: str, name: str, row: int, path: Path | None) -> InputError:
-    found = shown(value) if isinstance(value, str) else value
-    return InputError(f"{found}; expected {expected}", file=path, field=f"{name}, row {row + 1}")
+    return InputError(f"{value}; expected {expected}", file=path, field=f"{name}, row {row + 1}")
 
 
 REQUIRED = ("submit", "runtime", "processors")
@@ -223,7 +222,7 @@ def trace_of(
     fields of the trace.
     """
     table = _Table(schema, read, columns, path)
-    found = {one: table.column(one) for one in table.names}
+    found = {one: table.column(one) for one in table.sources}
     if not len(next(iter(found.values()))):
         raise InputError("no jobs; expected one in each row", file=path)
     header = Header() if header is None else header
@@ -303,9 +302,9 @@ class _Table:
             wrong = "more than one column with this name"
             raise InputError(wrong, file=path, field=shortened(repeated[0]))
         self._types = {name: schema.field(name).type for name in schema.names}
-        self._sources = self._named(columns)
-        missing = [name for name in REQUIRED if name not in self._sources]
-        if "end" in self._sources and {"start", "wait"} & self._sources.keys():
+        self.sources = self._named(columns)
+        missing = [name for name in REQUIRED if name not in self.sources]
+        if "end" in self.sources and {"start", "wait"} & self.sources.keys():
             missing = [name for name in missing if name != "runtime"]
         if missing:
             absent = ", ".join(missing).replace("runtime", "runtime (or start and end)")
@@ -317,14 +316,9 @@ class _Table:
             expected = f"the table has {has}; {renamed} takes columns of other names"
             raise InputError(f"no column {absent}; {expected}", file=path)
 
-    @property
-    def names(self) -> list[str]:
-        """Names in the trace of the columns to read."""
-        return [*self._sources]
-
     def column(self, name: str) -> NDArray[Any]:
         """Return a column: numbers, -1 where unknown, or texts."""
-        column = self._read(self._sources[name])
+        column = self._read(self.sources[name])
         if name in self.texts:
             return _texts(name, column, self._path)
         column = _plain(column)
@@ -413,7 +407,7 @@ class _Table:
             try:
                 parse_number("0" if value is None else str(value))
             except ValueError:
-                raise _wrong(str(value), expected, name, row, self._path) from None
+                raise _wrong(shown(str(value)), expected, name, row, self._path) from None
 
 
 def shortened(name: str, most: int = 40) -> str:
@@ -500,10 +494,8 @@ def _numbers(name: str, column: pa.ChunkedArray, path: Path | None, *, dated: bo
     import pyarrow as pa
 
     missing = None
-    if pa.types.is_null(column.type):
+    if pa.types.is_null(column.type) or pa.types.is_boolean(column.type):
         column = column.cast(pa.int64())
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
@@ -517,8 +509,7 @@ def _numbers(name: str, column: pa.ChunkedArray, path: Path | None, *, dated: bo
     if dated and (early := numbers < 0).any():
         row = int(early.argmax())
         date = str(np.datetime64(int(numbers[row]), "s")).replace("T", " ")
-        expected = "expected a date from 1970 on"
-        raise InputError(f"{date}; {expected}", file=path, field=f"{name}, row {row + 1}")
+        raise _wrong(date, "a date from 1970 on", name, row, path)
     field = _FIELDS.get(name)
     if field is not None and not field.decimals and numbers.dtype.kind == "f":
         numbers = _whole(name, numbers, missing, path)
@@ -571,7 +562,7 @@ def _check(name: str, column: NDArray[Any], missing: Flags | None, path: Path | 
     if wrong.any():
         row = int(wrong.argmax())
         value = "missing" if missing is not None and missing[row] else column[row]
-        raise InputError(f"{value}; expected {expected}", file=path, field=f"{name}, row {row + 1}")
+        raise _wrong(value, expected, name, row, path)
 
 
 def _texts(name: str, column: pa.ChunkedArray, path: Path | None) -> NDArray[np.object_]:

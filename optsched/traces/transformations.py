@@ -252,9 +252,8 @@ def infer_files(
     does not exclude jobs of other users in between; in the authors' workload no job comes between.
     """
     trace = clean(trace)
-    for name, value, lowest in (("window", window, 0), ("per processor", per_processor, 1)):
-        if type(value) is not int or not lowest <= value <= LARGEST:
-            raise InputError(f"{value!r}; expected a whole number from {lowest}", field=name)
+    _check_whole("window", window, 0)
+    _check_whole("per processor", per_processor, 1)
     if (trace.user == UNKNOWN).all():
         wrong = "no job states its user, from which files are inferred"
         raise InputError(wrong, file=trace.path, field="user")
@@ -300,6 +299,11 @@ def evaluate(trace: Trace, first: float, last: float) -> Trace:
     return trace.annotated(category=category)
 
 
+def _check_whole(name: str, value: Any, lowest: int) -> None:
+    if type(value) is not int or not lowest <= value <= LARGEST:
+        raise InputError(f"{value!r}; expected a whole number from {lowest}", field=name)
+
+
 MOST_JOBS = 10**8  # most pieces; a larger number is taken for a mistake
 
 
@@ -324,8 +328,7 @@ def split_jobs(trace: Trace, cores: int) -> SplitTrace:
     as necessary". `infer_files` treats pieces as any jobs: those of whole nodes
     share a file, and a smaller last piece has another.
     """
-    if type(cores) is not int or not 1 <= cores <= LARGEST:
-        raise InputError(f"{cores!r}; expected a whole number from 1", field="cores")
+    _check_whole("cores", cores, 1)
     trace = clean(trace)
     pieces = -(-trace.processors // cores)
     if pieces.sum(dtype=float) > MOST_JOBS:

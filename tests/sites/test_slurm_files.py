@@ -38,7 +38,7 @@ def test_the_tree_is_the_same_in_all_files(shared, file, name):
     notes = Notes()
     tree = read_topologies(shared(f"slurm/fixtures/{file}"), INDEX, notes)[name]
     assert notes.texts == ()
-    leaf = {name: tree.switches[place] for name, place in zip(NAMES, tree.leaf)}
+    leaf = {name: tree.switches[place] for name, place in zip(NAMES, tree.group)}
     leaves = {"c01": 1, "c28": 2, "c29": 3, "m4": 3, "g08": 4, "g09": 5, "h4": 5}
     assert {name: leaf[name] for name in leaves} == {k: f"leaf{v}" for k, v in leaves.items()}
     above = {name: tree.parent[place] for place, name in enumerate(tree.switches)}
