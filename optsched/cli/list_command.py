@@ -45,7 +45,7 @@ def command(what: What = "solvers", /, *, json: Json = False) -> None:
     if json:
         print_json({what: [dict(zip(columns, row)) for row in rows]})
     else:
-        print_table(columns, rows, [name for name in SPARE if name in columns])
+        print_table(columns, rows, SPARE)
 
 
 def _settings(cls: type[Any]) -> str:

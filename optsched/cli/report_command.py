@@ -34,17 +34,14 @@ def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
     folders
         Folders that `optsched simulate`, `compare`, `sweep` or `study` wrote.
     """
-    known = [(folder, _report_of(folder)) for folder in folders]  # before any page is written
-    for page in [report(folder) for folder, report in known]:
+    known: list[tuple[Callable[[Path], Path], Path]] = []
+    for folder in folders:  # before any page is written
+        check_name(folder)
+        found = next((report for kind, report in KINDS if (folder / kind.marker).is_file()), None)
+        if found is None:
+            expected = " or ".join(f"{kind.name} ({kind.marker})" for kind, _ in KINDS)
+            is_not = "not a folder that optsched wrote" if folder.is_dir() else "not a folder"
+            raise InputError(f"{is_not}; expected that of {expected}", file=folder)
+        known.append((found, folder))
+    for page in [report(folder) for report, folder in known]:
         print_line(page)
-
-
-def _report_of(folder: Path) -> Callable[[Path], Path]:
-    """Return the function that writes the page of a folder, whose marker says its kind."""
-    check_name(folder)
-    found = next((report for kind, report in KINDS if (folder / kind.marker).is_file()), None)
-    if found is None:
-        expected = " or ".join(f"{kind.name} ({kind.marker})" for kind, _ in KINDS)
-        is_not = "not a folder that optsched wrote" if folder.is_dir() else "not a folder"
-        raise InputError(f"{is_not}; expected that of {expected}", file=folder)
-    return found

@@ -38,11 +38,10 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.forecast import read_history
 from optsched.slurm.order import age
-from optsched.slurm.own_plan import PlannedStart, when
+from optsched.slurm.own_plan import when
 from optsched.slurm.pins import Update, pinned_placements
 from optsched.slurm.plan import (
     Ask,
-    PlannedJob,
     QueuePlan,
     Situation,
     current_situation,
@@ -356,30 +355,22 @@ def _print_jobs(plan: QueuePlan) -> None:
     columns = ["job", "user", "partition", "priority", "nodes"]
     columns += ["blocks" if blocks else "leaf switches", "nodes by Slurm", "start by Slurm"]
     now = plan.situation.supply.time
-    rows = [_row(each, now) for each in plan.jobs]
+    rows = [
+        [
+            each.label,
+            each.job.user,
+            ",".join(each.job.partitions),
+            f"{each.job.priority:,}",
+            host_list(each.nodes) or NO_PLACE,
+            ", ".join(each.groups) or NO_PLACE,
+            host_list(each.slurm.nodes) if each.slurm else NO_PLACE,
+            when(at, now) if (at := each.slurm and each.slurm.start) is not None else NO_PLACE,
+        ]
+        for each in plan.jobs
+    ]
     if rows:
         print_table(columns, rows, SPARE)
         print()
-
-
-def _row(each: PlannedJob, now: int) -> list[str]:
-    by_slurm = host_list(each.slurm.nodes) if each.slurm else NO_PLACE
-    return [
-        each.label,
-        each.job.user,
-        ",".join(each.job.partitions),
-        f"{each.job.priority:,}",
-        host_list(each.nodes) or NO_PLACE,
-        ", ".join(each.groups) or NO_PLACE,
-        by_slurm,
-        _start(each.slurm, now),
-    ]
-
-
-def _start(planned: PlannedStart | None, now: int) -> str:
-    if planned is None or planned.start is None:
-        return NO_PLACE
-    return when(planned.start, now)
 
 
 def _summary(solved: Solved) -> list[tuple[str, Any]]:
@@ -477,7 +468,6 @@ def _reasons(label: str, reasons: Mapping[str, str]) -> list[tuple[str, Any]]:
 
 
 def _describe(solved: Solved) -> dict[str, Any]:
-    """Return a plan and the answer of the solver as a JSON-able object."""
     plan, result = solved
     names = ("solver", "version", "status", "objective", "bound", "gap", "seconds", "verified")
     answer = None if result is None else {name: getattr(result, name) for name in names}

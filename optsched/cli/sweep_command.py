@@ -123,7 +123,12 @@ class SweepTable:
             table.add_column(heading, justify="right", no_wrap=True, min_width=WIDEST)
         for outcome in reversed(self._last):
             values = self._columns[outcome.name]
-            varying = (_short(values[name]) for name in self._varying if name in values)
+            varying = [
+                Path(value).name  # of a file
+                if isinstance(value, str) and "/" in value and Path(value).suffix
+                else figure(value)
+                for value in (values[name] for name in self._varying if name in values)
+            ]
             cells = [outcome.name, " ".join(varying), duration(outcome.seconds).text]
             if outcome.summary is None:
                 cells.append("failed")
@@ -141,13 +146,6 @@ class SweepTable:
         minutes, seconds = divmod(round(remaining / rate), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{pace(rate, 'runs')}  {hours}:{minutes:02}:{seconds:02} left"
-
-
-def _short(value: object) -> str:
-    """Return a value of a run in short: of the path of a file, its last part."""
-    text = figure(value)
-    is_path = isinstance(value, str) and "/" in value and Path(value).suffix
-    return Path(text).name if is_path else text
 
 
 def execute_runs(
@@ -209,7 +207,12 @@ def command(
     check_replaceable(output, SWEEP)
     sweep = Sweep(read_sweep(file), output, _part(shard))
     done_before = len(sweep.own) - len(sweep.pending)
-    say_note(_plan(sweep, done_before, shard))
+    plan = counted(len(sweep.plan.runs), "run")
+    if sweep.plan.duplicates:
+        plan += f", {counted(sweep.plan.duplicates, 'duplicate')} left out"
+    if shard is not None:
+        plan += f"; {len(sweep.own):,} in shard {shard}"
+    say_note(f"{plan}; {done_before:,} done before, {len(sweep.pending):,} to do")
     ended = execute_runs(sweep, workers, address)
     if ended is None:
         return INTERRUPTED
@@ -233,15 +236,6 @@ def command(
         shown = facts | {"failed": len(failures), "results": results or "when all shards are done"}
         print_lines([(name.replace("_", " "), value) for name, value in shown.items()])
     return 1 if failures or wrong else 0
-
-
-def _plan(sweep: Sweep, done_before: int, shard: str | None) -> str:
-    plan = counted(len(sweep.plan.runs), "run")
-    if sweep.plan.duplicates:
-        plan += f", {counted(sweep.plan.duplicates, 'duplicate')} left out"
-    if shard is not None:
-        plan += f"; {len(sweep.own):,} in shard {shard}"
-    return f"{plan}; {done_before:,} done before, {len(sweep.pending):,} to do"
 
 
 def _part(shard: str | None) -> tuple[int, int]:

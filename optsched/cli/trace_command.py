@@ -93,6 +93,8 @@ def files(
     from optsched.traces.facts import annotation_lines, facts, file_facts
     from optsched.traces.formats import without_gz
     from optsched.traces.rackham import RackhamWorkload
+    from optsched.traces.trace import SECONDS_PER_DAY
+    from optsched.traces.transformations import evaluate as evaluated
     from optsched.traces.transformations import infer_files, split_jobs
 
     days = None if evaluate is None else _days(evaluate)
@@ -106,7 +108,9 @@ def files(
             split.trace, window=window, per_processor=per_processor, sharing=sharing
         )
         if days is not None:
-            annotated = _evaluated(annotated, *days)
+            (first, last), begin = days, annotated.submit.min()
+            since, until = begin + (first - 1) * SECONDS_PER_DAY, begin + last * SECONDS_PER_DAY
+            annotated = evaluated(annotated, since, until)
     write(annotated, output, annotation_lines(facts(annotated)))
     if stated := file_facts(read):
         say_note(f"{stated['files']:,} files that {stated['jobs']:,} jobs stated are replaced")
@@ -170,14 +174,6 @@ def _amounts(text: str) -> dict[str, int]:
         expected = "expected high=2000,medium=1000,low=500 for instance"
         raise InputError(f"{text!r}; {expected}", field="--levels")
     return amounts
-
-
-def _evaluated(trace: Trace, first: int, last: int) -> Trace:
-    from optsched.traces.trace import SECONDS_PER_DAY
-    from optsched.traces.transformations import evaluate
-
-    begins = trace.submit.min()
-    return evaluate(trace, begins + (first - 1) * SECONDS_PER_DAY, begins + last * SECONDS_PER_DAY)
 
 
 def _days(text: str) -> tuple[int, int]:

@@ -136,7 +136,6 @@ class Steps:
 
     @cached_property
     def _until(self) -> Floats:
-        """The integral until each change."""
         return np.append(0.0, np.cumsum(self.values[:-1] * np.diff(self.times)))
 
     def between(self, begin: float, end: float) -> Steps:
