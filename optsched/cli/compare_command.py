@@ -18,7 +18,7 @@ from optsched.cli.terminal import (
     print_lines,
     print_table,
     progress_bar,
-    say,
+    warn,
 )
 from optsched.errors import InputError
 from optsched.files import FolderKind, check_name, check_replaceable, written_folder
@@ -94,8 +94,7 @@ def compare_over(path: Path, output: Path, over: str, baseline: str | None, *, j
     found = effects_over(path, over, baseline)
     with written_folder(output, effects.FOLDER) as folder:
         effects.fill(found, folder, path)
-    for note in found.notes:
-        say(f"optsched: {note}")
+    warn(*found.notes)
     if json:
         print_json(effects.described(found, path))
         return
@@ -268,11 +267,9 @@ def command(
     stuck = results[(results["status"] == Status.INFEASIBLE) & (results["message"] != "")]
     conflicts = [f"{name}: {text}" for name, text in zip(stuck["snapshot"], stuck["message"])]
     left_out = comparison.skipped if names else ()
-    told = (*errors, *comparison.refusals, *left_out, *unsolved(comparison.results))
-    for text in (*told, *unused, *conflicts):
-        say(f"optsched: {text}")
+    warn(*errors, *comparison.refusals, *left_out, *unsolved(results), *unused, *conflicts)
     if comparison.missing:
-        say(f"optsched: interrupted; not compared: {in_short(comparison.missing)}")
+        warn(f"interrupted; not compared: {in_short(comparison.missing)}")
         return INTERRUPTED
     none = not comparison.table["solved"].any()
     return BAD_INPUT if errors else NO_SOLUTION if none else DONE

@@ -32,7 +32,7 @@ from optsched.cli.options import (
     workload_files,
 )
 from optsched.cli.sweep_command import execute_runs, say_failures, say_wrong_answers
-from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
+from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note, warn
 from optsched.cli.trace_command import say_file
 from optsched.compilation import clock
 from optsched.errors import InputError, UnknownNameError
@@ -137,7 +137,7 @@ def simulate_policies(
     failed, wrong = say_failures(sweep), say_wrong_answers(sweep)
     code = BAD_INPUT if failed or wrong else DONE
     if len(finished_runs(output)[0]) < 2:
-        say("optsched: nothing to compare; expected two finished runs or more")
+        warn("nothing to compare; expected two finished runs or more")
         return code
     comparison = compared(output)
     if all(run.summary["rejected"] == run.summary["jobs"] for run in comparison.runs):
@@ -145,12 +145,10 @@ def simulate_policies(
     for run in comparison.runs:
         for left, what in (("rejected", "rejected"), ("waiting", "never started")):
             if jobs := run.summary[left]:
-                say(f"optsched: {run.name}: {counted(jobs, 'job')} {what}")
-    for text in dict.fromkeys(text for run in comparison.runs for text in ignored(run.config)):
-        say(f"optsched: {text}")
-    baseline = comparison.runs[0]
-    for line in [] if json else cleaning_notes(baseline.config, baseline.summary):
-        say_note(line)
+                warn(f"{run.name}: {counted(jobs, 'job')} {what}")
+    warn(*dict.fromkeys(text for run in comparison.runs for text in ignored(run.config)))
+    if not json:
+        say_note(*cleaning_notes(comparison.runs[0].config, comparison.runs[0].summary))
     made = [("report", write_comparison(comparison, output))] if plots else []
     print_comparison(comparison.table, json=json)
     if not json:
@@ -340,25 +338,23 @@ def command(
             write_json(captured / CAPTURE.marker, run.config)
     wrong = run.summary["wrong_answers"] or run.never_answered
     code = BAD_INPUT if wrong or run.summary["rejected"] == run.summary["jobs"] else DONE
-    for message in (*run.notes, *run.mishaps):
-        say(f"optsched: {message}")
+    warn(*run.notes, *run.mishaps)
     if replaced is not None:
         say_note(f"optsched: replaced the run of {replaced} in {output}")
     if waiting := run.summary["waiting"]:
         never = "never starts" if waiting == 1 else "never start"
-        say(f"optsched: {counted(waiting, 'job')} {never} under this policy")
+        warn(f"{counted(waiting, 'job')} {never} under this policy")
     if run.summary["rejected"] and "rejected_because" not in run.summary:
-        say(f"optsched: {counted(run.summary['rejected'], 'job')} rejected")
+        warn(f"{counted(run.summary['rejected'], 'job')} rejected")
     for reason, jobs in run.summary.get("rejected_because", {}).items():
-        say(f"optsched: rejected ({counted(jobs, 'job')}): {reason}")
+        warn(f"rejected ({counted(jobs, 'job')}): {reason}")
     if run.summary["rejected"] or run.summary["waiting"]:
         table = output / ("jobs.csv" if csv else "jobs.parquet")
-        say(f"optsched: the column reason of {table} says why each of these jobs never starts")
+        warn(f"the column reason of {table} says why each of these jobs never starts")
     if json:
         print_json(run.summary)
         return code
-    for line in cleaning_notes(run.config, run.summary):
-        say_note(line)
+    say_note(*cleaning_notes(run.config, run.summary))
     written = [("run folder", f"{output}, with all figures in summary.json")]
     written += [("snapshots", str(capture))] if capture else []
     print_lines([*summary_lines(run.summary), *written])

@@ -22,8 +22,8 @@ from optsched.cli.terminal import (
     print_line,
     print_lines,
     print_table,
-    say,
     say_note,
+    warn,
 )
 from optsched.content import bundled_sites
 from optsched.errors import InputError
@@ -232,8 +232,7 @@ def site(*, source: options.Captured = None, output: options.Output) -> int:
     _check(output, ".toml", source)
     with captured(source) as folder:
         supply = read_supply(folder)
-    for note in supply.notes:
-        say_note(f"optsched: {note}")
+    say_note(*(f"optsched: {note}" for note in supply.notes))
     # those with nodes and dates, which a site file can state
     kept = tuple(each for each in supply.reservations if each.nodes and each.start > -math.inf)
     found = replace(supply.site, reservations=kept)
@@ -324,7 +323,7 @@ def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Sol
         return _no_plan(found.result, solver, time_limit)
     if found.proven < found.of:
         jobs = counted(found.of, "job")
-        say(f"optsched: the order is proven of the first {found.proven:,} of {jobs}")
+        warn(f"the order is proven of the first {found.proven:,} of {jobs}")
     none = ((),) * len(posed.rows)
     chosen = found.placements or Placements(none, none)
     again = verify(posed.problem, Result(solver, Status.FEASIBLE, solution=chosen))
@@ -335,7 +334,7 @@ def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Sol
 
 
 def _no_plan(result: Result, solver: str, time_limit: float) -> int:
-    say(f"optsched: {result.message or f'{solver} found no plan within {time_limit:g} s'}")
+    warn(result.message or f"{solver} found no plan within {time_limit:g} s")
     return BAD_INPUT if result.status is Status.ERROR else NO_SOLUTION
 
 
@@ -485,7 +484,5 @@ def _describe(solved: Solved) -> dict[str, Any]:
 def _say_notes(situation: Situation, said: set[str] | None = None) -> None:
     """Say the notes that are not among those said before, and add them to these."""
     said = set() if said is None else said
-    for note in situation.notes:
-        if note not in said:
-            said.add(note)
-            say_note(f"optsched: {note}")
+    say_note(*(f"optsched: {note}" for note in dict.fromkeys(situation.notes) if note not in said))
+    said.update(situation.notes)

@@ -117,8 +117,8 @@ def explain(
         if changes:
             with suppress(InputError):  # a job that is there only then
                 before = _explanation(folder, job, by, within, asked, force)
-    for note in (*found.supply.notes, *found.queue.notes):
-        say_note(f"optsched: {note}")
+    notes = (*found.supply.notes, *found.queue.notes)
+    say_note(*(f"optsched: {note}" for note in notes))
     kept_by = blocked_by_site(found.queue, found.supply, found.job, options.rules_of(rule))
     answer = _least(found, solver, time_limit)
     if json:

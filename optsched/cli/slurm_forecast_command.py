@@ -89,8 +89,8 @@ def forecast(
         times = None if history is None else run_times(history)
     present = Present(without_pins(queue), supply)
     there = changed(present, changes)
-    for note in (*there.supply.notes, *present.queue.notes):
-        say_note(f"optsched: {note}")
+    notes = (*there.supply.notes, *present.queue.notes)
+    say_note(*(f"optsched: {note}" for note in notes))
     now = _forecast(present, times, draws, seed)
     then = _forecast(there, times, draws, seed) if changes else None
     named = _labels(jobs, now, then)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION, options
-from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
+from optsched.cli.terminal import figure, print_json, print_lines, show_cursor, shows_progress, warn
 from optsched.errors import InputError, StatementError
 from optsched.files import check_output, write_json
 from optsched.folders import read_object
@@ -112,7 +112,7 @@ def command(
         write_json(output, answer)
     if picture is not None and draw is not None:
         if result.solution is None or not result.verified:
-            say(f"optsched: {picture}: not drawn, as there is no verified solution")
+            warn(f"{picture}: not drawn, as there is no verified solution")
         else:
             save_as(draw(read.problem, result.solution), picture)
     if json:
@@ -121,10 +121,9 @@ def command(
         print_lines(lines(read, result))
     if result.limit is Limit.INTERRUPT:
         found = "no solution so far" if result.solution is None else "the best solution so far"
-        say(f"optsched: interrupted: {found}")
-    for text in reconciled.contradictions or (result.message, result.conflict):
-        if text:
-            say(f"optsched: {snapshot}: {text}")
+        warn(f"interrupted: {found}")
+    told = filter(None, reconciled.contradictions or (result.message, result.conflict))
+    warn(*(f"{snapshot}: {text}" for text in told))
     return BAD_INPUT if reconciled.contradictions else EXIT[result.status]
 
 
@@ -166,13 +165,8 @@ def solve_in_process(
     """Solve in a separate process, by default with the default solver, and verify the result again.
 
     If the user watches, progress is shown on a terminal, and the first Ctrl-C is passed on to that
-    process, which then returns its best solution.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If Ctrl-C is pressed before the search or twice, the search does not end, or the user does
-        not watch.
+    process, which then returns its best solution. KeyboardInterrupt is raised if Ctrl-C is pressed
+    before the search or twice, if the search does not end, and if the user does not watch.
     """
     display = watched and shows_progress()
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, as_options, study_names
 from optsched.cli.sweep_command import execute_runs, say_wrong_answers
-from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note
+from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note, warn
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.studies.folder import check_page, evaluate, find_study
@@ -88,8 +88,7 @@ def command(
     for one in ended.mistakes[:SHOWN]:
         say(one)
     if ended.mistakes:
-        places = counted(len(ended.mistakes), "place")
-        say(f"optsched: the page differs from these results in {places}")
+        warn(f"the page differs from these results in {counted(len(ended.mistakes), 'place')}")
     return 1 if isinstance(planned.work, Sweep) and say_wrong_answers(planned.work) else 0
 
 
@@ -107,6 +106,6 @@ def _work(planned: StudyRun, workers: int | None) -> bool:
                 advance(done)
     except KeyboardInterrupt:
         left = counted(pending - done, "case")
-        say(f"optsched: interrupted with {left} left; the same command resumes the study")
+        warn(f"interrupted with {left} left; the same command resumes the study")
         return False
     return True

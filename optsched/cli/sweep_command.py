@@ -21,9 +21,9 @@ from optsched.cli.terminal import (
     pace,
     print_json,
     print_lines,
-    say,
     say_note,
     shows_progress,
+    warn,
 )
 from optsched.errors import InputError
 from optsched.files import check_replaceable
@@ -58,9 +58,9 @@ def say_failures(sweep: Sweep, *, own: bool = False) -> dict[str, str]:
         names = {run.name for run in sweep.own}
         failures = {name: error for name, error in failures.items() if name in names}
     for name, error in list(failures.items())[:FAILURES]:
-        say(f"optsched: run {name} failed: {error}")
+        warn(f"run {name} failed: {error}")
     if failures:
-        say(f"optsched: {counted(len(failures), 'run')} failed; the reasons are in {sweep.failed}")
+        warn(f"{counted(len(failures), 'run')} failed; the reasons are in {sweep.failed}")
     return failures
 
 
@@ -68,11 +68,9 @@ def say_wrong_answers(sweep: Sweep) -> bool:
     """Print the runs with wrong answers of solvers, and return whether there are any."""
     wrong = sweep.wrong_answers()
     for name, count in list(wrong.items())[:SHOWN]:
-        answers = counted(count, "wrong answer")
-        say(f"optsched: run {name}: {answers} of solvers, not used")
+        warn(f"run {name}: {counted(count, 'wrong answer')} of solvers, not used")
     if wrong:
-        runs = counted(len(wrong), "run")
-        say(f"optsched: wrong answers in {runs}; see the column wrong_answers")
+        warn(f"wrong answers in {counted(len(wrong), 'run')}; see the column wrong_answers")
     return bool(wrong)
 
 
@@ -105,6 +103,12 @@ class SweepTable:
 
     def _picture(self) -> Group:
         remaining = self._total - self._done
+        pace_so_far = ""
+        if self._done:
+            rate = self._done / (time.perf_counter() - self._began)
+            minutes, seconds = divmod(round(remaining / rate), 60)
+            hours, minutes = divmod(minutes, 60)
+            pace_so_far = f"{pace(rate, 'runs')}  {hours}:{minutes:02}:{seconds:02} left"
         bar = Table.grid(padding=(0, 2), expand=True)
         bar.add_column(ratio=1)
         for _ in range(4):
@@ -114,7 +118,7 @@ class SweepTable:
             f"{self._done:,}/{self._total:,} runs",
             f"{min(remaining, self._engine.slots):,} running",
             f"{self._failed:,} failed" if self._failed else "",
-            self._pace(remaining),
+            pace_so_far,
         )
         table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
         table.add_column("run", overflow="ellipsis", no_wrap=True, max_width=24)
@@ -138,15 +142,6 @@ class SweepTable:
             table.add_row(*cells)
         return Group(bar, table)
 
-    def _pace(self, remaining: int) -> str:
-        """Return the rate and the remaining time, empty before the first run has ended."""
-        if not self._done:
-            return ""
-        rate = self._done / (time.perf_counter() - self._began)
-        minutes, seconds = divmod(round(remaining / rate), 60)
-        hours, minutes = divmod(minutes, 60)
-        return f"{pace(rate, 'runs')}  {hours}:{minutes:02}:{seconds:02} left"
-
 
 def execute_runs(
     sweep: Sweep, workers: int | None, address: str | None = None
@@ -168,7 +163,7 @@ def execute_runs(
         return done, sweep.finish()
     except KeyboardInterrupt:
         unfinished = counted(sweep.unfinished, "run")
-        say(f"optsched: interrupted with {unfinished} left; the same command executes them")
+        warn(f"interrupted with {unfinished} left; the same command executes them")
         return None
 
 

@@ -35,10 +35,16 @@ def say(message: str) -> None:
     print(one_line(message), file=sys.stderr)
 
 
-def say_note(message: str) -> None:
-    """Print a message that is no warning on stderr, unless the user wants quiet."""
-    if not _quiet:
+def say_note(*messages: str) -> None:
+    """Print messages that are no warnings on stderr, unless the user wants quiet."""
+    for message in () if _quiet else messages:
         say(message)
+
+
+def warn(*messages: object) -> None:
+    """Print messages on stderr, each in one line after the name of the program."""
+    for message in messages:
+        say(f"optsched: {message}")
 
 
 def say_error(error: InputError) -> None:

@@ -166,11 +166,10 @@ def _facts(config: Mapping[str, Any]) -> list[Part]:
         ("load", "load, times"),
         ("shake", "submissions put off by up to, s"),
         ("shake_seed", "seed of that"),
+        ("execution", "execution model"),
     ):
         if config.get(name) is not None:
             items.append((what, config[name]))
-    if config.get("execution"):
-        items.append(("execution model", config["execution"]))
     if "solver" in config:
         for model, chosen in config["solvers"].items():
             items += [
