@@ -12,14 +12,20 @@ from optsched.cli.terminal import print_line
 from optsched.errors import InputError
 from optsched.files import check_name
 from optsched.folders import COMPARISON, RUN, RUNS, SWEEP
-from optsched.report.saved import report_comparison, report_run, report_runs
+from optsched.report import comparison_page, run_comparison, run_page
+from optsched.report.page import Page, write_page
 from optsched.studies import effects, running
 from optsched.sweeps import sweep_folder
 
+
+def _writing(page: Callable[[Path], Page]) -> Callable[[Path], Path]:
+    return lambda folder: write_page(page(folder), folder)
+
+
 KINDS = (
-    (RUN, report_run),
-    (COMPARISON, report_comparison),
-    (RUNS, report_runs),
+    (RUN, _writing(run_page.page)),
+    (COMPARISON, _writing(comparison_page.page)),
+    (RUNS, _writing(run_comparison.page)),
     (SWEEP, sweep_folder.report),
     (effects.FOLDER, effects.report),
     (running.FOLDER, running.report),
