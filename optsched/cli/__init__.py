@@ -41,7 +41,7 @@ SOON = 0.1  # delay in seconds of an interrupt that is raised again: the hook ha
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
 
-INCOMPLETE = ([], ["trace"], ["trace", "annotate"], ["snapshot"], ["slurm"])
+INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["trace", "annotate"], ["snapshot"], ["slurm"])
 """Arguments that name no command yet; they get the help, as wrong usage."""
 
 COMPLETE = "__complete"  # the word with which the completion of a shell asks for names

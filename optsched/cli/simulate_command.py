@@ -240,10 +240,12 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
             kind = Literal[kind]
         if kind is dict:
             kind, negative = list[str], ()
+        if option.default is None:
+            kind = kind | None
         look = Parameter(
             name=option.flag, negative=negative, help=helps[name], completer=COMPLETERS.get(name)
         )
-        annotation = Annotated[kind | None if option.default is None else kind, look]
+        annotation = Annotated[kind, look]
         options.append(
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation

@@ -363,9 +363,10 @@ def _print_jobs(plan: QueuePlan) -> None:
             host_list(each.nodes) or NO_PLACE,
             ", ".join(each.groups) or NO_PLACE,
             host_list(each.slurm.nodes) if each.slurm else NO_PLACE,
-            when(at, now) if (at := each.slurm and each.slurm.start) is not None else NO_PLACE,
+            NO_PLACE if start is None else when(start, now),
         ]
         for each in plan.jobs
+        for start in [each.slurm.start if each.slurm else None]
     ]
     if rows:
         print_table(columns, rows, SPARE)

@@ -253,11 +253,12 @@ def _print(found: Explanation, answer: Answer, given: Sequence[str], *, is_real:
         return
     rows = []
     lifted = ((claim, (), claim.lost) for claim in relief.lifted)
-    for claim, nodes, lost in (*lifted, *relief.moved):
+    for claim, places, lost in (*lifted, *relief.moved):
         if (its := claim.job) is None:
             continue
-        action = f"migrate to {host_list(nodes)}" if nodes else claim.action
-        there, has_run = its.planned_nodes, "-"
+        action = f"migrate to {host_list(places)}" if places else claim.action
+        there: Sequence[str] = its.planned_nodes
+        has_run = "-"
         if not claim.is_pending:
             there, has_run = [each.node for each in its.allocations], short(its.has_run(now))
         rows.append([action, its.label, its.user, host_list(there), has_run, _hours(lost)])
@@ -335,11 +336,9 @@ def _asks(found: Explanation) -> list[str]:
         for base, types in typed(names).items()
     }
     needs = [
-        f"{needed:,} MB of {name}"
-        if name == MEMORY
-        else counted(needed, "core")
+        counted(needed, "core")
         if name == CORES
-        else f"{needed:,} {name}"
+        else f"{needed:,} {'MB of ' if name == MEMORY else ''}{name}"
         for name in names
         if (needed := request.demand.get(name, 0)) > of_types.get(name, 0)
     ]
