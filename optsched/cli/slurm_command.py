@@ -130,7 +130,7 @@ class Asked:
         if not 0 <= self.reserve <= MOST_RESERVED:
             expected = f"expected a number from 0 to {MOST_RESERVED}"
             raise InputError(f"{self.reserve}; {expected}", field="--reserve")
-        rules = options.rules_of(self.rule) or {}
+        rules = options.rules_of(self.rule)
         return Ask(self.weigh, self.order == "strict", self.reserve, rules)
 
 

@@ -297,10 +297,11 @@ def _snapshots(own: pd.DataFrame) -> Table:
         elif (answers["status"] == Status.INFEASIBLE).any():
             why = answers["message"][answers["status"] == Status.INFEASIBLE]
             objective = Cell("infeasible", note=" ".join(filter(None, why)))
-        by, after = None, None
+        by: Value = None
+        after: Value = None
         if len(proofs):
             fastest = proofs.iloc[int(proofs["seconds"].to_numpy().argmin())]
-            by, after = str(fastest["solver"]), float(fastest["seconds"])
+            by, after = str(fastest["solver"]), duration(float(fastest["seconds"]))
         row: Row = {
             "snapshot": str(snapshot),
             "size": str(known["size"]),
@@ -309,7 +310,7 @@ def _snapshots(own: pd.DataFrame) -> Table:
             ("solvers that", "reached it"): int(reached.fillna(value=False).sum()),
             ("solvers that", "proved"): len(proofs),
             ("first proof", "by"): by,
-            ("first proof", "after"): duration(after),
+            ("first proof", "after"): after,
         }
         rows.append(row)
     kind = own["kind"].iloc[0]

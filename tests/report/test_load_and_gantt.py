@@ -21,7 +21,8 @@ changes = st.lists(st.tuples(st.integers(0, 5000), st.integers(-20, 20)), min_si
 
 @given(changes, st.integers(0, 18))
 def test_bins_keep_the_integral_and_each_has_the_quantiles_of_its_own_seconds(pairs, number):
-    steps = Steps.from_changes(*zip(*pairs), 0.0, 5001.0)
+    times, amounts = zip(*pairs)
+    steps = Steps.from_stays(times, [5001.0] * len(pairs), amounts, 0.0, 5001.0)
     whole = sum(amount * (5001 - time) for time, amount in pairs)  # of every change alone
     assert steps.integral(5001.0) == pytest.approx(whole)
     bins = steps.binned(20)
