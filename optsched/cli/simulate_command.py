@@ -245,10 +245,12 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
         look = Parameter(
             name=option.flag, negative=negative, help=helps[name], completer=COMPLETERS.get(name)
         )
-        annotation = Annotated[kind, look]
         options.append(
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=option.default,
+                annotation=Annotated[kind, look],
             )
         )
     signature = inspect.Signature([trace, *required, *options, *own[len(required) :]])
