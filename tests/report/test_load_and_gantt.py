@@ -156,7 +156,7 @@ def test_the_area_of_all_rectangles_is_the_work(random_run):
     found = shown(run, Window(-np.inf, np.inf, 64))
     area = ((found.end - found.begin) * (found.high - found.low)).sum()
     assert area == pytest.approx(((run.end - run.start) * run.trace.processors).sum())
-    assert len(found) > len(run.trace)
+    assert len(found.job) > len(run.trace)
 
 
 def test_of_a_long_run_a_busy_window_of_a_round_length_is_shown(random_run):
@@ -182,7 +182,7 @@ def test_many_thin_jobs_are_shown_on_the_first_processors_only(make_trace, monke
         part = gantt.window(run, most=100)
         assert part.processors == processors
         found = shown(run, part)
-        assert 8 < len(found) <= 100
+        assert 8 < len(found.job) <= 100
         assert found.low.max() < processors
 
 
@@ -192,7 +192,7 @@ def test_a_moment_of_a_very_long_run_is_found(make_trace):
     trace = make_trace((0, 1, 1, 1), *crowd, (3 * 10**7, 1, 1, 1), name="year")
     run = simulate(trace, "nodes:64", "fcfs")
     part = gantt.window(run, most=40)
-    assert 10 < len(shown(run, part)) <= 40
+    assert 10 < len(shown(run, part).job) <= 40
     assert 10**7 - 3600 <= part.begin < part.end <= 10**7 + 3600
 
 
