@@ -90,7 +90,13 @@ def command(
             check_output(written, *sources(snapshot))
     if output and picture and os.path.realpath(output) == os.path.realpath(picture):
         raise InputError("is the output; expected another file to write to", file=picture)
-    read = _with_rules(read_snapshot(snapshot), rule)
+    read = read_snapshot(snapshot)
+    if rule:
+        if not isinstance(read.problem, NodePlacement):
+            reason = f"is for node-placement problems, not for {read.problem.name}"
+            raise InputError(reason, field="--rule")
+        # the known values are those without rules
+        read = replace(read, problem=with_rules(read.problem, options.rules_of(rule)), known={})
     draw = None
     if picture is not None:
         check_suffix(picture)
@@ -125,16 +131,6 @@ def command(
     told = filter(None, reconciled.contradictions or (result.message, result.conflict))
     warn(*(f"{snapshot}: {text}" for text in told))
     return BAD_INPUT if reconciled.contradictions else EXIT[result.status]
-
-
-def _with_rules(read: Snapshot, places: list[str] | None) -> Snapshot:
-    """Return a snapshot with rules, whose known values are those without them."""
-    if not places:
-        return read
-    if not isinstance(read.problem, NodePlacement):
-        reason = f"is for node-placement problems, not for {read.problem.name}"
-        raise InputError(reason, field="--rule")
-    return replace(read, problem=with_rules(read.problem, options.rules_of(places)), known={})
 
 
 def _start(hint: str, problem: Problem[Any]) -> Any:

@@ -165,7 +165,7 @@ def test_of_a_long_run_a_busy_window_of_a_round_length_is_shown(random_run):
     assert part.end - part.begin in ROUND
     assert part.processors == 64
     found = shown(run, part)
-    assert 0 < len(found) <= 200
+    assert 0 < len(found.job) <= 200
     held = np.minimum(found.end, part.end) - np.maximum(found.begin, part.begin)
     used = (held * (found.high - found.low)).sum() / (64 * (part.end - part.begin))
     assert used >= 0.9 * run.summary["utilization"]
