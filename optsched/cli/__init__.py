@@ -41,10 +41,7 @@ SOON = 0.1  # delay in seconds of an interrupt that is raised again: the hook ha
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
 
-INCOMPLETE: tuple[list[str], ...] = (
-    *([], ["trace"], ["trace", "annotate"]),
-    *(["snapshot"], ["slurm"]),
-)
+INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["trace", "annotate"], ["snapshot"], ["slurm"])
 """Arguments that name no command yet; they get the help, as wrong usage."""
 
 COMPLETE = "__complete"  # the word with which the completion of a shell asks for names
@@ -291,7 +288,6 @@ def _run(arguments: list[str]) -> int:
 
 
 def _reader_is_gone() -> bool:
-    """Return whether the reader of stdout or stderr is gone."""
     import select
     from contextlib import suppress
 

@@ -18,7 +18,7 @@ from optsched.cli.terminal import (
     print_lines,
     print_table,
     progress_bar,
-    say,
+    warn,
 )
 from optsched.errors import InputError
 from optsched.files import FolderKind, check_name, check_replaceable, written_folder
@@ -27,7 +27,7 @@ from optsched.models.snapshot_file import snapshot_files
 from optsched.numbers import LARGEST, counted, parse_number, short
 from optsched.report.comparison_page import in_short, unsolved, unused_names
 from optsched.report.page import Cell, cell, duration, share
-from optsched.report.run_comparison import RunComparison, read_runs
+from optsched.report.run_comparison import read_runs
 from optsched.report.saved import fill_comparison, fill_runs
 from optsched.solvers.comparison import compare
 from optsched.solvers.comparison.tables import AT_ONCE, summarize, trivial
@@ -38,23 +38,6 @@ from optsched.sweeps.sweep_folder import compared
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-Show = Callable[[Any], Cell]
-
-SHOWN: dict[str, tuple[str, Show]] = {
-    "run": ("run", cell),
-    "mean_wait": ("mean wait", duration),
-    "p95_wait": ("95%", duration),
-    "mean_bounded_slowdown": ("slowdown", cell),
-    "utilization": ("in use", share),
-    "paired_less": ("wait less", share),
-    "paired_more": ("wait more", share),
-}
-"""Columns of the table that are printed: their labels, and what shows their values."""
-
-SPARE_OF_RUNS = ("95%", "wait more", "wait less")
-"""Columns that a narrow terminal leaves out, the first one first."""
 
 
 def are_runs(paths: Sequence[Path]) -> bool:
@@ -97,7 +80,7 @@ def compare_runs(paths: Sequence[Path], output: Path, days: str | None, *, json:
     comparison = compared(paths[0]) if of_sweep else read_runs(_named(paths))
     with written_folder(output, RUNS) as folder, options.as_options(("days",)):
         fill_runs(comparison, folder, [str(path) for path in paths], period)
-    print_comparison(comparison, json=json)
+    print_comparison(comparison.table, json=json)
     if not json:
         print_lines([("comparison folder", output)])
 
@@ -111,8 +94,7 @@ def compare_over(path: Path, output: Path, over: str, baseline: str | None, *, j
     found = effects_over(path, over, baseline)
     with written_folder(output, effects.FOLDER) as folder:
         effects.fill(found, folder, path)
-    for note in found.notes:
-        say(f"optsched: {note}")
+    warn(*found.notes)
     if json:
         print_json(effects.described(found, path))
         return
@@ -127,7 +109,6 @@ def compare_over(path: Path, output: Path, over: str, baseline: str | None, *, j
 
 
 def _period(text: str) -> tuple[float, float]:
-    """Return the begin and end of a period, from text."""
     begin, _, end = text.partition(":")
     with suppress(ValueError):
         period = parse_number(begin), parse_number(end)
@@ -156,30 +137,16 @@ def _name(path: Path) -> str:
     return path.name
 
 
-def print_comparison(comparison: RunComparison, *, json: bool) -> None:
-    """Print the table of a comparison, or all its columns as one JSON object."""
-    _print_table(comparison.table, SHOWN, SPARE_OF_RUNS, json=json)
-
-
-def _print_table(
-    table: pd.DataFrame,
-    columns: Mapping[str, tuple[str, Show]],
-    spare: Sequence[str],
-    *,
-    json: bool,
-) -> None:
-    """Print columns of a table, each under a label and as a function shows it, or all as JSON."""
-    records = table.to_dict(orient="records")
-    if json:
-        print_json({"table": records})
-        return
-    rows = [[show(one[name]) for name, (_, show) in columns.items()] for one in records]
-    print_table([label for label, _ in columns.values()], rows, spare)
-
-
 DEFAULT_SECONDS = 10.0  # default time limit per solve in seconds
 
-COLUMNS: dict[str, tuple[str, Show]] = {
+COLUMNS: dict[str, tuple[str, Callable[[Any], Cell]]] = {
+    "run": ("run", cell),
+    "mean_wait": ("mean wait", duration),
+    "p95_wait": ("95%", duration),
+    "mean_bounded_slowdown": ("slowdown", cell),
+    "utilization": ("in use", share),
+    "paired_less": ("wait less", share),
+    "paired_more": ("wait more", share),
     "kind": ("model", cell),
     "solver": ("solver", cell),
     "snapshots": ("snapshots", cell),
@@ -196,13 +163,26 @@ COLUMNS: dict[str, tuple[str, Show]] = {
     "primal_integral": ("primal integral", duration),
     "errors": ("errors", cell),
 }
-"""Columns of the printed table: names in the table of a comparison, labels, and what shows them."""
+"""Columns that are printed of runs, then of solvers: their labels, and what shows their values."""
 
 SPARE = (
     *("primal integral", "mean time", "in all", "95%", "median gap", "largest gap"),
-    *("snapshots", "solved"),
+    *("snapshots", "solved", "wait more", "wait less"),
 )
 """Columns that a narrow terminal leaves out, the first one first."""
+
+
+def print_comparison(table: pd.DataFrame, *, json: bool) -> None:
+    """Print a table, without models if there is one, and without zero errors; or all as JSON."""
+    records = table.to_dict(orient="records")
+    if json:
+        print_json({"table": records})
+        return
+    one_model = len({*table.get("kind", ())}) == 1
+    idle = {"kind": one_model, "errors": not any(table.get("errors", ()))}
+    columns = {key: COLUMNS[key] for key in COLUMNS if key in table and not idle.get(key)}
+    rows = [[show(one[key]) for key, (_, show) in columns.items()] for one in records]
+    print_table([label for label, _ in columns.values()], rows, SPARE)
 
 
 def command(
@@ -278,7 +258,7 @@ def command(
                 snapshots, names, budget=budget, seed=seed, progress=advance, separate_process=True
             )
         fill_comparison(comparison, folder)
-    _print(comparison.table, json=json)
+    print_comparison(comparison.table, json=json)
     if not json:
         print_lines([*_trivial(comparison.results), ("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
@@ -287,11 +267,9 @@ def command(
     stuck = results[(results["status"] == Status.INFEASIBLE) & (results["message"] != "")]
     conflicts = [f"{name}: {text}" for name, text in zip(stuck["snapshot"], stuck["message"])]
     left_out = comparison.skipped if names else ()
-    told = (*errors, *comparison.refusals, *left_out, *unsolved(comparison.results))
-    for text in (*told, *unused, *conflicts):
-        say(f"optsched: {text}")
+    warn(*errors, *comparison.refusals, *left_out, *unsolved(results), *unused, *conflicts)
     if comparison.missing:
-        say(f"optsched: interrupted; not compared: {in_short(comparison.missing)}")
+        warn(f"interrupted; not compared: {in_short(comparison.missing)}")
         return INTERRUPTED
     none = not comparison.table["solved"].any()
     return BAD_INPUT if errors else NO_SOLUTION if none else DONE
@@ -319,13 +297,3 @@ def _trivial(results: pd.DataFrame) -> Iterator[tuple[str, str]]:
                 rows = summarize(hard).to_dict(orient="records")
                 best = (f"{row['solver']} {share(row['best']).text}" for row in rows)
                 yield f"best on the other {left:,}", ", ".join(best)
-
-
-def _print(table: pd.DataFrame, *, json: bool) -> None:
-    """Print the table of a comparison, without models if there is one, and without zero errors."""
-    columns = dict(COLUMNS)
-    if table["kind"].nunique() == 1:
-        del columns["kind"]
-    if not table["errors"].any():
-        del columns["errors"]
-    _print_table(table, columns, SPARE, json=json)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +39,6 @@ from optsched.solvers.solver import Solver
 from optsched.solvers.solving import solve
 from optsched.traces.catalogue import folders
 from optsched.version import __version__
-
-if TYPE_CHECKING:
-    from optsched.traces.trace import Trace
 
 SAMPLES = {
     "nodes": ("nodes:256", "sample-256.swf"),
@@ -102,24 +99,20 @@ def _simulate(policy: str, kind: str) -> None:
     """Compile what a policy needs on a kind of machine, seen by others and alone."""
     from optsched.machines import texts
     from optsched.simulator.simulate import simulate
-
-    texts.FEW = 0  # of this process, which only compiles
-    machine, trace = SAMPLES[kind][0], _trace(kind)
-    some = (1, JOBS)
-    run = simulate(trace, machine, policy, jobs=some, check=True, compiled_from=0)
-    assert run.summary
-    simulate(trace, machine, policy, jobs=some, compiled_from=0)
-
-
-def _trace(kind: str) -> Trace:
     from optsched.traces.reading import read_trace
     from optsched.traces.transformations import drawn
 
-    trace = read_trace(bundled("traces") / "samples" / SAMPLES[kind][1])
+    texts.FEW = 0  # of this process, which only compiles
+    machine, name = SAMPLES[kind]
+    trace = read_trace(bundled("traces") / "samples" / name)
     none = np.zeros(len(trace), dtype=np.int64)
     annotations = {**trace.annotations, "priority": none}
     trace = trace.changed(wait=none, annotations=annotations)  # for as-logged and priority
-    return drawn(trace, "HIGH") if kind == "smp" else trace
+    if kind == "smp":
+        trace = drawn(trace, "HIGH")
+    for seen in (True, False):
+        run = simulate(trace, machine, policy, jobs=(1, JOBS), check=seen, compiled_from=0)
+        assert run.summary or not seen
 
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "matplotlib", "networkx")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from optsched import registry
 from optsched.cli.options import Json
-from optsched.cli.terminal import print_json, print_table, say
+from optsched.cli.terminal import print_json, print_table, warn
 from optsched.content import bundled_sites, reference_snapshots
 from optsched.documentation import first_line
 from optsched.errors import InputError
@@ -45,7 +45,7 @@ def command(what: What = "solvers", /, *, json: Json = False) -> None:
     if json:
         print_json({what: [dict(zip(columns, row)) for row in rows]})
     else:
-        print_table(columns, rows, [name for name in SPARE if name in columns])
+        print_table(columns, rows, SPARE)
 
 
 def _settings(cls: type[Any]) -> str:
@@ -65,7 +65,7 @@ def _solvers() -> Iterator[Row]:
             check_models(cls)
             version = version_of(cls)
         except InputError as error:
-            say(f"optsched: left out: {error}")
+            warn(f"left out: {error}")
             continue
         models = "all with a formulation" if cls.models is None else " ".join(sorted(cls.models))
         installed = version or f"no (needs {cls.requires})"
@@ -108,7 +108,7 @@ def _workloads() -> Iterator[Row]:
         try:
             specs.append(read_workload(name))
         except InputError as error:  # its model needs a package that is not installed
-            say(f"optsched: left out: {error}")
+            warn(f"left out: {error}")
     for spec in specs:
         yield [spec.title, spec.name, spec.processors, spec.description]
     for name in sorted(set(registry.workloads) - {spec.name for spec in specs}):

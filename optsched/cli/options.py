@@ -136,7 +136,6 @@ Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number
 
 
 def _seeds(_type: Any, tokens: Sequence[Token]) -> list[int]:
-    """Return the integers of a word, separated by commas."""
     read = _converter(parse_integer)
     return [read(int, [Token(value=word.strip())]) for word in tokens[0].value.split(",")]
 

@@ -64,17 +64,15 @@ def solvers() -> Rows:
     classes = chain.from_iterable(map(classes_of, registry.solvers))
     for cls in sorted(classes, key=lambda cls: (sorted(cls.models or ()), cls.name)):
         models = ", ".join(map(_model_page, cls.models or ()))
-        work = "" if issubclass(cls, Heuristic) else f"{cls.default_work:,.10g}"
-        exact = "yes" if cls.exact else ""
-        taken = ", ".join(f"`{option.name}={option.default}`" for option in settings_of(cls))
-        unit = (cls.work_unit, f"{cls.seconds_per_work:g}", work)
         yield (
             models or ("all" if cls.models is None else "[one function](how-to/add-a-model.md)"),
             f"`{cls.name}`",
             first_line(cls),
-            exact,
-            taken,
-            *unit,
+            "yes" if cls.exact else "",
+            ", ".join(f"`{option.name}={option.default}`" for option in settings_of(cls)),
+            cls.work_unit,
+            f"{cls.seconds_per_work:g}",
+            "" if issubclass(cls, Heuristic) else f"{cls.default_work:,.10g}",
         )
 
 

@@ -12,14 +12,20 @@ from optsched.cli.terminal import print_line
 from optsched.errors import InputError
 from optsched.files import check_name
 from optsched.folders import COMPARISON, RUN, RUNS, SWEEP
-from optsched.report.saved import report_comparison, report_run, report_runs
+from optsched.report import comparison_page, run_comparison, run_page
+from optsched.report.page import Page, write_page
 from optsched.studies import effects, running
 from optsched.sweeps import sweep_folder
 
+
+def _writing(page: Callable[[Path], Page]) -> Callable[[Path], Path]:
+    return lambda folder: write_page(page(folder), folder)
+
+
 KINDS = (
-    (RUN, report_run),
-    (COMPARISON, report_comparison),
-    (RUNS, report_runs),
+    (RUN, _writing(run_page.page)),
+    (COMPARISON, _writing(comparison_page.page)),
+    (RUNS, _writing(run_comparison.page)),
     (SWEEP, sweep_folder.report),
     (effects.FOLDER, effects.report),
     (running.FOLDER, running.report),
@@ -34,17 +40,14 @@ def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
     folders
         Folders that `optsched simulate`, `compare`, `sweep` or `study` wrote.
     """
-    known = [(folder, _report_of(folder)) for folder in folders]  # before any page is written
-    for page in [report(folder) for folder, report in known]:
+    known: list[tuple[Callable[[Path], Path], Path]] = []
+    for folder in folders:  # before any page is written
+        check_name(folder)
+        found = next((report for kind, report in KINDS if (folder / kind.marker).is_file()), None)
+        if found is None:
+            expected = " or ".join(f"{kind.name} ({kind.marker})" for kind, _ in KINDS)
+            is_not = "not a folder that optsched wrote" if folder.is_dir() else "not a folder"
+            raise InputError(f"{is_not}; expected that of {expected}", file=folder)
+        known.append((found, folder))
+    for page in [report(folder) for report, folder in known]:
         print_line(page)
-
-
-def _report_of(folder: Path) -> Callable[[Path], Path]:
-    """Return the function that writes the page of a folder, whose marker says its kind."""
-    check_name(folder)
-    found = next((report for kind, report in KINDS if (folder / kind.marker).is_file()), None)
-    if found is None:
-        expected = " or ".join(f"{kind.name} ({kind.marker})" for kind, _ in KINDS)
-        is_not = "not a folder that optsched wrote" if folder.is_dir() else "not a folder"
-        raise InputError(f"{is_not}; expected that of {expected}", file=folder)
-    return found

@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -32,7 +32,7 @@ from optsched.cli.options import (
     workload_files,
 )
 from optsched.cli.sweep_command import execute_runs, say_failures, say_wrong_answers
-from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
+from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note, warn
 from optsched.cli.trace_command import say_file
 from optsched.compilation import clock
 from optsched.errors import InputError, UnknownNameError
@@ -49,7 +49,6 @@ from optsched.settings import read_settings, settings_of
 from optsched.simulator.scenario import (
     OPTIONS,
     TRACE,
-    Option,
     Scenario,
     configure,
     described,
@@ -82,8 +81,13 @@ def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         large_from = counted(summary["large_from"], "processor")
         large = f"{summary['large_jobs']:,} of {large_from} or more"
         lines.append(("large jobs", f"{large}; wait {wait}"))
-    if summary.get("problems"):
-        lines.append(("problems", _problems(summary)))
+    if posed := summary.get("problems"):
+        parts = [f"{posed:,}", f"{posed - summary['unproven']:,} proven"]
+        if summary["fallbacks"]:
+            parts.append(f"{summary['fallbacks']:,} decided by the fallback")
+        if summary["wrong_answers"]:
+            parts.append(counted(summary["wrong_answers"], "wrong answer"))
+        lines.append(("problems", ", ".join(parts)))
     return lines
 
 
@@ -96,33 +100,14 @@ def cleaning_notes(config: Mapping[str, Any], summary: Mapping[str, Any]) -> lis
     return [f"cleaning{of_whole}: {line.strip()}" for line in report.lines()]
 
 
-def policy_of_run(folder: Path) -> str | None:
-    """Return the name of the policy of the run in a folder, None if there is no such run."""
-    try:
-        return str(read_object(folder / RUN.marker, {"policy": str})["policy"])
-    except InputError:
-        return None
-
-
 def _amounts(summary: Mapping[str, Any], form: str) -> str:
     """Return mean, quantiles and maximum of a measure, those that the summary has."""
     places = {"mean": "mean", "median": "median", "p95": "95%", "max": "longest"}
-    keys = {form.format(place): name for place, name in places.items()}
     return ", ".join(
         f"{name} {compact(MEASURES[key], summary[key]).text}"
-        for key, name in keys.items()
-        if summary.get(key) is not None
+        for place, name in places.items()
+        if summary.get(key := form.format(place)) is not None
     )
-
-
-def _problems(summary: Mapping[str, Any]) -> str:
-    posed, unproven = summary["problems"], summary["unproven"]
-    parts = [f"{posed:,}", f"{posed - unproven:,} proven"]
-    if summary["fallbacks"]:
-        parts.append(f"{summary['fallbacks']:,} decided by the fallback")
-    if summary["wrong_answers"]:
-        parts.append(counted(summary["wrong_answers"], "wrong answer"))
-    return ", ".join(parts)
 
 
 PLACE = re.compile(r"^(runs\[\d+\]\.)?(trace: |machine: |solver: )?")
@@ -152,7 +137,7 @@ def simulate_policies(
     failed, wrong = say_failures(sweep), say_wrong_answers(sweep)
     code = BAD_INPUT if failed or wrong else DONE
     if len(finished_runs(output)[0]) < 2:
-        say("optsched: nothing to compare; expected two finished runs or more")
+        warn("nothing to compare; expected two finished runs or more")
         return code
     comparison = compared(output)
     if all(run.summary["rejected"] == run.summary["jobs"] for run in comparison.runs):
@@ -160,14 +145,12 @@ def simulate_policies(
     for run in comparison.runs:
         for left, what in (("rejected", "rejected"), ("waiting", "never started")):
             if jobs := run.summary[left]:
-                say(f"optsched: {run.name}: {counted(jobs, 'job')} {what}")
-    for text in dict.fromkeys(text for run in comparison.runs for text in ignored(run.config)):
-        say(f"optsched: {text}")
-    baseline = comparison.runs[0]
-    for line in [] if json else cleaning_notes(baseline.config, baseline.summary):
-        say_note(line)
+                warn(f"{run.name}: {counted(jobs, 'job')} {what}")
+    warn(*dict.fromkeys(text for run in comparison.runs for text in ignored(run.config)))
+    if not json:
+        say_note(*cleaning_notes(comparison.runs[0].config, comparison.runs[0].summary))
     made = [("report", write_comparison(comparison, output))] if plots else []
-    print_comparison(comparison, json=json)
+    print_comparison(comparison.table, json=json)
     if not json:
         print_lines([("run folders", sweep.runs), *made])
     return code
@@ -218,10 +201,8 @@ def _planned(policies: Sequence[str], options: Mapping[str, Any], keep: str) -> 
 
 def _settings_of(policy: str, execution: str | None) -> list[str]:
     """Return the settings of a policy, and of the execution model, by default the policy's own."""
-    parts: list[type[Any]] = [registry.policies[policy]]
     model = execution or registry.policies[policy].execution
-    if model is not None:
-        parts.append(registry.executions[model])
+    parts = [registry.policies[policy], *([registry.executions[model]] if model else [])]
     return [setting.name for part in parts for setting in settings_of(part)]
 
 
@@ -250,37 +231,31 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
     trace, *own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
     required = [one for one in own if one.default is one.empty]
     helps = {name: text + SEVERAL.get(name, "") for name, text in described().items()}
-    options = [
-        inspect.Parameter(
-            option.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=option.default,
-            annotation=_annotation(option, helps[name]),
+    options = []
+    for name, option in OPTIONS.items():
+        if name == "trace":
+            continue
+        kind, negative = KINDS.get(option.kind, option.kind), None
+        if isinstance(kind, tuple):
+            kind = Literal[kind]
+        if kind is dict:
+            kind, negative = list[str], ()
+        if option.default is None:
+            kind = kind | None
+        look = Parameter(
+            name=option.flag, negative=negative, help=helps[name], completer=COMPLETERS.get(name)
         )
-        for name, option in OPTIONS.items()
-        if name != "trace"
-    ]
+        options.append(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=option.default,
+                annotation=Annotated[kind, look],
+            )
+        )
     signature = inspect.Signature([trace, *required, *options, *own[len(required) :]])
     command.__signature__ = signature  # type: ignore[attr-defined]
     return command
-
-
-def _annotation(option: Option, help_text: str) -> Any:
-    """Return the command-line type of an option."""
-    kind = KINDS.get(option.kind, option.kind)
-    if isinstance(kind, tuple):
-        kind = Literal[kind]
-    name, negative = option.flag, None
-    if kind is dict:
-        kind, negative = list[str], ()
-    if option.default is None:
-        kind = kind | None
-    return Annotated[
-        kind,
-        Parameter(
-            name=name, negative=negative, help=help_text, completer=COMPLETERS.get(option.name)
-        ),
-    ]
 
 
 @_with_options
@@ -334,7 +309,9 @@ def command(
         options["trace"] = trace
         return simulate_policies(policies, options, output, csv=csv, plots=plots, json=json)
     check_replaceable(output, RUN)
-    replaced = policy_of_run(output)
+    replaced = None
+    with suppress(InputError):  # of a folder without a run
+        replaced = read_object(output / RUN.marker, {"policy": str})["policy"]
     capture = options.get("capture")
     if capture is not None:
         check_replaceable(capture, CAPTURE)
@@ -365,25 +342,23 @@ def command(
             write_json(captured / CAPTURE.marker, run.config)
     wrong = run.summary["wrong_answers"] or run.never_answered
     code = BAD_INPUT if wrong or run.summary["rejected"] == run.summary["jobs"] else DONE
-    for message in (*run.notes, *run.mishaps):
-        say(f"optsched: {message}")
+    warn(*run.notes, *run.mishaps)
     if replaced is not None:
         say_note(f"optsched: replaced the run of {replaced} in {output}")
     if waiting := run.summary["waiting"]:
         never = "never starts" if waiting == 1 else "never start"
-        say(f"optsched: {counted(waiting, 'job')} {never} under this policy")
+        warn(f"{counted(waiting, 'job')} {never} under this policy")
     if run.summary["rejected"] and "rejected_because" not in run.summary:
-        say(f"optsched: {counted(run.summary['rejected'], 'job')} rejected")
+        warn(f"{counted(run.summary['rejected'], 'job')} rejected")
     for reason, jobs in run.summary.get("rejected_because", {}).items():
-        say(f"optsched: rejected ({counted(jobs, 'job')}): {reason}")
+        warn(f"rejected ({counted(jobs, 'job')}): {reason}")
     if run.summary["rejected"] or run.summary["waiting"]:
         table = output / ("jobs.csv" if csv else "jobs.parquet")
-        say(f"optsched: the column reason of {table} says why each of these jobs never starts")
+        warn(f"the column reason of {table} says why each of these jobs never starts")
     if json:
         print_json(run.summary)
         return code
-    for line in cleaning_notes(run.config, run.summary):
-        say_note(line)
+    say_note(*cleaning_notes(run.config, run.summary))
     written = [("run folder", f"{output}, with all figures in summary.json")]
     written += [("snapshots", str(capture))] if capture else []
     print_lines([*summary_lines(run.summary), *written])

@@ -22,8 +22,8 @@ from optsched.cli.terminal import (
     print_line,
     print_lines,
     print_table,
-    say,
     say_note,
+    warn,
 )
 from optsched.content import bundled_sites
 from optsched.errors import InputError
@@ -38,11 +38,10 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.forecast import read_history
 from optsched.slurm.order import age
-from optsched.slurm.own_plan import PlannedStart, when
+from optsched.slurm.own_plan import when
 from optsched.slurm.pins import Update, pinned_placements
 from optsched.slurm.plan import (
     Ask,
-    PlannedJob,
     QueuePlan,
     Situation,
     current_situation,
@@ -131,7 +130,7 @@ class Asked:
         if not 0 <= self.reserve <= MOST_RESERVED:
             expected = f"expected a number from 0 to {MOST_RESERVED}"
             raise InputError(f"{self.reserve}; {expected}", field="--reserve")
-        rules = options.rules_of(self.rule) or {}
+        rules = options.rules_of(self.rule)
         return Ask(self.weigh, self.order == "strict", self.reserve, rules)
 
 
@@ -233,8 +232,7 @@ def site(*, source: options.Captured = None, output: options.Output) -> int:
     _check(output, ".toml", source)
     with captured(source) as folder:
         supply = read_supply(folder)
-    for note in supply.notes:
-        say_note(f"optsched: {note}")
+    say_note(*(f"optsched: {note}" for note in supply.notes))
     # those with nodes and dates, which a site file can state
     kept = tuple(each for each in supply.reservations if each.nodes and each.start > -math.inf)
     found = replace(supply.site, reservations=kept)
@@ -325,7 +323,7 @@ def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Sol
         return _no_plan(found.result, solver, time_limit)
     if found.proven < found.of:
         jobs = counted(found.of, "job")
-        say(f"optsched: the order is proven of the first {found.proven:,} of {jobs}")
+        warn(f"the order is proven of the first {found.proven:,} of {jobs}")
     none = ((),) * len(posed.rows)
     chosen = found.placements or Placements(none, none)
     again = verify(posed.problem, Result(solver, Status.FEASIBLE, solution=chosen))
@@ -336,7 +334,7 @@ def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Sol
 
 
 def _no_plan(result: Result, solver: str, time_limit: float) -> int:
-    say(f"optsched: {result.message or f'{solver} found no plan within {time_limit:g} s'}")
+    warn(result.message or f"{solver} found no plan within {time_limit:g} s")
     return BAD_INPUT if result.status is Status.ERROR else NO_SOLUTION
 
 
@@ -356,30 +354,23 @@ def _print_jobs(plan: QueuePlan) -> None:
     columns = ["job", "user", "partition", "priority", "nodes"]
     columns += ["blocks" if blocks else "leaf switches", "nodes by Slurm", "start by Slurm"]
     now = plan.situation.supply.time
-    rows = [_row(each, now) for each in plan.jobs]
+    rows = [
+        [
+            each.label,
+            each.job.user,
+            ",".join(each.job.partitions),
+            f"{each.job.priority:,}",
+            host_list(each.nodes) or NO_PLACE,
+            ", ".join(each.groups) or NO_PLACE,
+            host_list(each.slurm.nodes) if each.slurm else NO_PLACE,
+            NO_PLACE if start is None else when(start, now),
+        ]
+        for each in plan.jobs
+        for start in [each.slurm.start if each.slurm else None]
+    ]
     if rows:
         print_table(columns, rows, SPARE)
         print()
-
-
-def _row(each: PlannedJob, now: int) -> list[str]:
-    by_slurm = host_list(each.slurm.nodes) if each.slurm else NO_PLACE
-    return [
-        each.label,
-        each.job.user,
-        ",".join(each.job.partitions),
-        f"{each.job.priority:,}",
-        host_list(each.nodes) or NO_PLACE,
-        ", ".join(each.groups) or NO_PLACE,
-        by_slurm,
-        _start(each.slurm, now),
-    ]
-
-
-def _start(planned: PlannedStart | None, now: int) -> str:
-    if planned is None or planned.start is None:
-        return NO_PLACE
-    return when(planned.start, now)
 
 
 def _summary(solved: Solved) -> list[tuple[str, Any]]:
@@ -477,7 +468,6 @@ def _reasons(label: str, reasons: Mapping[str, str]) -> list[tuple[str, Any]]:
 
 
 def _describe(solved: Solved) -> dict[str, Any]:
-    """Return a plan and the answer of the solver as a JSON-able object."""
     plan, result = solved
     names = ("solver", "version", "status", "objective", "bound", "gap", "seconds", "verified")
     answer = None if result is None else {name: getattr(result, name) for name in names}
@@ -495,7 +485,5 @@ def _describe(solved: Solved) -> dict[str, Any]:
 def _say_notes(situation: Situation, said: set[str] | None = None) -> None:
     """Say the notes that are not among those said before, and add them to these."""
     said = set() if said is None else said
-    for note in situation.notes:
-        if note not in said:
-            said.add(note)
-            say_note(f"optsched: {note}")
+    say_note(*(f"optsched: {note}" for note in dict.fromkeys(situation.notes) if note not in said))
+    said.update(situation.notes)

@@ -34,12 +34,11 @@ from optsched.slurm.capture import captured
 from optsched.slurm.explain import DEFAULT, Explanation
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.factors import read_factors
-from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
+from optsched.slurm.hold_problem import ACTIONS, UNTIL, Question
 from optsched.slurm.order import tasks
 from optsched.slurm.own_plan import when
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
-from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
 from optsched.slurm.what_if import Change, Present, changed, read_changes
@@ -53,23 +52,12 @@ CLOSED = (Status.OPTIMAL, Status.INFEASIBLE)  # states of an answer that is prov
 
 
 class Answer(NamedTuple):
-    """The least to do, if it is known.
+    """The least to do, if it is known."""
 
-    Parameters
-    ----------
-    relief : Relief or None
-        The cheapest answer.
-    result : Result or None
-        What the solver said of it; of any question, if there is no answer.
-    proven : bool
-        Whether it is proven that there is no cheaper answer, or none at all, at any start by the
-        time.
-    proven_there : bool
-        Whether it is proven that there is no cheaper answer at its start.
-    """
-
-    relief: Relief | None = None
-    result: Result | None = None
+    relief: Relief | None = None  # the cheapest answer
+    result: Result | None = None  # what the solver said of it; of any question without an answer
+    # Whether it is proven that there is no cheaper answer, or none at all, at any start by the
+    # time, and that there is none at its start
     proven: bool = False
     proven_there: bool = False
 
@@ -129,8 +117,8 @@ def explain(
         if changes:
             with suppress(InputError):  # a job that is there only then
                 before = _explanation(folder, job, by, within, asked, force)
-    for note in (*found.supply.notes, *found.queue.notes):
-        say_note(f"optsched: {note}")
+    notes = (*found.supply.notes, *found.queue.notes)
+    say_note(*(f"optsched: {note}" for note in notes))
     kept_by = blocked_by_site(found.queue, found.supply, found.job, options.rules_of(rule))
     answer = _least(found, solver, time_limit)
     if json:
@@ -207,7 +195,6 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
 
 
 def _solved(question: Question, solver: str | None, time_limit: float) -> Result:
-    """Return the answer of a solver to a question."""
     if not shortage(question.problem).is_proof:
         solver = RULE  # which lifts nothing then, and nothing is less
     hint = None if solver == RULE else RULE
@@ -223,7 +210,6 @@ def _cost(relief: Relief) -> tuple[int, int, int]:
 
 
 def _supposed(changes: Iterable[str]) -> list[str]:
-    """Return the options of changes."""
     return [word for text in changes for word in ("--what-if", text)]
 
 
@@ -237,9 +223,13 @@ def _print(found: Explanation, answer: Answer, given: Sequence[str], *, is_real:
     `given`: options of a forecast of the same state.
     """
     job, now = found.job, found.supply.time
+    start = "no start planned"
+    if job.start is not None:
+        nodes = f" on {host_list(job.planned_nodes)}" if job.planned_nodes else ""
+        start = f"start {when(job.start, now)}{nodes}"
     lines: list[tuple[str, Any]] = [
         ("job", f"{job.label} of {job.user or '-'}, partition {','.join(job.partitions) or '-'}"),
-        ("by Slurm", f"{job.reason or 'no reason'}; {_planned(job, now)}"),
+        ("by Slurm", f"{job.reason or 'no reason'}; {start}"),
     ]
     if found.rule:
         lines.append(("rule", found.rule))
@@ -261,10 +251,17 @@ def _print(found: Explanation, answer: Answer, given: Sequence[str], *, is_real:
     print_lines([*lines, *labelled("least to do", _to_do(found, answer, given))])
     if (relief := answer.relief) is None:
         return
-    rows = [
-        *(_row(claim, now, claim.lost) for claim in relief.lifted if claim.job is not None),
-        *(_row(claim, now, lost, nodes) for claim, nodes, lost in relief.moved),
-    ]
+    rows = []
+    lifted = ((claim, (), claim.lost) for claim in relief.lifted)
+    for claim, places, lost in (*lifted, *relief.moved):
+        if (its := claim.job) is None:
+            continue
+        action = f"migrate to {host_list(places)}" if places else claim.action
+        there: Sequence[str] = its.planned_nodes
+        has_run = "-"
+        if not claim.is_pending:
+            there, has_run = [each.node for each in its.allocations], short(its.has_run(now))
+        rows.append([action, its.label, its.user, host_list(there), has_run, _hours(lost)])
     if rows:
         print()
         print_table(["action", "job", "user", "nodes", "has run", "node-hours lost"], rows)
@@ -321,33 +318,9 @@ def _priority(found: Explanation) -> list[str]:
     return lines
 
 
-def _row(
-    claim: Claim, now: int, lost: int, nodes: Sequence[str] = ()
-) -> tuple[str, str, str, str, str, str]:
-    """Return a row on a job that is requeued or held, or is moved to other nodes."""
-    job = claim.job
-    assert job is not None
-    there = job.planned_nodes if claim.is_pending else [each.node for each in job.allocations]
-    return (
-        f"migrate to {host_list(nodes)}" if nodes else claim.action,
-        job.label,
-        job.user,
-        host_list(there),
-        "-" if claim.is_pending else short(job.has_run(now)),
-        _hours(lost),
-    )
-
-
 def _hours(lost: int) -> str:
     """Return node time in microseconds as node-hours."""
     return f"{lost / MICROSECONDS:,.3g}"
-
-
-def _planned(job: QueuedJob, now: int) -> str:
-    if job.start is None:
-        return "no start planned"
-    nodes = f" on {host_list(job.planned_nodes)}" if job.planned_nodes else ""
-    return f"start {when(job.start, now)}{nodes}"
 
 
 def _when(at: int, now: int) -> str:
@@ -363,7 +336,9 @@ def _asks(found: Explanation) -> list[str]:
         for base, types in typed(names).items()
     }
     needs = [
-        _amount(needed, name)
+        counted(needed, "core")
+        if name == CORES
+        else f"{needed:,} {'MB of ' if name == MEMORY else ''}{name}"
         for name in names
         if (needed := request.demand.get(name, 0)) > of_types.get(name, 0)
     ]
@@ -380,12 +355,6 @@ def _asks(found: Explanation) -> list[str]:
     for name, count in request.licences.items():
         text += f", {count:,} of licence {name}"
     return [text, *request.notes]
-
-
-def _amount(needed: int, name: str) -> str:
-    if name == MEMORY:
-        return f"{needed:,} MB of {name}"
-    return counted(needed, "core") if name == CORES else f"{needed:,} {name}"
 
 
 def _short(found: Explanation, short_of: Shortage) -> list[str]:
@@ -431,7 +400,6 @@ def _earliest(found: Explanation, given: Sequence[str]) -> str:
 
 
 def _to_do(found: Explanation, answer: Answer, given: Sequence[str]) -> list[str]:
-    """Return the answer in words."""
     now = found.supply.time
     latest = "now" if found.by == now else f"at the latest {_when(found.by, now)}"
     if found.is_expected:
@@ -487,7 +455,6 @@ def _as_known(found: Explanation) -> str:
 
 
 def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
-    """Return an explanation as a JSON-able object."""
     job = found.job
     described: dict[str, Any] = {
         "job": job.label,

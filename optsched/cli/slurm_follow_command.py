@@ -22,7 +22,7 @@ from optsched.cli.slurm_command import (
     print_updates,
     situation_of,
 )
-from optsched.cli.terminal import print_line, say, say_error, say_note
+from optsched.cli.terminal import print_line, say_error, say_note, warn
 from optsched.errors import InputError
 from optsched.numbers import counted, moment
 from optsched.sites.slurm_files import captured_folder
@@ -109,7 +109,7 @@ def watch(
             done += 1
             _wait(plan if yes else None, until)
     except KeyboardInterrupt:
-        say("optsched: interrupted")
+        warn("interrupted")
     if yes:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # take all pins back, whatever comes
@@ -133,8 +133,8 @@ def _cycle(
         return solved, None
     unmet = frozenset(label for (label, _), cycles in waits.items() if cycles >= PATIENCE)
     plan = replace(solved.plan, unmet=unmet)
-    for label in sorted(unmet):
-        say(f"optsched: job {label} did not start in {PATIENCE} cycles: its pin is cleared")
+    missed = f"did not start in {PATIENCE} cycles: its pin is cleared"
+    warn(*(f"job {label} {missed}" for label in sorted(unmet)))
     jobs, rows = plan.totals["plan"]["jobs"], len(situation.posed.rows)
     met = len(pinned(situation.queue, running=True))
     text = f"of {counted(rows, 'job')} start now: {jobs:,}; run on their pins: {met:,}"
@@ -159,7 +159,7 @@ def _give_up(plan: QueuePlan) -> bool:
     queue = current_queue()
     updates = plan.given_up(queue)
     for update in updates:
-        say(f"optsched: others run on nodes of job {update.label}: its pin is cleared")
+        warn(f"others run on nodes of job {update.label}: its pin is cleared")
     if updates:
         _follow(updates, yes=True)
     return len(pinned(queue)) > len(updates)
@@ -170,7 +170,7 @@ def _say_running(queue: SlurmQueue) -> None:
     if jobs := pinned(queue, running=True):
         names = f"{', '.join([*jobs][:SHOWN])}{', ...' if len(jobs) > SHOWN else ''}"
         text = f"{counted(len(jobs), 'job')} ({names}) started on a pin, and Slurm keeps it"
-        say(f"optsched: {text} while a job runs; if one is requeued, reset again")
+        warn(f"{text} while a job runs; if one is requeued, reset again")
 
 
 def _check_yes(source: Path | None, yes: bool) -> None:
@@ -183,16 +183,16 @@ def _follow(updates: Sequence[Update], yes: bool, plan: QueuePlan | None = None)
     """Carry updates, of a plan perhaps, out if `yes`, and print their lines."""
     if not yes:
         print_updates(updates, plan)
-        say(f"optsched: dry run of {counted(len(updates), 'update')}; --yes carries it out")
+        warn(f"dry run of {counted(len(updates), 'update')}; --yes carries it out")
         return DONE
     updated = 0
     for update, reason in carry_out(updates, plan):
         if reason:
-            say(f"optsched: job {update.label} is skipped: {reason}")
+            warn(f"job {update.label} is skipped: {reason}")
         else:
             updated += 1
             print_line(update.line)
-    say(f"optsched: updated {updated:,} of {counted(len(updates), 'job')}")
+    warn(f"updated {updated:,} of {counted(len(updates), 'job')}")
     if plan is not None:
         _give_up(plan)
         _lower()
@@ -208,7 +208,7 @@ def _lower() -> None:
             continue
         for update, reason in carry_out(raised):
             if reason:
-                say(f"optsched: the nice of job {update.label} is not set back: {reason}")
+                warn(f"the nice of job {update.label} is not set back: {reason}")
             else:
                 print_line(update.line)
         return
@@ -219,5 +219,5 @@ def _follow_once(updates: Sequence[Update], yes: bool, plan: QueuePlan | None = 
     try:
         return _follow(updates, yes, plan)
     except KeyboardInterrupt:
-        say("optsched: interrupted; optsched slurm reset --yes removes all pins")
+        warn("interrupted; optsched slurm reset --yes removes all pins")
         return INTERRUPTED

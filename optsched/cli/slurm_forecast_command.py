@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from optsched.cli import DONE
@@ -85,10 +84,13 @@ def forecast(
     check_seed(seed, "--seed")
     changes = read_changes(what_if or (), is_forecast=True)
     with captured(source, history=True) as folder:
-        present, times = _read(folder)
+        queue, supply = read_captured(folder)
+        history = read_history(folder)
+        times = None if history is None else run_times(history)
+    present = Present(without_pins(queue), supply)
     there = changed(present, changes)
-    for note in (*there.supply.notes, *present.queue.notes):
-        say_note(f"optsched: {note}")
+    notes = (*there.supply.notes, *present.queue.notes)
+    say_note(*(f"optsched: {note}" for note in notes))
     now = _forecast(present, times, draws, seed)
     then = _forecast(there, times, draws, seed) if changes else None
     named = _labels(jobs, now, then)
@@ -100,13 +102,6 @@ def forecast(
     else:
         _print_shifts(now, then, changes, named, new)
     return DONE
-
-
-def _read(folder: Path) -> tuple[Present, RunTimes | None]:
-    queue, supply = read_captured(folder)
-    history = read_history(folder)
-    times = None if history is None else run_times(history)
-    return Present(without_pins(queue), supply), times
 
 
 def _forecast(present: Present, times: RunTimes | None, draws: int, seed: int) -> Forecast:
@@ -171,7 +166,6 @@ def _row(one: Start, now: int) -> list[str]:
 
 
 def _at(seconds: float) -> str:
-    """Return a time in seconds since 1970 as a table has it."""
     return NEVER if math.isnan(seconds) else moment(seconds, is_short=True)
 
 

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Models, Output, import_models
-from optsched.cli.terminal import figure, print_json, print_line, print_lines, say, say_error
+from optsched.cli.terminal import figure, print_json, print_line, print_lines, say_error, warn
 from optsched.errors import InputError
 from optsched.files import check_output
 from optsched.models.pages import stated_page
@@ -87,10 +87,10 @@ def check(*snapshots: Annotated[Path, Parameter(required=True)], model: Models =
             say_error(error)
             code = BAD_INPUT
             continue
-        for mistake in wrong:
-            say(f"optsched: {path}: {mistake}")
+        warn(*(f"{path}: {mistake}" for mistake in wrong))
+        if wrong:
             code = BAD_INPUT
-        if not wrong:
+        else:
             print_line(f"{path}: good")
     return code
 

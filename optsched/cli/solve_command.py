@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION, options
-from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
+from optsched.cli.terminal import figure, print_json, print_lines, show_cursor, shows_progress, warn
 from optsched.errors import InputError, StatementError
 from optsched.files import check_output, write_json
 from optsched.folders import read_object
@@ -90,7 +90,13 @@ def command(
             check_output(written, *sources(snapshot))
     if output and picture and os.path.realpath(output) == os.path.realpath(picture):
         raise InputError("is the output; expected another file to write to", file=picture)
-    read = _with_rules(read_snapshot(snapshot), rule)
+    read = read_snapshot(snapshot)
+    if rule:
+        if not isinstance(read.problem, NodePlacement):
+            reason = f"is for node-placement problems, not for {read.problem.name}"
+            raise InputError(reason, field="--rule")
+        # the known values are those without rules
+        read = replace(read, problem=with_rules(read.problem, options.rules_of(rule)), known={})
     draw = None
     if picture is not None:
         check_suffix(picture)
@@ -112,7 +118,7 @@ def command(
         write_json(output, answer)
     if picture is not None and draw is not None:
         if result.solution is None or not result.verified:
-            say(f"optsched: {picture}: not drawn, as there is no verified solution")
+            warn(f"{picture}: not drawn, as there is no verified solution")
         else:
             save_as(draw(read.problem, result.solution), picture)
     if json:
@@ -121,21 +127,10 @@ def command(
         print_lines(lines(read, result))
     if result.limit is Limit.INTERRUPT:
         found = "no solution so far" if result.solution is None else "the best solution so far"
-        say(f"optsched: interrupted: {found}")
-    for text in reconciled.contradictions or (result.message, result.conflict):
-        if text:
-            say(f"optsched: {snapshot}: {text}")
+        warn(f"interrupted: {found}")
+    told = filter(None, reconciled.contradictions or (result.message, result.conflict))
+    warn(*(f"{snapshot}: {text}" for text in told))
     return BAD_INPUT if reconciled.contradictions else EXIT[result.status]
-
-
-def _with_rules(read: Snapshot, places: list[str] | None) -> Snapshot:
-    """Return a snapshot with rules, whose known values are those without them."""
-    if not places:
-        return read
-    if not isinstance(read.problem, NodePlacement):
-        reason = f"is for node-placement problems, not for {read.problem.name}"
-        raise InputError(reason, field="--rule")
-    return replace(read, problem=with_rules(read.problem, options.rules_of(places)), known={})
 
 
 def _start(hint: str, problem: Problem[Any]) -> Any:
@@ -166,13 +161,8 @@ def solve_in_process(
     """Solve in a separate process, by default with the default solver, and verify the result again.
 
     If the user watches, progress is shown on a terminal, and the first Ctrl-C is passed on to that
-    process, which then returns its best solution.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If Ctrl-C is pressed before the search or twice, the search does not end, or the user does
-        not watch.
+    process, which then returns its best solution. KeyboardInterrupt is raised if Ctrl-C is pressed
+    before the search or twice, if the search does not end, and if the user does not watch.
     """
     display = watched and shows_progress()
 

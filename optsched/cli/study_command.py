@@ -10,10 +10,10 @@ from cyclopts import Parameter
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, as_options, study_names
 from optsched.cli.sweep_command import execute_runs, say_wrong_answers
-from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note
+from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note, warn
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.studies.folder import StudyFolder, check_page, evaluate, find_study
+from optsched.studies.folder import check_page, evaluate, find_study
 from optsched.studies.running import Cases, StudyRun
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.sweeping import Sweep
@@ -62,7 +62,12 @@ def command(
     check_engine("local", workers, None)
     found = find_study(study)
     if check:
-        return _check(found)
+        mistakes, names = check_page(found)
+        for one in mistakes:
+            print_line(one)
+        if not mistakes:
+            print_line(f"{found.path / 'page.md'}: {counted(names, 'number')} as computed")
+        return 1 if mistakes else 0
     if output is None:
         if not write:
             expected = "expected -o DIR to run it, or --check or --write of its results"
@@ -83,19 +88,8 @@ def command(
     for one in ended.mistakes[:SHOWN]:
         say(one)
     if ended.mistakes:
-        places = counted(len(ended.mistakes), "place")
-        say(f"optsched: the page differs from these results in {places}")
+        warn(f"the page differs from these results in {counted(len(ended.mistakes), 'place')}")
     return 1 if isinstance(planned.work, Sweep) and say_wrong_answers(planned.work) else 0
-
-
-def _check(study: StudyFolder) -> int:
-    """Print the mistakes of a page, and return the exit code."""
-    mistakes, names = check_page(study)
-    for one in mistakes:
-        print_line(one)
-    if not mistakes:
-        print_line(f"{study.path / 'page.md'}: {counted(names, 'number')} as computed")
-    return 1 if mistakes else 0
 
 
 def _work(planned: StudyRun, workers: int | None) -> bool:
@@ -112,6 +106,6 @@ def _work(planned: StudyRun, workers: int | None) -> bool:
                 advance(done)
     except KeyboardInterrupt:
         left = counted(pending - done, "case")
-        say(f"optsched: interrupted with {left} left; the same command resumes the study")
+        warn(f"interrupted with {left} left; the same command resumes the study")
         return False
     return True

@@ -21,9 +21,9 @@ from optsched.cli.terminal import (
     pace,
     print_json,
     print_lines,
-    say,
     say_note,
     shows_progress,
+    warn,
 )
 from optsched.errors import InputError
 from optsched.files import check_replaceable
@@ -58,9 +58,9 @@ def say_failures(sweep: Sweep, *, own: bool = False) -> dict[str, str]:
         names = {run.name for run in sweep.own}
         failures = {name: error for name, error in failures.items() if name in names}
     for name, error in list(failures.items())[:FAILURES]:
-        say(f"optsched: run {name} failed: {error}")
+        warn(f"run {name} failed: {error}")
     if failures:
-        say(f"optsched: {counted(len(failures), 'run')} failed; the reasons are in {sweep.failed}")
+        warn(f"{counted(len(failures), 'run')} failed; the reasons are in {sweep.failed}")
     return failures
 
 
@@ -68,11 +68,9 @@ def say_wrong_answers(sweep: Sweep) -> bool:
     """Print the runs with wrong answers of solvers, and return whether there are any."""
     wrong = sweep.wrong_answers()
     for name, count in list(wrong.items())[:SHOWN]:
-        answers = counted(count, "wrong answer")
-        say(f"optsched: run {name}: {answers} of solvers, not used")
+        warn(f"run {name}: {counted(count, 'wrong answer')} of solvers, not used")
     if wrong:
-        runs = counted(len(wrong), "run")
-        say(f"optsched: wrong answers in {runs}; see the column wrong_answers")
+        warn(f"wrong answers in {counted(len(wrong), 'run')}; see the column wrong_answers")
     return bool(wrong)
 
 
@@ -105,6 +103,12 @@ class SweepTable:
 
     def _picture(self) -> Group:
         remaining = self._total - self._done
+        pace_so_far = ""
+        if self._done:
+            rate = self._done / (time.perf_counter() - self._began)
+            minutes, seconds = divmod(round(remaining / rate), 60)
+            hours, minutes = divmod(minutes, 60)
+            pace_so_far = f"{pace(rate, 'runs')}  {hours}:{minutes:02}:{seconds:02} left"
         bar = Table.grid(padding=(0, 2), expand=True)
         bar.add_column(ratio=1)
         for _ in range(4):
@@ -114,7 +118,7 @@ class SweepTable:
             f"{self._done:,}/{self._total:,} runs",
             f"{min(remaining, self._engine.slots):,} running",
             f"{self._failed:,} failed" if self._failed else "",
-            self._pace(remaining),
+            pace_so_far,
         )
         table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
         table.add_column("run", overflow="ellipsis", no_wrap=True, max_width=24)
@@ -123,7 +127,12 @@ class SweepTable:
             table.add_column(heading, justify="right", no_wrap=True, min_width=WIDEST)
         for outcome in reversed(self._last):
             values = self._columns[outcome.name]
-            varying = (_short(values[name]) for name in self._varying if name in values)
+            varying = [
+                Path(value).name  # of a file
+                if isinstance(value, str) and "/" in value and Path(value).suffix
+                else figure(value)
+                for value in (values[name] for name in self._varying if name in values)
+            ]
             cells = [outcome.name, " ".join(varying), duration(outcome.seconds).text]
             if outcome.summary is None:
                 cells.append("failed")
@@ -132,22 +141,6 @@ class SweepTable:
                 cells += [show(metrics.get(name)).text for name, (_, show) in HEADLINES.items()]
             table.add_row(*cells)
         return Group(bar, table)
-
-    def _pace(self, remaining: int) -> str:
-        """Return the rate and the remaining time, empty before the first run has ended."""
-        if not self._done:
-            return ""
-        rate = self._done / (time.perf_counter() - self._began)
-        minutes, seconds = divmod(round(remaining / rate), 60)
-        hours, minutes = divmod(minutes, 60)
-        return f"{pace(rate, 'runs')}  {hours}:{minutes:02}:{seconds:02} left"
-
-
-def _short(value: object) -> str:
-    """Return a value of a run in short: of the path of a file, its last part."""
-    text = figure(value)
-    is_path = isinstance(value, str) and "/" in value and Path(value).suffix
-    return Path(text).name if is_path else text
 
 
 def execute_runs(
@@ -170,7 +163,7 @@ def execute_runs(
         return done, sweep.finish()
     except KeyboardInterrupt:
         unfinished = counted(sweep.unfinished, "run")
-        say(f"optsched: interrupted with {unfinished} left; the same command executes them")
+        warn(f"interrupted with {unfinished} left; the same command executes them")
         return None
 
 
@@ -209,7 +202,12 @@ def command(
     check_replaceable(output, SWEEP)
     sweep = Sweep(read_sweep(file), output, _part(shard))
     done_before = len(sweep.own) - len(sweep.pending)
-    say_note(_plan(sweep, done_before, shard))
+    plan = counted(len(sweep.plan.runs), "run")
+    if sweep.plan.duplicates:
+        plan += f", {counted(sweep.plan.duplicates, 'duplicate')} left out"
+    if shard is not None:
+        plan += f"; {len(sweep.own):,} in shard {shard}"
+    say_note(f"{plan}; {done_before:,} done before, {len(sweep.pending):,} to do")
     ended = execute_runs(sweep, workers, address)
     if ended is None:
         return INTERRUPTED
@@ -233,15 +231,6 @@ def command(
         shown = facts | {"failed": len(failures), "results": results or "when all shards are done"}
         print_lines([(name.replace("_", " "), value) for name, value in shown.items()])
     return 1 if failures or wrong else 0
-
-
-def _plan(sweep: Sweep, done_before: int, shard: str | None) -> str:
-    plan = counted(len(sweep.plan.runs), "run")
-    if sweep.plan.duplicates:
-        plan += f", {counted(sweep.plan.duplicates, 'duplicate')} left out"
-    if shard is not None:
-        plan += f"; {len(sweep.own):,} in shard {shard}"
-    return f"{plan}; {done_before:,} done before, {len(sweep.pending):,} to do"
 
 
 def _part(shard: str | None) -> tuple[int, int]:

@@ -35,10 +35,16 @@ def say(message: str) -> None:
     print(one_line(message), file=sys.stderr)
 
 
-def say_note(message: str) -> None:
-    """Print a message that is no warning on stderr, unless the user wants quiet."""
-    if not _quiet:
+def say_note(*messages: str) -> None:
+    """Print messages that are no warnings on stderr, unless the user wants quiet."""
+    for message in () if _quiet else messages:
         say(message)
+
+
+def warn(*messages: object) -> None:
+    """Print messages on stderr, each in one line after the name of the program."""
+    for message in messages:
+        say(f"optsched: {message}")
 
 
 def say_error(error: InputError) -> None:
@@ -113,8 +119,12 @@ def print_table(
     width = _columns_of_terminal()
     texts = [[one_line(figure(value)) for value in row] for row in rows]
     shown = list(range(len(columns)))
-    least = [
-        max(_least_width(cell) for cell in column) for column in zip(columns, *texts, strict=True)
+    least = [  # the width of a cell, or for prose that of some words
+        max(
+            len(text) if len(text) <= PROSE else max(PROSE, *map(len, text.split()))
+            for text in column
+        )
+        for column in zip(columns, *texts, strict=True)
     ]
 
     def fits() -> bool:
@@ -122,10 +132,9 @@ def print_table(
 
     left_out = []
     for name in spare:
-        if fits():
-            break
-        left_out.append(name)
-        shown.remove(list(columns).index(name))
+        if name in columns and not fits():
+            left_out.append(name)
+            shown.remove(list(columns).index(name))
     if not fits():
         for number, row in enumerate(texts):
             if number:
@@ -148,13 +157,6 @@ def print_table(
     Console(highlight=False, markup=False, width=WIDE if width is None else width).print(table)
     if left_out:
         say_note(f"left out, as the terminal is narrow: {', '.join(left_out)}")
-
-
-def _least_width(text: str) -> int:
-    """Return the width that a cell needs: its own, or for prose that of some words."""
-    if len(text) <= PROSE:
-        return len(text)
-    return max(PROSE, *map(len, text.split()))
 
 
 def _is_number(value: Any) -> bool:
@@ -211,7 +213,6 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[..., Non
 
 
 def _show_compiled(done: int, total: int) -> None:
-    """Show the compilation of kernels with a bar."""
     if not _compiling:
         stack = ExitStack()
         advance = stack.enter_context(progress_bar("compiling", total, "kernels"))

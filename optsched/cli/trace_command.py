@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,23 +26,15 @@ def say_file(trace: Trace) -> None:
         say_note(f"{trace.published}: {trace.path}")
 
 
-def read_to_write(
-    trace: str,
-    output: Path,
-    *,
-    clean: bool = True,
-    columns: Mapping[str, str] | None = None,
-    unknown_negative: bool = False,
-) -> Trace:
+def read_to_write(trace: str, output: Path, **options: Any) -> Trace:
     """Read a trace, of which the command writes another form to `output`.
 
-    The trace is cleaned or not, columns are renamed, and negative times are allowed, as in
-    `optsched.read_trace`.
+    The options are those of `optsched.read_trace`.
     """
     from optsched.traces.reading import read_trace
 
     check_output(output)
-    read = read_trace(trace, clean=clean, columns=columns, unknown_negative=unknown_negative)
+    read = read_trace(trace, **options)
     check_output(output, read.path)
     say_file(read)
     return read
@@ -93,6 +85,8 @@ def files(
     from optsched.traces.facts import annotation_lines, facts, file_facts
     from optsched.traces.formats import without_gz
     from optsched.traces.rackham import RackhamWorkload
+    from optsched.traces.trace import SECONDS_PER_DAY
+    from optsched.traces.transformations import evaluate as evaluated
     from optsched.traces.transformations import infer_files, split_jobs
 
     days = None if evaluate is None else _days(evaluate)
@@ -106,7 +100,9 @@ def files(
             split.trace, window=window, per_processor=per_processor, sharing=sharing
         )
         if days is not None:
-            annotated = _evaluated(annotated, *days)
+            (first, last), begin = days, annotated.submit.min()
+            since, until = begin + (first - 1) * SECONDS_PER_DAY, begin + last * SECONDS_PER_DAY
+            annotated = evaluated(annotated, since, until)
     write(annotated, output, annotation_lines(facts(annotated)))
     if stated := file_facts(read):
         say_note(f"{stated['files']:,} files that {stated['jobs']:,} jobs stated are replaced")
@@ -172,14 +168,6 @@ def _amounts(text: str) -> dict[str, int]:
     return amounts
 
 
-def _evaluated(trace: Trace, first: int, last: int) -> Trace:
-    from optsched.traces.trace import SECONDS_PER_DAY
-    from optsched.traces.transformations import evaluate
-
-    begins = trace.submit.min()
-    return evaluate(trace, begins + (first - 1) * SECONDS_PER_DAY, begins + last * SECONDS_PER_DAY)
-
-
 def _days(text: str) -> tuple[int, int]:
     from optsched.traces.trace import SECONDS_PER_DAY
 
@@ -239,8 +227,7 @@ def clean(trace: TraceName, /, *, output: TraceOutput) -> None:
     cleaned = read_to_write(trace, output)
     write(cleaned, output)
     assert cleaned.cleaning is not None
-    for line in cleaned.cleaning.lines():
-        say_note(line)
+    say_note(*cleaned.cleaning.lines())
 
 
 @command.command
@@ -262,13 +249,10 @@ def convert(
     unknown_negative
         Read negative times of SWF as unknown, and count them.
     """
-    renamed = _columns(columns)
-    read = read_to_write(
-        trace, output, clean=False, columns=renamed, unknown_negative=unknown_negative
-    )
+    options = {"columns": _columns(columns), "unknown_negative": unknown_negative}
+    read = read_to_write(trace, output, clean=False, **options)
     write(read, output)
-    for what, count in read.oddities.items():
-        say_note(f"{what}: {count:,}")
+    say_note(*(f"{what}: {count:,}" for what, count in read.oddities.items()))
 
 
 @command.command
@@ -308,8 +292,7 @@ def scale(
         ("by rounding", f"{scaled.rounding:+.2%} work"),
     ]
     write(scaled.trace, output, changed)
-    for count, what in scaled.changes:
-        say_note(f"{what}: {count:,}")
+    say_note(*(f"{what}: {count:,}" for count, what in scaled.changes))
 
 
 @command.command
@@ -402,8 +385,7 @@ def fit(
         if output is not None:
             print()
             print_lines([("written", output)])
-    for note in fitted.notes:
-        say_note(note)
+    say_note(*fitted.notes)
 
 
 @command.command
@@ -450,8 +432,7 @@ def generate(
         ("offered load", _load(known["offered_load"])),
     ]
     write(trace, output, generated)
-    for what, count in trace.oddities.items():
-        say_note(f"{what}: {count:,}")
+    say_note(*(f"{what}: {count:,}" for what, count in trace.oddities.items()))
 
 
 def _whole_numbers(text: str) -> list[int]:

@@ -16,9 +16,9 @@ from optsched.numbers import counted, short
 from optsched.report.page import (
     Cell,
     Figure,
-    Label,
     Page,
     Part,
+    Row,
     Section,
     Table,
     Value,
@@ -50,17 +50,6 @@ SIGNS = {"max": 1, "min": -1}
 MOST_PATHS = 20
 """Largest number of snapshots of a folder that the command names; else it names the folder."""
 
-WRONG_ANSWERS = (
-    "Results that verification refuses. They count as errors, and are not used.",
-    "snapshot, solver and violation",
-)
-CONTRADICTIONS = (
-    "Claims that exclude each other. A claim that a verified solution refutes counts as"
-    " an error, and its bound is not used.",
-    "snapshot, solvers and their claims",
-)
-"""Explanations of two kinds of findings, and the headings of their tables."""
-
 
 def page(folder: Path) -> Page:
     """Return the page of a comparison folder, from its files alone."""
@@ -69,8 +58,19 @@ def page(folder: Path) -> Page:
     table = summarize(results)
     pictures = read_pictures(folder, PICTURES)
     sections = [
-        _claims("Wrong answers", config.get("wrong_answers", ()), *WRONG_ANSWERS),
-        _claims("Contradictions", config["contradictions"], *CONTRADICTIONS),
+        _claims(
+            "Wrong answers",
+            config.get("wrong_answers", ()),
+            "Results that verification refuses. They count as errors, and are not used.",
+            "snapshot, solver and violation",
+        ),
+        _claims(
+            "Contradictions",
+            config["contradictions"],
+            "Claims that exclude each other. A claim that a verified solution refutes counts as"
+            " an error, and its bound is not used.",
+            "snapshot, solvers and their claims",
+        ),
         Section("Failures", _failures(results)),
         Section("The solvers", _all_and_hard(results, table)),
         Section("Pictures", _figures(pictures, results, table)),
@@ -226,21 +226,22 @@ def _all_and_hard(results: pd.DataFrame, table: pd.DataFrame) -> list[Part]:
 
 
 def _solvers(own: pd.DataFrame, which: str) -> Table:
-    columns: list[Label] = ["solver", "solved", "best", "proven"]
-    columns += [("gap to the best bound", name) for name in ("mean", "median", "highest")]
-    columns += ["primal integral"]
-    columns += [("time", name) for name in ("mean", "median", "95th percentile", "total")]
-    rows: list[list[Value]] = [
-        [
-            row["solver"],
-            row["solved"],
-            share(row["best"]),
-            share(row["proven"]),
-            *(share(row[f"{which}_gap"]) for which in ("mean", "median", "max")),
-            duration(row["primal_integral"]),
-            *(duration(row[f"{which}_seconds"]) for which in ("mean", "median", "p95", "total")),
-            row["errors"],
-        ]
+    rows: list[Row] = [
+        {
+            "solver": row["solver"],
+            "solved": row["solved"],
+            "best": share(row["best"]),
+            "proven": share(row["proven"]),
+            ("gap to the best bound", "mean"): share(row["mean_gap"]),
+            ("gap to the best bound", "median"): share(row["median_gap"]),
+            ("gap to the best bound", "highest"): share(row["max_gap"]),
+            "primal integral": duration(row["primal_integral"]),
+            ("time", "mean"): duration(row["mean_seconds"]),
+            ("time", "median"): duration(row["median_seconds"]),
+            ("time", "95th percentile"): duration(row["p95_seconds"]),
+            ("time", "total"): duration(row["total_seconds"]),
+            "errors": row["errors"],
+        }
         for row in own.to_dict("records")
     ]
     caption = (
@@ -249,28 +250,14 @@ def _solvers(own: pd.DataFrame, which: str) -> Table:
         " the best known objective, integrated over the time of the slowest solver. Times are"
         " wall-clock times; their mean is geometric, shifted by 1 s."
     )
-    return Table(caption, [*columns, "errors"], rows)
+    return Table.of(caption, rows)
 
 
 def _figures(
     pictures: Mapping[str, str], results: pd.DataFrame, table: pd.DataFrame
 ) -> list[Figure]:
-    about = {
-        "quality": (
-            "Mean gap to the best known objective over the snapshots, against time.",
-            _quality_in_words(results),
-        ),
-        "profile": (
-            "Share of the snapshots solved within a factor of the time of the fastest solver.",
-            _profile_in_words(table),
-        ),
-    }
-    return figures(pictures, about, "comparison")
-
-
-def _quality_in_words(results: pd.DataFrame) -> str:
-    """Return the gaps at the ends of the curves, and the longest time."""
-    words = []
+    """Return the pictures; their words have the values at the ends of the curves."""
+    gaps = []
     for own in _by_kind(results[results["best_objective"].notna()]):
         ours = own["objective"].astype("float64").to_numpy()
         gap = primal_gap(ours, own["best_objective"].astype("float64"))
@@ -278,22 +265,28 @@ def _quality_in_words(results: pd.DataFrame) -> str:
         ends = final.groupby("solver", sort=False)["gap"].mean()
         shown = ", ".join(f"{solver} {100 * end:.3g}%" for solver, end in ends.items())
         slowest = short(float(own["seconds"].max()))
-        words.append(f"{own['kind'].iloc[0]}, at the end, after at most {slowest}: {shown}.")
-    return f"Mean gap to the best known objective over time. {' '.join(words)}".strip()
-
-
-def _profile_in_words(table: pd.DataFrame) -> str:
-    words = []
+        gaps.append(f"{own['kind'].iloc[0]}, at the end, after at most {slowest}: {shown}.")
+    shares = []
     for row in table.to_dict("records"):
         text = f"{row['kind']}, {row['solver']}: {row['proven']:.0%} proven"
         alone = np.isnan(row["best"])
-        words.append(text if alone else f"{text}, {row['best']:.0%} best objective")
-    return f"Performance profiles. Shares of the snapshots at the end: {'; '.join(words)}."
+        shares.append(text if alone else f"{text}, {row['best']:.0%} best objective")
+    about = {
+        "quality": (
+            "Mean gap to the best known objective over the snapshots, against time.",
+            f"Mean gap to the best known objective over time. {' '.join(gaps)}".strip(),
+        ),
+        "profile": (
+            "Share of the snapshots solved within a factor of the time of the fastest solver.",
+            f"Performance profiles. Shares of the snapshots at the end: {'; '.join(shares)}.",
+        ),
+    }
+    return figures(pictures, about, "comparison")
 
 
 def _snapshots(own: pd.DataFrame) -> Table:
     """Return the best known objective and bound of each snapshot, and the first proof."""
-    rows: list[list[Value]] = []
+    rows: list[Row] = []
     for snapshot, answers in own.groupby("snapshot", sort=False):
         known = answers.iloc[0]
         proofs = answers[answers["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])]
@@ -304,24 +297,24 @@ def _snapshots(own: pd.DataFrame) -> Table:
         elif (answers["status"] == Status.INFEASIBLE).any():
             why = answers["message"][answers["status"] == Status.INFEASIBLE]
             objective = Cell("infeasible", note=" ".join(filter(None, why)))
-        first: list[Value] = [None, None]
+        by: Value = None
+        after: Value = None
         if len(proofs):
             fastest = proofs.iloc[int(proofs["seconds"].to_numpy().argmin())]
-            first = [str(fastest["solver"]), duration(float(fastest["seconds"]))]
-        row: list[Value] = [
-            str(snapshot),
-            str(known["size"]),
-            objective,
-            float(known["best_bound"]),
-            int(reached.fillna(value=False).sum()),
-            len(proofs),
-        ]
-        rows.append(row + first)
-    columns: list[Label] = ["snapshot", "size", ("best known", "objective")]
-    columns += [("best known", "bound"), ("solvers that", "reached it"), ("solvers that", "proved")]
-    columns += [("first proof", "by"), ("first proof", "after")]
+            by, after = str(fastest["solver"]), duration(float(fastest["seconds"]))
+        row: Row = {
+            "snapshot": str(snapshot),
+            "size": str(known["size"]),
+            ("best known", "objective"): objective,
+            ("best known", "bound"): float(known["best_bound"]),
+            ("solvers that", "reached it"): int(reached.fillna(value=False).sum()),
+            ("solvers that", "proved"): len(proofs),
+            ("first proof", "by"): by,
+            ("first proof", "after"): after,
+        }
+        rows.append(row)
     kind = own["kind"].iloc[0]
-    return Table(f"{kind}: best known results of each snapshot, and their proofs.", columns, rows)
+    return Table.of(f"{kind}: best known results of each snapshot, and their proofs.", rows)
 
 
 def _failures(results: pd.DataFrame) -> list[Part]:
@@ -348,7 +341,12 @@ def _compared(config: Mapping[str, Any], results: pd.DataFrame) -> list[Part]:
     table = Table("The solvers, and the budget of each for one snapshot.", columns, rows)
     improved = _improved(config, results)
     better = [f"Better than known: {in_short(improved)}."] if improved else []
-    return [table, *_known_values(config), *better, *map(str, config["skipped"])]
+    known = []
+    for about in config.get("known_values", ()):
+        number = counted(about["snapshots"], "snapshot")
+        known.append(f"Known values of {number} are those of {about['path']}.")
+        known += [f"{unused_names(about)}."] if about["unused"] else []
+    return [table, *known, *better, *map(str, config["skipped"])]
 
 
 def _improved(config: Mapping[str, Any], results: pd.DataFrame) -> list[str]:
@@ -367,17 +365,6 @@ def in_short(names: Sequence[str]) -> str:
     """Return the first of some names, and how many more there are."""
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return f"{', '.join(names[:NAMED])}{more}"
-
-
-def _known_values(config: Mapping[str, Any]) -> list[str]:
-    """Return where known values come from, of those that do not come from the snapshots."""
-    found = []
-    for about in config.get("known_values", ()):
-        number = counted(about["snapshots"], "snapshot")
-        found.append(f"Known values of {number} are those of {about['path']}.")
-        if about["unused"]:
-            found.append(f"{unused_names(about)}.")
-    return found
 
 
 def unsolved(results: pd.DataFrame) -> list[str]:
@@ -406,7 +393,10 @@ def _repeat(config: Mapping[str, Any]) -> str | None:
     [(seconds, work)] = budgets
     if seconds is None and work is None:
         return None
-    words = ["optsched", "compare", *_places(paths)]
+    # a folder or file of many snapshots stands for all of them
+    crowded = Counter(map(_home, paths))
+    homes = (_home(path) if crowded[_home(path)] > MOST_PATHS else path for path in paths)
+    words = ["optsched", "compare", *dict.fromkeys(homes)]
     words += ["--solvers", ",".join(solver["name"] for solver in solvers)]
     words += [] if seconds is None else ["--time-limit", str(seconds)]
     words += [] if work is None else ["--work-limit", str(work)]
@@ -419,14 +409,6 @@ def _is_named(solver: Mapping[str, Any]) -> bool:
     if name == solver["solver"]:
         return not solver["options"]
     return name in profile_names() and dict(load_profile(name).options) == solver["options"]
-
-
-def _places(paths: Sequence[str]) -> list[str]:
-    """Return paths, with more than `MOST_PATHS` in one folder or file replaced by it."""
-    crowded = Counter(map(_home, paths))
-    return list(
-        dict.fromkeys(_home(path) if crowded[_home(path)] > MOST_PATHS else path for path in paths)
-    )
 
 
 def _home(path: str) -> str:

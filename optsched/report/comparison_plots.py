@@ -128,7 +128,26 @@ def quality(comparison: Comparison) -> Figure:
     strokes = _strokes(comparison)
     figure, rows = _rows(comparison, "Quality against time", 1)
     for [axes], kind, results, incumbents in rows:
-        _draw_quality(axes, results, incumbents, strokes)
+        times = np.concatenate((incumbents["seconds"].to_numpy(), results["seconds"].to_numpy()))
+        times = np.maximum(times, SHORTEST)
+        left, right = 10.0 ** np.floor(np.log10(times.min())), 1.2 * float(times.max())
+        curves = {}
+        for solver, own in results.groupby("solver", sort=False):
+            known = own[own["best_objective"].notna()]
+            best = dict(zip(known["snapshot"], known["best_objective"].astype(float)))
+            found = incumbents[incumbents["solver"] == solver]
+            curves[str(solver)] = mean_primal_gap(found, best)
+        ends = _draw_curves(axes, curves, (left, 1.0), right, strokes)
+        axes.set_xscale("log")
+        axes.set_xlim(left, right)
+        log_ticks(axes.xaxis, left, right)
+        axes.set_yscale("symlog", linthresh=SMALLEST_GAP, linscale=0.5)
+        axes.set_ylim(-SMALLEST_GAP / 4, 1.5)
+        gaps = [0.0, *(10.0**-power for power in range(4, -1, -1))]
+        axes.set_yticks(gaps, [f"{gap:.4g}%" for gap in (100 * np.array(gaps)).tolist()])
+        axes.set_xlabel("solving time")
+        axes.set_ylabel(f"gap to the best known objective\n(linear below {SMALLEST_GAP:.2%})")
+        style.label_ends(axes, ends, LINE)
         solved = results.loc[results["best_objective"].notna(), "snapshot"].nunique()
         number = counted(solved, "snapshot")
         axes.set_title(f"{kind}: mean over {number}; 100% before the first solution")
@@ -165,30 +184,6 @@ def _rows(
         (row, kind, results, found[found["kind"] == kind])
         for row, (kind, results) in zip(panels, kinds)
     ]
-
-
-def _draw_quality(
-    axes: Axes, results: pd.DataFrame, incumbents: pd.DataFrame, strokes: dict[str, style.Stroke]
-) -> None:
-    times = np.concatenate((incumbents["seconds"].to_numpy(), results["seconds"].to_numpy()))
-    times = np.maximum(times, SHORTEST)
-    left, right = 10.0 ** np.floor(np.log10(times.min())), 1.2 * float(times.max())
-    curves = {}
-    for solver, own in results.groupby("solver", sort=False):
-        known = own[own["best_objective"].notna()]
-        best = dict(zip(known["snapshot"], known["best_objective"].astype(float)))
-        curves[str(solver)] = mean_primal_gap(incumbents[incumbents["solver"] == solver], best)
-    ends = _draw_curves(axes, curves, (left, 1.0), right, strokes)
-    axes.set_xscale("log")
-    axes.set_xlim(left, right)
-    log_ticks(axes.xaxis, left, right)
-    axes.set_yscale("symlog", linthresh=SMALLEST_GAP, linscale=0.5)
-    axes.set_ylim(-SMALLEST_GAP / 4, 1.5)
-    gaps = [0.0, *(10.0**-power for power in range(4, -1, -1))]
-    axes.set_yticks(gaps, [f"{gap:.4g}%" for gap in (100 * np.array(gaps)).tolist()])
-    axes.set_xlabel("solving time")
-    axes.set_ylabel(f"gap to the best known objective\n(linear below {SMALLEST_GAP:.2%})")
-    style.label_ends(axes, ends, LINE)
 
 
 def _draw_profile(axes: Axes, seconds: pd.DataFrame, strokes: dict[str, style.Stroke]) -> None:

@@ -98,7 +98,11 @@ def result(shown: Result) -> str:
     posed = "" if problem is None else f" on {problem.name} {problem.size}"
     title = f"{shown.solver} {shown.version}".rstrip() + posed
     message = shown.message or str(shown.conflict or "")
-    return Card(title, message, [Facts(known)], picture=_picture_of(shown)).html()
+    try:
+        picture = figure(shown)
+    except InputError:
+        picture = None
+    return Card(title, message, [Facts(known)], picture=picture).html()
 
 
 def figure(shown: Result, size: Any = None, title: bool = True) -> Figure:
@@ -112,16 +116,13 @@ def figure(shown: Result, size: Any = None, title: bool = True) -> Figure:
         return finished(draw(shown.problem, shown.solution))
 
 
-def _picture_of(shown: Result) -> Figure | None:
-    try:
-        return figure(shown)
-    except InputError:
-        return None
-
-
 def run(shown: Run) -> str:
     """Return a run as HTML: its main figures, all others to unfold, and its first picture."""
-    summary = {key: value for key, value in shown.summary.items() if _is_shown(value)}
+    summary = {
+        key: value
+        for key, value in shown.summary.items()
+        if not (value is None or isinstance(value, dict) or (type(value) is int and value == 0))
+    }
     measures = measures_of(shown.config)
     main, others = (
         [(measure.name, measure.text(summary[key])) for key, measure in stated]
@@ -137,8 +138,3 @@ def run(shown: Run) -> str:
     except InputError:  # of a folder without tables
         title, lead, picture = load.named(shown.config["trace"], shown.config), "", None
     return Card(title, lead, [Facts(main)], Facts(others), picture).html()
-
-
-def _is_shown(value: Any) -> bool:
-    """Return whether a figure is a single value, and no count of 0."""
-    return not (value is None or isinstance(value, dict) or (type(value) is int and value == 0))

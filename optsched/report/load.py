@@ -106,26 +106,21 @@ class Steps:
     end: float  # end of the function; after the last of `times`
 
     @classmethod
-    def from_changes(cls, times: ArrayLike, changes: ArrayLike, begin: float, end: float) -> Steps:
-        """Return the running sum of `changes`, 0 before the first.
-
-        The times of the changes, shape (n,), are in any order, from `begin` to a later `end`.
-        """
-        at = np.append(times, begin)
-        order = np.argsort(at, kind="stable")  # fast for a few ascending stretches
-        at = at[order]
-        last = np.append(at[1:] != at[:-1], True)
-        values = np.cumsum(np.append(changes, 0)[order], dtype=np.float64)
-        kept = last & (at < end)
-        return cls(at[kept], values[kept], end)
-
-    @classmethod
     def from_stays(
         cls, since: ArrayLike, until: ArrayLike, amounts: ArrayLike, begin: float, end: float
     ) -> Steps:
-        """Return the sum of amounts of which each counts from a time until another, shape (n,)."""
-        changes = np.asarray(amounts)
-        return cls.from_changes(np.append(since, until), np.append(changes, -changes), begin, end)
+        """Return the sum of amounts of which each counts from a time until another, shape (n,).
+
+        It is 0 before the first. The times are in any order, from `begin` to a later `end`.
+        """
+        at = np.append(np.append(since, until), begin)
+        order = np.argsort(at, kind="stable")  # fast for a few ascending stretches
+        at = at[order]
+        last = np.append(at[1:] != at[:-1], True)
+        changes = np.append(np.append(amounts, np.negative(amounts)), 0)
+        values = np.cumsum(changes[order], dtype=np.float64)
+        kept = last & (at < end)
+        return cls(at[kept], values[kept], end)
 
     def integral(self, until: ArrayLike) -> Floats:
         """Return the integral from the beginning to each given time, in value x seconds."""
@@ -136,7 +131,6 @@ class Steps:
 
     @cached_property
     def _until(self) -> Floats:
-        """The integral until each change."""
         return np.append(0.0, np.cumsum(self.values[:-1] * np.diff(self.times)))
 
     def between(self, begin: float, end: float) -> Steps:

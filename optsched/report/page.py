@@ -91,6 +91,8 @@ class Column(NamedTuple):
 Label = str | tuple[str, str]
 """Label of a column; ``(group, label)`` puts adjacent columns of a group under a common header."""
 
+Row = dict[Label, Value]
+
 
 @dataclass(frozen=True)
 class Table:
@@ -100,6 +102,11 @@ class Table:
     columns: Sequence[Label]
     rows: Sequence[Sequence[Value]]  # cells of each row; the first one names the row
     form: ClassVar[str] = "table"
+
+    @classmethod
+    def of(cls, caption: str, rows: Sequence[Row]) -> Table:
+        """Return a table of one row or more, all with the same labels."""
+        return cls(caption, [*rows[0]], [[*row.values()] for row in rows])
 
     @cached_property
     def cells(self) -> list[list[Cell]]:
@@ -392,11 +399,8 @@ def shown(measure: Measure, value: Any) -> Cell:
 
 def compact(measure: Measure, value: Any) -> Cell:
     """Return a value as the cell of a column of the measure: as short as possible."""
-    show: Callable[[Any], Cell] = _SHORT.get(measure.unit, cell)
+    show: Callable[[Any], Cell] = {"seconds": duration, "share": share}.get(measure.unit, cell)
     return show(value)
-
-
-_SHORT: Mapping[str, Callable[[Any], Cell]] = {"seconds": duration, "share": share}
 
 
 def by_group(
@@ -425,7 +429,6 @@ def by_group(
 
 
 def _figures(measured: Iterable[tuple[Measure, Any]]) -> list[Part]:
-    """Return figures as facts, and mappings as tables."""
     facts: list[tuple[str, Value]] = []
     mappings: dict[str, list[tuple[Measure, Mapping[str, Any]]]] = {}
     meanings: dict[str, str] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +26,7 @@ from optsched.report.page import (
     Figure,
     Label,
     Page,
+    Row,
     Section,
     Table,
     Value,
@@ -174,9 +175,12 @@ def _difference(
         names = config["trace"], expected_config["trace"]
         other = "another file of that name" if names[0] == names[1] else names[1]
         return f"is of the trace {names[0]}; expected {other}"
-    spans = [_span(of["jobs"]) for of in (config, expected_config)]
-    if spans[0] != spans[1]:
-        return f"is of {spans[0]} of the trace; expected {spans[1]}"
+    here, there = (
+        "all jobs" if jobs is None else f"the jobs {jobs[0]:,} to {jobs[1]:,}"
+        for jobs in (config["jobs"], expected_config["jobs"])
+    )
+    if here != there:
+        return f"is of {here} of the trace; expected {there}"
     numbers = len(jobs["job_id"]), len(expected["job_id"])
     if numbers[0] != numbers[1]:
         return f"has {numbers[0]:,} jobs; expected {numbers[1]:,}"
@@ -184,10 +188,6 @@ def _difference(
     row = int(np.flatnonzero(jobs[name] != expected[name])[0])
     job, values = jobs["job_id"][row], (jobs[name][row], expected[name][row])
     return f"{name} of job {job} is {values[0]:.10g}; expected {values[1]:.10g}"
-
-
-def _span(jobs: Sequence[int] | None) -> str:
-    return "all jobs" if jobs is None else f"the jobs {jobs[0]:,} to {jobs[1]:,}"
 
 
 PICTURES = ("waits", "load", "gantt")
@@ -235,13 +235,8 @@ def page(folder: Path) -> Page:
     outcomes = [{"waiting_time": jobs[column]} for column in columns]
     runs = [ComparedRun(**run, outcome=outcome) for run, outcome in zip(about["runs"], outcomes)]
     words = ["optsched", "compare", *map(str, about["paths"]), *_period(about, file)]
-    return page_of(
-        RunComparison(runs, jobs),
-        folders.read_pictures(folder, PICTURES),
-        read_charts(folder),
-        shlex.join([*words, "-o", "DIR"]),
-        about["versions"],
-    )
+    repeat = shlex.join([*words, "-o", "DIR"])
+    return page_of(RunComparison(runs, jobs), folder, repeat, about["versions"])
 
 
 def _period(about: Mapping[str, Any], file: Path) -> list[str]:
@@ -255,16 +250,12 @@ def _period(about: Mapping[str, Any], file: Path) -> list[str]:
 
 
 def page_of(
-    comparison: RunComparison,
-    pictures: Mapping[str, str],
-    charts: Sequence[Mapping[str, Any]],
-    repeat: str | None,
-    versions: Mapping[str, str],
+    comparison: RunComparison, folder: Path, repeat: str | None, versions: Mapping[str, str]
 ) -> Page:
-    """Return the page of a comparison, and the command that repeats it.
+    """Return the page of a comparison with the pictures in a folder, and the command to repeat it.
 
-    It has SVG pictures by name, and the data of Gantt charts to zoom, none in an older folder. Of
-    the outcomes of the runs, only the waits are needed.
+    The folder may have the data of Gantt charts to zoom. Of the outcomes of the runs, only the
+    waits are needed.
     """
     runs, jobs = comparison.runs, comparison.jobs
     baseline, *others = runs
@@ -275,7 +266,7 @@ def page_of(
         summary=_cautions(runs),
         sections=[
             Section("Result", [_figures(runs)]),
-            Section("Pictures", _pictures(pictures, charts, runs)),
+            Section("Pictures", _pictures(folder, runs)),
             Section("Job by job", [_paired(runs, jobs), *_most_different(runs, jobs)]),
             *([Section("Users", [users])] if (users := _users(runs, jobs)) is not None else []),
             *(
@@ -311,10 +302,8 @@ def _lost(runs: Sequence[ComparedRun]) -> str:
     """Return sentences on the jobs of the trace that no run has, and on what that means."""
     words = run_page.lost(runs[0].summary)
     if words and any(run.config["policy"] == AS_LOGGED for run in runs):
-        words += (
-            f" In reality those jobs were there too, so {AS_LOGGED} shows a fuller machine, and"
-            " other policies look better than they are."
-        )
+        words += f" In reality those jobs were there too, so {AS_LOGGED} shows a fuller machine,"
+        words += " and other policies look better than they are."
     return words
 
 
@@ -357,9 +346,8 @@ def _figures(runs: Sequence[ComparedRun]) -> Table:
         row: list[Value] = [Cell(run.name, run.name, note="baseline" if run is runs[0] else "")]
         for name in heads:
             value = run.summary.get(name)
-            made = compact(MEASURES[name], value)
             change = "" if run is runs[0] else _change(name, value, base.get(name))
-            row.append(Cell(made.text, made.key, note=change))
+            row.append(replace(compact(MEASURES[name], value), note=change))
         rows.append(row)
     caption = "Over the finished jobs of each run, with the change from the baseline."
     caption += " Slowdowns are ratios, bounded with 10 s."
@@ -380,9 +368,7 @@ def _change(name: str, value: float | None, base: float | None) -> str:
     return "±0.0%" if change[1:] == "0.0%" else change
 
 
-def _pictures(
-    pictures: Mapping[str, str], charts: Sequence[Mapping[str, Any]], runs: Sequence[ComparedRun]
-) -> list[Figure]:
+def _pictures(folder: Path, runs: Sequence[ComparedRun]) -> list[Figure]:
     waited = []
     for run in runs:
         all_waits = np.nan_to_num(run.waits, nan=np.inf)
@@ -414,30 +400,31 @@ def _pictures(
             f"Gantt charts, processors against time, of {', '.join(run.name for run in runs)}.",
         ),
     }
-    return figures(pictures, about, "comparison", {"gantt": charts})
+    pictures = folders.read_pictures(folder, PICTURES)
+    return figures(pictures, about, "comparison", {"gantt": read_charts(folder)})
 
 
 def _paired(runs: Sequence[ComparedRun], jobs: Columns) -> Table:
     baseline, *others = runs
-    rows: list[list[Value]] = []
+    rows: list[Row] = []
     for run in others:
         pairs = pair(baseline.waits, run.waits)
-        row: list[Value] = [
-            Cell(run.name, run.name),
-            pairs.jobs,
-            *map(share, (pairs.less, pairs.equal, pairs.more)),
-            _signed(pairs.difference),
-        ]
         before, after = _mean_waits_of_users(jobs, [baseline, run])
-        row += [int((after < before).sum()), int((after > before).sum())]
-        rows.append([*row, pairs.only_baseline, pairs.only_here])
-    columns: list[Label] = ["run", "jobs started in both"]
-    columns += [("wait beside the baseline", which) for which in ("less", "equal", "more")]
-    columns += [("wait beside the baseline", "mean difference")]
-    columns += [("users whose mean wait is", which) for which in ("shorter", "longer")]
-    columns += [("jobs started only", "in the baseline"), ("jobs started only", "in this run")]
+        row: Row = {
+            "run": run.name,
+            "jobs started in both": pairs.jobs,
+            ("wait beside the baseline", "less"): share(pairs.less),
+            ("wait beside the baseline", "equal"): share(pairs.equal),
+            ("wait beside the baseline", "more"): share(pairs.more),
+            ("wait beside the baseline", "mean difference"): _signed(pairs.difference),
+            ("users whose mean wait is", "shorter"): int((after < before).sum()),
+            ("users whose mean wait is", "longer"): int((after > before).sum()),
+            ("jobs started only", "in the baseline"): pairs.only_baseline,
+            ("jobs started only", "in this run"): pairs.only_here,
+        }
+        rows.append(row)
     caption = f"Waits of the same jobs in each run and in {baseline.name}, the baseline."
-    return Table(caption, columns, rows)
+    return Table.of(caption, rows)
 
 
 def _mean_waits_of_users(jobs: Columns, runs: Sequence[ComparedRun]) -> NDArray[np.float64]:
@@ -461,21 +448,22 @@ def _users(runs: Sequence[ComparedRun], jobs: Columns) -> Table | None:
     work = np.bincount(of, seconds[known])
     means = _mean_waits_of_users(jobs, runs)
     place = np.flatnonzero(known)[first]
-    rows: list[list[Value]] = []
+    rows: list[Row] = []
     for user in np.argsort(-work, kind="stable")[:ROWS].tolist():
-        number = int((of == user).sum())
-        row: list[Value] = [user_cell(jobs, place[user]), number, share(work[user] / seconds.sum())]
-        for mean in means[:, user].tolist():
-            made, base = duration(mean), means[0, user]
-            change = _change("mean_wait", mean, base) if row[3:] and np.isfinite(mean) else ""
-            row.append(Cell(made.text, made.key, note=change))
+        row: Row = {
+            "user": user_cell(jobs, place[user]),
+            "jobs": int((of == user).sum()),
+            "share of the work": share(work[user] / seconds.sum()),
+        }
+        for run, mean in zip(runs, means[:, user].tolist()):
+            both = run is not runs[0] and np.isfinite(mean)
+            change = _change("mean_wait", mean, means[0, user]) if both else ""
+            row["mean wait", run.name] = replace(duration(mean), note=change)
         rows.append(row)
     caption = f"The users with the most work: {len(rows)} of {len(users):,}. Work is processors"
     caption += " times run time; waits are means over jobs that started in all runs, with the"
     caption += f" change from {runs[0].name}, the baseline."
-    columns: list[Label] = ["user", "jobs", "share of the work"]
-    columns += [("mean wait", run.name) for run in runs]
-    return Table(caption, columns, rows)
+    return Table.of(caption, rows)
 
 
 def _most_different(runs: Sequence[ComparedRun], jobs: Columns) -> list[Table]:
@@ -525,15 +513,17 @@ def _signed(seconds: float) -> Cell:
 
 
 def _scenarios(runs: Sequence[ComparedRun]) -> Table:
-    rows: list[list[Value]] = [
-        [
-            Cell(run.name, run.name),
-            run.config["policy"],
-            run_page.settings_in_words(run.config["settings"]),
-            *(run.config.get(key) for key in ("solver", "machine", "execution", "event_order")),
-            run.path,
-        ]
+    rows: list[Row] = [
+        {
+            "run": run.name,
+            "policy": run.config["policy"],
+            "settings": run_page.settings_in_words(run.config["settings"]),
+            "solver": run.config.get("solver"),
+            "machine": run.config["machine"],
+            "execution model": run.config.get("execution"),
+            "event order": run.config["event_order"],
+            "folder": run.path,
+        }
         for run in runs
     ]
-    columns = ["run", "policy", "settings", "solver", "machine", "execution model"]
-    return Table("What each run is.", [*columns, "event order", "folder"], rows)
+    return Table.of("What each run is.", rows)

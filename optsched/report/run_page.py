@@ -53,14 +53,6 @@ IN_RESULT = [group for group in Group if group != Group.PROBLEMS]
 
 JOBS = {**JOB, **OUTCOME, "workload_name": "str", "bounded_slowdown": "float64"}
 DECISIONS = {"model": "str", "size": "str", "status": "str", "work": "float64", "fallback": "bool"}
-MISHAPS = {
-    "time": "float64",
-    "status": "str",
-    "fallback": "bool",
-    "wrong": "bool",
-    "message": "str",
-}
-
 STATES = {
     State.FINISHED: "finished",
     State.KILLED: "killed at its limit",
@@ -103,7 +95,9 @@ def _alarm(folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any]) 
     """Return sentences on wrong answers and failures of solvers; empty without any."""
     words = ""
     if summary.get("wrong_answers"):
-        [wrong, *_] = mishaps(folders.read_frame(folder / "decisions.parquet", MISHAPS))
+        kinds = {"time": "float64", "status": "str", "fallback": "bool", "wrong": "bool"}
+        kinds["message"] = "str"
+        [wrong, *_] = mishaps(folders.read_frame(folder / "decisions.parquet", kinds))
         words = f"{wrong.rstrip('.')}. "
     if summary["fallbacks"]:
         fallbacks = dict.fromkeys(one["fallback"] for one in config["solvers"].values())
@@ -172,11 +166,10 @@ def _facts(config: Mapping[str, Any]) -> list[Part]:
         ("load", "load, times"),
         ("shake", "submissions put off by up to, s"),
         ("shake_seed", "seed of that"),
+        ("execution", "execution model"),
     ):
         if config.get(name) is not None:
             items.append((what, config[name]))
-    if config.get("execution"):
-        items.append(("execution model", config["execution"]))
     if "solver" in config:
         for model, chosen in config["solvers"].items():
             items += [
@@ -320,12 +313,11 @@ def _cleaning(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Par
         return []
     report = CleaningReport.from_json(summary["cleaning"])
     changes = report.counts()
-    text = f"{counted(report.jobs_read, 'job')} read; "
+    text = "Of the whole trace, of which a part was run: " if config["jobs"] else ""
+    text += f"{counted(report.jobs_read, 'job')} read; "
     text += "jobs dropped or changed:" if changes else "no job dropped or changed."
-    if config["jobs"]:
-        text = f"Of the whole trace, of which a part was run: {text}"
-    listed = Facts([(what, count) for count, what in changes])
-    return [text, *([listed] if changes else []), *(f"{text}." for text in ignored(config))]
+    listed = [Facts([(what, count) for count, what in changes])] if changes else []
+    return [text, *listed, *(f"{text}." for text in ignored(config))]
 
 
 def ignored(config: Mapping[str, Any]) -> list[str]:

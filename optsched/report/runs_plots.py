@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
@@ -39,7 +39,6 @@ from optsched.report.pictures.gantt import (
     NEARBY,
     Rectangles,
     Schedule,
-    Shown,
     Window,
     busiest_part,
     chart_data,
@@ -95,25 +94,31 @@ def load(comparison: RunComparison) -> Figure:
     unit = unit_for(end - begin)
     figure = style.new_figure(_height(comparison, 7.5), "Load and waits over time")
     panels = figure.subplots(3, 1, sharex=True)
-    parts: list[tuple[Axes, str, Callable[..., Steps]]] = [
-        (panels[0], "processors in use", _in_use),
-        (panels[1], "waiting jobs", _waiting),
-    ]
-    widths = []
-    for axes, measured, of in parts:
-        highest = 1.0
-        for run, look in zip(comparison.runs, _looks()):
-            bins = of(comparison, run).binned(MOST_BINS)
-            highest = max(highest, float(bins.mean.max()))
-            widths.append(bins.width)
+    submit, processors = (
+        comparison.jobs[name] for name in ("submission_time", "requested_number_of_resources")
+    )
+    widest = 0.0
+    highest = [1.0, 1.0]
+    for run, look in zip(comparison.runs, _looks()):
+        start, finish = run.outcome["starting_time"], run.outcome["finish_time"]
+        queued = accepted(run.outcome["final_state"])
+        loads = (
+            held(start, finish, processors, begin, end),
+            waiting(submit[queued], start[queued], 1, begin, end),
+        )
+        for place, (axes, steps) in enumerate(zip(panels, loads)):
+            bins = steps.binned(MOST_BINS)
+            highest[place] = max(highest[place], float(bins.mean.max()))
+            widest = max(widest, bins.width)
             edges = (bins.edges - begin) / unit[0]
             style.draw_steps(axes, bins.mean, edges, baseline=None, fill=False, **look)
+    for axes, measured, most in zip(panels, ("processors in use", "waiting jobs"), highest):
         axes.set_ylabel(measured)
-        axes.set_ylim(0, 1.05 * highest)
+        axes.set_ylim(0, 1.05 * most)
         style.count_ticks(axes.yaxis)
     _mean_waits(panels[2], comparison, unit[0])
-    if max(widths):
-        panels[0].set_title(f"means of {spoken(max(widths))}")
+    if widest:
+        panels[0].set_title(f"means of {spoken(widest)}")
     figure.align_ylabels(panels)
     time_axis(panels[2], 0.0, end - begin, unit)
     _name_lines(panels[0], comparison.runs)
@@ -143,18 +148,6 @@ def _mean_waits(axes: Axes, comparison: RunComparison, unit: float) -> None:
     axes.set_title(f"by the time of submission, means of {spoken(width)}")
 
 
-def _in_use(comparison: RunComparison, run: ComparedRun) -> Steps:
-    ran = run.outcome["starting_time"], run.outcome["finish_time"]
-    return held(*ran, comparison.jobs["requested_number_of_resources"], *comparison.span)
-
-
-def _waiting(comparison: RunComparison, run: ComparedRun) -> Steps:
-    """Return the number of submitted jobs that have not started, without the rejected ones."""
-    queued = accepted(run.outcome["final_state"])
-    submit, start = comparison.jobs["submission_time"], run.outcome["starting_time"]
-    return waiting(submit[queued], start[queued], 1, *comparison.span)
-
-
 def _looks() -> Iterator[dict[str, Any]]:
     """Yield the look of the line of each run; the baseline shows below a line on top of it."""
     for stroke, width in zip(style.STROKES, chain([2.4], repeat(1.1))):
@@ -168,7 +161,6 @@ def _height(comparison: RunComparison, least: float) -> float:
 
 
 def _name_lines(axes: Axes, runs: Sequence[ComparedRun]) -> None:
-    """Write the names of the runs to the right of the axes."""
     from matplotlib.lines import Line2D
 
     lines = [Line2D([], [], **look) for _, look in zip(runs, _looks())]
@@ -208,14 +200,21 @@ class GanttCharts:
         part, span = self.part, self.comparison.span
         boxes = [rectangles(schedule, part) for schedule in self.schedules]
         painted = _same_colors(boxes, part)
-        title = _title(part, span, len(self.comparison.runs))
+        all_runs = len(self.runs) == len(self.comparison.runs)
+        title = "The schedules" if all_runs else f"The first {MOST_CHARTS} schedules"
+        if (part.begin, part.end) != span:
+            since, until = (spoken(at - span[0]) for at in (part.begin, part.end))
+            title += f" from {since} to {until} after the first submission"
         figure = style.new_figure(1.2 + HEIGHT * len(self.runs), title)
         panels = figure.subplots(len(self.runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         unit = unit_for(span[1] - span[0])
         few = all(len(np.unique(own.job)) <= MOST_LABELS for own in boxes)
         labels = self.comparison.jobs["job_id"] if few else None
         for axes, run, own, color in zip(panels, self.runs, boxes, painted):
-            axes.set_title(f"{run.name}, {_share_in_use(own, part):.0%} of processors in use")
+            wide = np.minimum(own.end, part.end) - np.maximum(own.begin, part.begin)
+            tall = np.minimum(own.high, part.processors) - own.low
+            in_use = float(wide @ tall) / (part.end - part.begin) / part.processors
+            axes.set_title(f"{run.name}, {in_use:.0%} of processors in use")
             axes.set_ylabel("processor")
             draw_rectangles(axes, own, color, part, span[0], unit[0], labels)
         time_axis(panels[-1], part.begin - span[0], part.end - span[0], unit)
@@ -233,7 +232,7 @@ class GanttCharts:
         for run, schedule in zip(self.runs, self.schedules):
             places = {"allocated_resources": np.asarray(schedule.texts)}
             jobs = {**self.comparison.jobs, **run.outcome, **places}
-            made = chart_data(jobs, shown=Shown((period[0] - zero, period[1] - zero), view))
+            made = chart_data(jobs, shown=((period[0] - zero, period[1] - zero), view))
             charts += [{"name": run.name, **made}] if made else []
         return charts
 
@@ -266,8 +265,14 @@ def gantt(comparison: RunComparison, days: tuple[float, float] | None = None) ->
             reason = "these runs have no Gantt chart; expected jobs alone on a line of processors"
             raise InputError(reason, field="days")
         return None
-    schedules = [_schedule(comparison, run) for run in runs]
     span = comparison.span
+    schedules = []
+    for run in runs:
+        kinds = {"allocated_resources": "str"}
+        places = read_columns(Path(run.path) / "jobs.parquet", kinds)["allocated_resources"]
+        texts = Texts.of([text or "" for text in places.tolist()])
+        until = or_end(run.outcome["finish_time"], span[1])
+        schedules.append(Schedule(run.outcome["starting_time"], until, texts))
     if days is None:
         part = window(comparison.jobs["requested_number_of_resources"], schedules, max(sizes), span)
     else:
@@ -285,14 +290,6 @@ def _processors(run: ComparedRun) -> int | None:
     if machine.time_shared or issubclass(machine, SiteMachine):
         return None
     return read_machine(spec).size
-
-
-def _schedule(comparison: RunComparison, run: ComparedRun) -> Schedule:
-    kinds = {"allocated_resources": "str"}
-    places = read_columns(Path(run.path) / "jobs.parquet", kinds)["allocated_resources"]
-    until = or_end(run.outcome["finish_time"], comparison.span[1])
-    texts = Texts.of([text or "" for text in places.tolist()])
-    return Schedule(run.outcome["starting_time"], until, texts)
 
 
 def window(
@@ -362,18 +359,4 @@ def _same_colors(charts: Sequence[Rectangles], part: Window) -> list[NDArray[np.
     ]
     every = Rectangles(*map(np.concatenate, zip(*columns)))
     color = colors(every, part.end - part.begin, part.processors)
-    return np.split(color, np.cumsum([len(own) for own in charts])[:-1])
-
-
-def _share_in_use(boxes: Rectangles, part: Window) -> float:
-    wide = np.minimum(boxes.end, part.end) - np.maximum(boxes.begin, part.begin)
-    tall = np.minimum(boxes.high, part.processors) - boxes.low
-    return float(wide @ tall) / (part.end - part.begin) / part.processors
-
-
-def _title(part: Window, span: tuple[float, float], runs: int) -> str:
-    words = f"The first {MOST_CHARTS} schedules" if runs > MOST_CHARTS else "The schedules"
-    if (part.begin, part.end) != span:
-        since, until = (spoken(at - span[0]) for at in (part.begin, part.end))
-        words += f" from {since} to {until} after the first submission"
-    return words
+    return np.split(color, np.cumsum([len(own.job) for own in charts])[:-1])

@@ -83,10 +83,11 @@ def fill_run(run: Run, folder: Path, *, plots: bool = True, keep: folders.Keep =
     timing = dict(run.timing) | {"write_seconds": clock() - began}
     if plots:
         began = clock()
+        from optsched.report import run_page
         from optsched.report.pictures import draw
 
         draw(run, folder)
-        report_run(folder)
+        write_page(run_page.page(folder), folder)
         timing["plot_seconds"] = clock() - began
     write_json(folder / "timing.json", timing)
 
@@ -121,13 +122,6 @@ def _write_table(table: pa.Table | pd.DataFrame, file: Path) -> None:
         write_table(table, stream)
 
 
-def report_run(folder: Path) -> Path:
-    """Write the page of a run folder from its files, and return the path of the page."""
-    from optsched.report import run_page
-
-    return write_page(run_page.page(folder), folder)
-
-
 def fill_comparison(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
     """Write the files of a comparison into an existing folder.
 
@@ -142,17 +136,11 @@ def fill_comparison(comparison: Comparison, folder: Path, *, plots: bool = True)
     lines = [json_text(answer) + "\n" for answer in comparison.answers]
     write_text(folder / "answers.jsonl", "".join(lines))
     if plots:
+        from optsched.report import comparison_page
         from optsched.report.comparison_plots import draw
 
         draw(comparison, folder)
-        report_comparison(folder)
-
-
-def report_comparison(folder: Path) -> Path:
-    """Write the page of a comparison folder from its files, and return the path of the page."""
-    from optsched.report import comparison_page
-
-    return write_page(comparison_page.page(folder), folder)
+        write_page(comparison_page.page(folder), folder)
 
 
 def fill_runs(
@@ -169,7 +157,7 @@ def fill_runs(
     """
     import pyarrow as pa
 
-    from optsched.report.run_comparison import wait_column
+    from optsched.report import run_comparison
     from optsched.report.runs_plots import draw
     from optsched.simulator.scenario import versions
 
@@ -183,18 +171,11 @@ def fill_runs(
     write_text(folder / "table.csv", table)
     columns = dict(comparison.jobs)
     for run in comparison.runs:
-        columns[wait_column(run.name)] = run.waits
+        columns[run_comparison.wait_column(run.name)] = run.waits
     arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
     _write_table(pa.table(arrays), folder / "jobs.parquet")
     draw(comparison, folder, days)
-    report_runs(folder)
-
-
-def report_runs(folder: Path) -> Path:
-    """Write the page of the folder of a comparison of runs, and return the path of the page."""
-    from optsched.report import run_comparison
-
-    return write_page(run_comparison.page(folder), folder)
+    write_page(run_comparison.page(folder), folder)
 
 
 JOBS = {**JOB, **OUTCOME, "workload_name": "str", "allocated_resources": "str"}

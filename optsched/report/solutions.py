@@ -198,13 +198,17 @@ def node_placement(problem: NodePlacement, solution: Placements) -> Figure:
     names = problem.nodes or range(len(problem.free))
     labels = [f"{switches[node]} {names[node]}".strip() for node in nodes]
     row_of = {node: row for row, node in enumerate(nodes)}
+    looks = [
+        (style.FILLS[job % len(style.FILLS)], str(name))
+        for job, name in enumerate(problem.jobs or range(1, len(problem.chunks) + 1))
+    ]
     panels = [
-        _panel_of_resource(problem, solution, resource, row_of)
+        _panel_of_resource(problem, solution, resource, row_of, looks)
         for resource in range(len(problem.resources))
         if problem.demand[:, resource].any()
     ]
     if problem.share.any():
-        panels.append(_panel_of_devices(problem, solution, row_of))
+        panels.append(_panel_of_devices(problem, solution, row_of, looks))
     placed = sum(1 for at in solution.nodes if at)
     heading = f"{placed:,} of {counted(len(solution.nodes), 'job')} placed"
     if len(nodes) < len(used):
@@ -216,9 +220,13 @@ def node_placement(problem: NodePlacement, solution: Placements) -> Figure:
 
 
 def _panel_of_resource(
-    problem: NodePlacement, solution: Placements, resource: int, row_of: dict[int, int]
+    problem: NodePlacement,
+    solution: Placements,
+    resource: int,
+    row_of: dict[int, int],
+    looks: Sequence[tuple[str, str]],
 ) -> Panel:
-    names, exclusive = _names(problem), {*problem.exclusive}
+    exclusive = {*problem.exclusive}
     free = problem.free[:, resource].tolist()
     demand = problem.demand[:, resource].tolist()
     filled: Counter[int] = Counter()
@@ -228,17 +236,18 @@ def _panel_of_resource(
             begin = filled[node]
             filled[node] += free[node] if job in exclusive else chunks * demand[job]
             if filled[node] > begin:
-                place = row_of[node], begin, filled[node]
-                stretches.append(Stretch(*place, style.FILLS[job % len(style.FILLS)], names[job]))
+                stretches.append(Stretch(row_of[node], begin, filled[node], *looks[job]))
     what = problem.resources[resource]
     unit = {"cpus": "CPUs", "gpus": "GPUs"}.get(what, what)
     return Panel(f"free {unit}", [free[node] for node in row_of], stretches)
 
 
 def _panel_of_devices(
-    problem: NodePlacement, solution: Placements, row_of: dict[int, int]
+    problem: NodePlacement,
+    solution: Placements,
+    row_of: dict[int, int],
+    looks: Sequence[tuple[str, str]],
 ) -> Panel:
-    names = _names(problem)
     stretches = []
     filled: defaultdict[tuple[int, int], float] = defaultdict(float)
     for node, row in row_of.items():
@@ -252,13 +261,8 @@ def _panel_of_devices(
             for device in chosen if node in row_of else ():
                 begin = filled[node, device]
                 filled[node, device] += share
-                place = row_of[node], begin, begin + share
-                stretches.append(Stretch(*place, style.FILLS[job % len(style.FILLS)], names[job]))
+                stretches.append(Stretch(row_of[node], begin, begin + share, *looks[job]))
     return Panel("devices, gray if in use", [len(problem.devices[n]) for n in row_of], stretches)
-
-
-def _names(problem: NodePlacement) -> list[str]:
-    return [str(name) for name in problem.jobs or range(1, len(problem.chunks) + 1)]
 
 
 def partition_mkp(problem: PartitionMKP, solution: InBins) -> Figure:

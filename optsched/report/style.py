@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-    from optsched.solvers.solver import Solver
 
 INK = "#222222"
 GREY = "#666666"
@@ -57,15 +56,6 @@ SMALL: dict[str, Any] = {
     "lines.linewidth": 1.1,
 }
 """What is smaller in a picture narrower than `NARROW` inches, which is a column of print."""
-
-CLOSE: dict[str, Any] = {
-    "handlelength": 1.2,
-    "handletextpad": 0.5,
-    "columnspacing": 1.0,
-    "labelspacing": 0.2,
-    "borderaxespad": 0.1,
-}
-"""Look of the legend of such a picture, which leaves the height to the axes."""
 
 NARROW = 6.0
 
@@ -124,14 +114,15 @@ def _of_own_solvers() -> dict[str, Stroke]:
     ranked = sorted(own, key=lambda name: (solvers[name].models is not None, name))
     chosen: dict[str, Stroke] = {}
     for name in ranked:
-        taken = {stroke for other, stroke in chosen.items() if _meet(solvers[name], solvers[other])}
+        models = solvers[name].models
+        taken = {
+            stroke
+            for other, stroke in chosen.items()
+            for theirs in [solvers[other].models]
+            if models is None or theirs is None or not models.isdisjoint(theirs)
+        }
         chosen[name] = next(stroke for stroke in STROKES if stroke not in taken)
     return chosen
-
-
-def _meet(one: type[Solver], other: type[Solver]) -> bool:
-    """Return whether a picture may show two solvers: some model is solved by both."""
-    return one.models is None or other.models is None or not one.models.isdisjoint(other.models)
 
 
 def strokes(names: Sequence[str]) -> dict[str, Stroke]:
@@ -238,8 +229,9 @@ def legend_beside(axes: Axes, **look: Any) -> None:
         return
     handles, labels = axes.get_legend_handles_labels()
     columns = int(size[0] * PER_INCH / (5 + max(map(len, labels), default=0)))
-    look = {"loc": "outside lower left", "ncols": max(1, columns), **CLOSE, **look}
-    axes.figure.legend(handles, labels, **look)
+    close = {"handlelength": 1.2, "handletextpad": 0.5, "columnspacing": 1.0, "labelspacing": 0.2}
+    look = {"ncols": max(1, columns), "borderaxespad": 0.1, **close, **look}
+    axes.figure.legend(handles, labels, loc="outside lower left", **look)
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
@@ -260,7 +252,10 @@ def _write(figure: Figure, paths: Sequence[Path]) -> None:
         # no font has all scripts; a browser substitutes its own fonts
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         _take_literally(figure)
-        _lay_out(figure)
+        engine = figure.get_layout_engine()
+        if engine is not None and figure.axes:  # once: it would draw twice for each format
+            engine.execute(figure)
+            figure.set_layout_engine(None)
         for path in paths:
             kind = path.suffix
             drawn = BytesIO()
@@ -278,14 +273,6 @@ def _with_numbered_ids(svg: str) -> str:
     hashes = dict.fromkeys(_REFERENCE.findall(svg))
     ids = {text: f"{text[0]}{number}" for number, text in enumerate(hashes, start=1)}
     return _REFERENCE.sub(lambda found: ids[found[0]], svg)
-
-
-def _lay_out(figure: Figure) -> None:
-    """Lay a figure out once for all formats; with an engine, it would be drawn twice for each."""
-    engine = figure.get_layout_engine()
-    if engine is not None and figure.axes:
-        engine.execute(figure)
-        figure.set_layout_engine(None)
 
 
 def finished(figure: Figure) -> Figure:

@@ -20,7 +20,7 @@ from optsched.report import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.patches import Patch, PathPatch
+    from matplotlib.patches import PathPatch
 
 Corners = list[tuple[float, float]]
 
@@ -242,6 +242,8 @@ def figure_of(
     title: str, grid: Grid, panels: Sequence[Panel], legend: Sequence[Entry] = ()
 ) -> Figure:
     """Return a picture of a torus at one or more times, one above the other."""
+    from matplotlib.patches import Patch
+
     size, titled = style.what_is_asked.get()
     if size is not None:
         raise InputError("maps of a torus have a size of their own; expected none", field="size")
@@ -275,7 +277,16 @@ def figure_of(
         )
     if legend:
         drawing.legend(
-            handles=[_swatch(entry) for entry in legend],
+            handles=[
+                Patch(
+                    facecolor=entry.fill or "white",
+                    edgecolor=style.GREY if entry.hatch and not entry.outline else style.INK,
+                    hatch=entry.hatch,
+                    linewidth=entry.outline,
+                    label=entry.text,
+                )
+                for entry in legend
+            ],
             loc="lower left",
             bbox_to_anchor=(0.0, 0.03 / height),
             ncols=columns,
@@ -338,7 +349,6 @@ def _write(axes: Axes, part: Part, piece: Rectangle, turn: int, bold: Sequence[C
 
 
 def _draw_frames(axes: Axes, sheet: Sheet) -> None:
-    """Draw the frames of all maps, with their coordinates."""
     wide, layers, tall = sheet.grid.shape
     small: dict[str, Any] = {"fontsize": SMALL, "color": style.GREY, "clip_on": False}
     corners = []
@@ -371,18 +381,6 @@ def _patch(lines: Sequence[Corners], *, linewidth: float, **look: Any) -> PathPa
     path = Path(np.concatenate([np.array(line) for line in lines]), codes)
     look = {"edgecolor": style.GREY, "clip_on": False, "joinstyle": "miter"} | look
     return PathPatch(path, linewidth=linewidth, capstyle="projecting", **look)
-
-
-def _swatch(entry: Entry) -> Patch:
-    from matplotlib.patches import Patch
-
-    return Patch(
-        facecolor=entry.fill or "white",
-        edgecolor=style.GREY if entry.hatch and not entry.outline else style.INK,
-        hatch=entry.hatch,
-        linewidth=entry.outline,
-        label=entry.text,
-    )
 
 
 PALE = ("#C6DBF1", "#F8CDBF", "#F8F1CD", "#FFDBE2", "#D4F1FF", "#B0E2D4", "#E2EAA9", "#DCDC8F")

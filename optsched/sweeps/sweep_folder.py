@@ -20,7 +20,6 @@ from optsched.numbers import counted
 from optsched.report import run_comparison
 from optsched.report.displays import Card
 from optsched.report.page import Facts, Table, Value, write_page
-from optsched.report.pictures.gantt import read_charts
 from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.runs_plots import draw
 from optsched.report.saved import read_run
@@ -66,14 +65,8 @@ def write_comparison(comparison: RunComparison, folder: Path) -> Path:
         remove(stale)
     draw(comparison, folder)
     within = [run._replace(path=f"runs/{Path(run.path).name}") for run in comparison.runs]
-    page = run_comparison.page_of(
-        RunComparison(within, comparison.jobs),
-        folders.read_pictures(folder, run_comparison.PICTURES),
-        read_charts(folder),
-        _repeat(comparison, folder),
-        versions(),
-    )
-    return write_page(page, folder)
+    inside, repeat = RunComparison(within, comparison.jobs), _repeat(comparison, folder)
+    return write_page(run_comparison.page_of(inside, folder, repeat, versions()), folder)
 
 
 def _repeat(comparison: RunComparison, folder: Path) -> str | None:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from optsched import save_snapshot
 from optsched.cli import run, terminal
-from optsched.cli.compare_command import _print as print_comparison
+from optsched.cli.compare_command import print_comparison
 from optsched.cli.list_command import _LISTS
 from optsched.cli.simulate_command import summary_lines
 from optsched.cli.sweep_command import SweepTable

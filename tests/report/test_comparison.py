@@ -21,8 +21,7 @@ from optsched.models.snapshot_file import save_snapshot
 from optsched.registry import solvers
 from optsched.report import comparison_page, style
 from optsched.report import comparison_plots as plots
-from optsched.report.page import LONG, render
-from optsched.report.saved import report_comparison
+from optsched.report.page import LONG, render, write_page
 from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS, primal_gap
 from optsched.solvers.result import Budget
 
@@ -96,7 +95,7 @@ def test_pictures_tell_their_numbers_and_names_are_escaped_whenever_the_page_is_
     assert text.count("<script>") == 1
     assert "b&lt;script&gt;" in text
     (folder / "report.html").unlink()
-    assert report_comparison(folder).read_text() == text
+    assert write_page(comparison_page.page(folder), folder).read_text() == text
 
 
 def test_contradictions_and_budgets_come_first_and_skipped_pairs_are_said(folder):

@@ -17,7 +17,8 @@ from optsched import InputError, save, simulate
 from optsched.cli import run as command
 from optsched.folders import read_table
 from optsched.models import WindowMKP
-from optsched.report.saved import report_run
+from optsched.report import run_page
+from optsched.report.page import write_page
 from optsched.simulator.execution import ExecutionModel
 from optsched.traces import catalogue
 from optsched.traces.reading import read_trace, write_trace
@@ -65,7 +66,8 @@ def test_the_same_config_gives_the_same_bytes_and_the_page_again(small, tmp_path
     assert set(one) > FILES - {"timing.json"} | {"report.html"}
     assert one == two
     assert str(tmp_path).encode() not in one["report.html"]
-    assert report_run(tmp_path / "two").read_bytes() == one["report.html"]
+    page = write_page(run_page.page(tmp_path / "two"), tmp_path / "two")
+    assert page.read_bytes() == one["report.html"]
 
 
 def test_a_run_folder_says_how_to_repeat_it_with_the_same_demands(small, tmp_path, capsys):

@@ -21,7 +21,8 @@ changes = st.lists(st.tuples(st.integers(0, 5000), st.integers(-20, 20)), min_si
 
 @given(changes, st.integers(0, 18))
 def test_bins_keep_the_integral_and_each_has_the_quantiles_of_its_own_seconds(pairs, number):
-    steps = Steps.from_changes(*zip(*pairs), 0.0, 5001.0)
+    times, amounts = zip(*pairs)
+    steps = Steps.from_stays(times, [5001.0] * len(pairs), amounts, 0.0, 5001.0)
     whole = sum(amount * (5001 - time) for time, amount in pairs)  # of every change alone
     assert steps.integral(5001.0) == pytest.approx(whole)
     bins = steps.binned(20)
@@ -155,7 +156,7 @@ def test_the_area_of_all_rectangles_is_the_work(random_run):
     found = shown(run, Window(-np.inf, np.inf, 64))
     area = ((found.end - found.begin) * (found.high - found.low)).sum()
     assert area == pytest.approx(((run.end - run.start) * run.trace.processors).sum())
-    assert len(found) > len(run.trace)
+    assert len(found.job) > len(run.trace)
 
 
 def test_of_a_long_run_a_busy_window_of_a_round_length_is_shown(random_run):
@@ -164,7 +165,7 @@ def test_of_a_long_run_a_busy_window_of_a_round_length_is_shown(random_run):
     assert part.end - part.begin in ROUND
     assert part.processors == 64
     found = shown(run, part)
-    assert 0 < len(found) <= 200
+    assert 0 < len(found.job) <= 200
     held = np.minimum(found.end, part.end) - np.maximum(found.begin, part.begin)
     used = (held * (found.high - found.low)).sum() / (64 * (part.end - part.begin))
     assert used >= 0.9 * run.summary["utilization"]
@@ -181,7 +182,7 @@ def test_many_thin_jobs_are_shown_on_the_first_processors_only(make_trace, monke
         part = gantt.window(run, most=100)
         assert part.processors == processors
         found = shown(run, part)
-        assert 8 < len(found) <= 100
+        assert 8 < len(found.job) <= 100
         assert found.low.max() < processors
 
 
@@ -191,7 +192,7 @@ def test_a_moment_of_a_very_long_run_is_found(make_trace):
     trace = make_trace((0, 1, 1, 1), *crowd, (3 * 10**7, 1, 1, 1), name="year")
     run = simulate(trace, "nodes:64", "fcfs")
     part = gantt.window(run, most=40)
-    assert 10 < len(shown(run, part)) <= 40
+    assert 10 < len(shown(run, part).job) <= 40
     assert 10**7 - 3600 <= part.begin < part.end <= 10**7 + 3600
 
 

@@ -9,8 +9,7 @@ from report.looks import change_json, change_table, section, tables, unstarted
 from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.report import run_page
-from optsched.report.page import MISSING, Facts, Fold, Heading, Table, render
-from optsched.report.saved import report_run
+from optsched.report.page import MISSING, Facts, Fold, Heading, Table, render, write_page
 
 pytestmark = pytest.mark.usefixtures("without_png")
 
@@ -70,7 +69,7 @@ def test_pictures_tell_their_numbers_and_without_any_there_is_no_such_section(sm
     assert not (folder / "report.html").exists()
     titles = {section.title for section in run_page.page(folder).sections}
     assert not {"Pictures", "Decisions"} & titles
-    assert report_run(folder) == folder / "report.html"
+    assert write_page(run_page.page(folder), folder) == folder / "report.html"
     save(small_run, folder)  # a page belongs to a run, and is replaced with it
     assert "<img" in (folder / "report.html").read_text()
     gantt, load, waits, slots = section(run_page.page(folder), "Pictures")

@@ -8,16 +8,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.arrays import Flags, Floats, Ints
+from optsched.arrays import Floats, Ints
 from optsched.errors import one_line
 from optsched.files import json_text, write_text
 from optsched.folders import CHARTS, Expected, checked, read_object
@@ -49,8 +49,7 @@ NEARBY = 100  # parts of the picture; rectangles at most one part apart count as
 MOST_LABELS = 60  # largest number of jobs that are labeled with their numbers
 
 
-@dataclass(frozen=True, eq=False)
-class Window:
+class Window(NamedTuple):
     """Part of a run that is shown: a time window, and the processors below a number."""
 
     begin: float
@@ -58,8 +57,7 @@ class Window:
     processors: int
 
 
-@dataclass(frozen=True, eq=False)
-class Rectangles:
+class Rectangles(NamedTuple):
     """Allocations as rectangles: processors ``low`` to ``high - 1`` from ``begin`` to ``end``.
 
     All arrays have shape (rectangles,). ``job`` is the row of the trace; a job has a rectangle for
@@ -71,13 +69,6 @@ class Rectangles:
     end: Floats
     low: Ints
     high: Ints
-
-    def __len__(self) -> int:
-        return len(self.job)
-
-    def at(self, rows: Flags) -> Rectangles:
-        """Return some of the rectangles."""
-        return Rectangles(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +174,7 @@ def _halved(schedules: Sequence[Schedule], part: Window, most: int) -> Window:
     lows, size = [rectangles(one, part).low for one in schedules], part.processors
     while size > 1 and any(np.count_nonzero(low < size) > most for low in lows):
         size //= 2
-    return Window(part.begin, part.end, size)
+    return part._replace(processors=size)
 
 
 def processors_shown(height: Floats, work: Floats, size: int, rows: int) -> int:
@@ -240,17 +231,14 @@ def first_processors(intervals: Texts) -> Ints:
 
 def rectangles_between(start: Floats, until: Floats, count: Ints) -> Count:
     """Return a function that counts the rectangles of jobs, `count` of each, in time windows."""
-    begun, over = _running_count(start, count), _running_count(until, count)
+
+    def running_count(times: Floats) -> Callable[..., Ints]:
+        order = np.argsort(times, kind="stable")  # fast for ascending stretches
+        instants, total = times[order], np.concatenate(([0], np.cumsum(count[order])))
+        return lambda at, side: total[np.searchsorted(instants, at, side=side)]
+
+    begun, over = running_count(start), running_count(until)
     return lambda begins, ends: begun(ends, "left") - over(begins, "right")
-
-
-def _running_count(
-    times: Floats, count: Ints
-) -> Callable[[Floats, Literal["left", "right"]], Ints]:
-    """Return a function that counts the rectangles before (or up to) a time."""
-    order = np.argsort(times, kind="stable")  # fast for ascending stretches
-    instants, total = times[order], np.concatenate(([0], np.cumsum(count[order])))
-    return lambda at, side: total[np.searchsorted(instants, at, side=side)]
 
 
 def colors(boxes: Rectangles, length: float, processors: float) -> Ints:
@@ -262,7 +250,7 @@ def colors(boxes: Rectangles, length: float, processors: float) -> Ints:
     """
     begin, end = boxes.begin / length, boxes.end / length
     low, high = boxes.low / processors, boxes.high / processors
-    color = np.full(len(boxes), -1)
+    color = np.full(len(boxes.job), -1)
     given = list(range(len(FILLS)))
     for job in dict.fromkeys(boxes.job.tolist()):
         own = boxes.job == job
@@ -343,7 +331,7 @@ def _shown(run: Run, part: Window, boxes: Rectangles, days: load.Days | None) ->
     never = len(run.start) - started
     jobs = len(np.unique(boxes.job))
     words = f"{'all ' if jobs > 1 else ''}{counted(jobs, 'job')} that started"
-    if (part.begin, part.end, part.processors) != (*load.span(run), run.machine.size):
+    if part != (*load.span(run), run.machine.size):
         shown = np.minimum(load.held_until(run), part.end) - np.maximum(run.start, part.begin)
         held = run.trace.processors[shown > 0] @ shown[shown > 0]
         in_use = held / (part.end - part.begin) / run.machine.size
@@ -429,18 +417,10 @@ CHART: Expected = {
 }
 
 
-class Shown(NamedTuple):
-    """Period of a chart, and its part in view before it is zoomed.
-
-    Both are in seconds since the first submission.
-    """
-
-    period: tuple[float, float]
-    view: tuple[float, float]
-
-
 def chart_data(
-    jobs: Mapping[str, NDArray[Any]], most: int = MOST, shown: Shown | None = None
+    jobs: Mapping[str, NDArray[Any]],
+    most: int = MOST,
+    shown: tuple[tuple[float, float], tuple[float, float]] | None = None,
 ) -> dict[str, Any] | None:
     """Return a period of a run, JSON-able; None if the places of jobs are not on file.
 
@@ -452,7 +432,7 @@ def chart_data(
     `jobs`: columns of the table of jobs: ``job_id``, ``user``, ``submission_time``,
     ``requested_number_of_resources``, ``starting_time``, ``finish_time``, `COLUMNS`, and
     ``user_name`` if the trace has names, shape (jobs,); `most`: most jobs, and most intervals of
-    processors, that start in the busiest period; `shown`: another period, and its view.
+    processors, that start in the busiest period; `shown`: another period, and its part in view.
     """
     if "allocated_resources" not in jobs:
         return None

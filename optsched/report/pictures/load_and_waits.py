@@ -114,7 +114,6 @@ def _draw(
 
 
 def _of_days(days: load.Days, in_use: load.Binned, size: int) -> str:
-    """Return a caption of the lines of a period."""
     share = np.average(in_use.mean, weights=np.diff(in_use.edges)) / size
     words = [f"{load.spoken_days(days)}, {share:.1%} of {size:,} processors in use"]
     return "; ".join(words + _bins(in_use.width))
@@ -201,7 +200,9 @@ class Waits(RunPicture):
         curves = {everyone: waits} if len(classes) > 1 else {}
         for own in classes:
             number = counted(int(own.jobs.sum()), "job")
-            curves[_range(own) if narrow else f"{_sizes(own)} ({number})"] = waits[own.jobs]
+            size = f"{own.high:,}" if own.low == own.high else f"{own.low:,} to {own.high:,}"
+            of_size = "1 processor" if own.high == 1 else f"{size} processors"
+            curves[size if narrow else f"{of_size} ({number})"] = waits[own.jobs]
         drawing = style.new_figure(4.5, load.subject(run))
         axes = drawing.subplots()
         looks: list[dict[str, Any]] = [{"color": style.INK, "linewidth": 2.0}]
@@ -250,14 +251,6 @@ def curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]
         (np.flatnonzero(below), np.flatnonzero(beyond)[thinned(values[beyond], MOST_POINTS)])
     )
     return extended(values[kept], shares[kept], (0.0, 0.0), right)
-
-
-def _sizes(jobs: SizeClass) -> str:
-    return "1 processor" if jobs.high == 1 else f"{_range(jobs)} processors"
-
-
-def _range(jobs: SizeClass) -> str:
-    return f"{jobs.high:,}" if jobs.low == jobs.high else f"{jobs.low:,} to {jobs.high:,}"
 
 
 def in_words(waits: NDArray[np.float64]) -> str:

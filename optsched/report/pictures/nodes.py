@@ -69,7 +69,9 @@ class Slots(RunPicture):
         parts = np.array_split(np.arange(nodes.shape[1]), min(GROUPS, nodes.shape[1]))
         heights = [nodes[:, part].sum(axis=1) for part in parts]
         labels = [
-            _sizes(1 << int(part[0]), min((2 << int(part[-1])) - 1, found.nodes)) for part in parts
+            counted(least, "node") if least == most else f"{least:,} to {most:,} nodes"
+            for part in parts
+            for least, most in [(1 << int(part[0]), min((2 << int(part[-1])) - 1, found.nodes))]
         ]
         figures = found.between(*shown).summary()
         drawing = style.new_figure(3.6, load.subject(run))
@@ -111,10 +113,6 @@ class Slots(RunPicture):
         }
         words = [text.format(summary[name]) for name, text in texts.items() if name in summary]
         return f"Free slots over time: {', '.join(words)}." if words else "Free slots over time."
-
-
-def _sizes(least: int, most: int) -> str:
-    return counted(least, "node") if least == most else f"{least:,} to {most:,} nodes"
 
 
 @pictures.register("layers")
@@ -164,7 +162,6 @@ class Layers(RunPicture):
 
 
 def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
-    """Return the torus before and after the migrations of an instant."""
     before = {job: box for job, box in stays.before(now).items() if not run.end[job] <= now}
     after = stays.after(now)
     names = run.trace.job_id
@@ -372,9 +369,10 @@ class MatrixRows(RunPicture):
         )
         for number, panel in enumerate(panels):
             own = row == number
+            of_row = gantt.Rectangles(*(column[own] for column in every))
             panel.set_ylabel(f"row {number}")
             labels = run.trace.job_id if jobs <= gantt.MOST_LABELS else None
-            gantt.draw(panel, every.at(own), color[own], part, zero, unit[0], labels)
+            gantt.draw(panel, of_row, color[own], part, zero, unit[0], labels)
         drawing.supylabel("processors")
         time_axis(panels[-1], part.begin - zero, part.end - zero, unit)
         return drawing
