@@ -175,11 +175,6 @@ class Scenario:
     progress : callable, optional
         Called periodically with the number of jobs that have left the queue (started or rejected),
         and the simulated time.
-
-    Raises
-    ------
-    InputError
-        If a value is not of its type.
     """
 
     trace: Trace | Path | str | None = field(default=None, metadata={"options": (TRACE,)})
