@@ -95,9 +95,6 @@ TRACE = Option(
 )
 
 
-FLAGS = ("unknown_negative", "charge_decisions", "check", "journal")
-
-
 @dataclass(frozen=True, eq=False)
 class Scenario:
     """All that determines a run.
@@ -235,11 +232,12 @@ class Scenario:
 
     def __post_init__(self) -> None:
         of_model = "an execution model or the name of one"
+        flags = ("unknown_negative", "charge_decisions", "check", "journal")
         checks: tuple[tuple[str, Any, str], ...] = (
             ("policy", Policy | ClassInFile | str, "a policy or the name of one"),
             ("settings", Mapping | None, "a mapping of names to values"),
             ("execution", ExecutionModel | ClassInFile | str | None, of_model),
-            *((flag, bool, "True or False") for flag in FLAGS),
+            *((flag, bool, "True or False") for flag in flags),
             ("compiled_from", int | None, "a number of jobs"),
             ("progress", Callable | None, "a function"),
         )
@@ -304,11 +302,6 @@ class Scenario:
     def span(self) -> Span | None:
         """The jobs to run, None for all of them."""
         return span_of(self.jobs)
-
-    @property
-    def order(self) -> EventOrder:
-        """The order of the events of an instant."""
-        return EventOrder(self.event_order)
 
     def for_problems(self) -> list[Option]:
         """Return the given options that only a policy that poses problems has a use for."""
