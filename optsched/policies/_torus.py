@@ -265,7 +265,7 @@ class Scan:
         self._detected: dict[int, tuple[float, int]] = {}
         self._waiting: list[int] = []
         self._why_not: dict[int, Reason] = {}
-        self._failed: dict[int, int] = {}
+        self.failed: dict[int, int] = {}  # free routers when there was no plan for a job
         self._since: dict[int, float] = {}
         self._own: set[int] = set()  # large jobs with the box that was prepared for them
         self._given_up: Counter[Reason] = Counter()
@@ -297,13 +297,9 @@ class Scan:
                 self._note(job, Reason.OTHERS if is_full else Reason.NO_ATTEMPT)
         return [] if is_full else [bisect_left(window, job) for job in self._waiting]
 
-    def may_try(self, job: int, free: int) -> bool:
-        """Return whether more routers are free, as expected, than when there was no plan."""
-        return free > self._failed.get(job, -1)
-
     def fail(self, job: int, free: int) -> None:
         """Note that there was no plan for a job with that many free routers."""
-        self._failed[job] = free
+        self.failed[job] = free
         self._note(job, Reason.NO_PLAN)
 
     def prepare(self, boxes: Mapping[int, Box], at: float, now: float) -> None:

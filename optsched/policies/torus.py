@@ -401,8 +401,8 @@ class TorusBoxes(Policy):
             free = self._fitting.routers(self._torus.free) - sum(box.volume for box in kept)
             turn = system.now + place * self.interval
             expected = forecast(system, routers, free, turn, inside)
-            if expected is None or not scan.may_try(job, expected.free):
-                continue
+            if expected is None or expected.free <= scan.failed.get(job, -1):
+                continue  # no more routers are free than when there was no plan
             jobs = [job]
             if self.worth is not None:
                 left = expected.free - routers

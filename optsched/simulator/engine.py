@@ -183,7 +183,10 @@ class Engine:
                 _core.SETTLED: lambda: self.observe and self.observe(self),
             }
             return
-        self._reject_too_large()
+        for job in range(len(self.trace)):  # those that can never start are rejected at once
+            if not policy.admits(job, system):
+                self.core.admitted[job] = False
+                self.reasons[job] = system.machine.why_never(system.demands[job])
         self._handlers = {
             _core.DECIDE: self._decide_unseen if self._loop is None else self._report_progress,
             _core.OPEN: partial(self._complete_unseen, _core.OPEN),
@@ -379,14 +382,6 @@ class Engine:
         assert self.execution is not None
         job = self.core.tally.item(_core.CHANGED)
         self._change_speeds(self.execution.ended(job, self.held.pop(job), self.system))
-
-    def _reject_too_large(self) -> None:
-        """Reject the jobs that can never start before the first event."""
-        system = self.system
-        for job in range(len(self.trace)):
-            if not self.policy.admits(job, system):
-                self.core.admitted[job] = False
-                self.reasons[job] = system.machine.why_never(system.demands[job])
 
     def _hear(self) -> None:
         """Catch up with the events since the last decision."""

@@ -352,25 +352,18 @@ def configure(
 
     Settings belong to those of the two that are given by class or name.
     """
-    parts: dict[str, type[Any]] = {}
-    if not isinstance(policy, Policy):
-        policy_class: type[Policy] = registry.policies[policy]
-        parts[f"policy {policy_class.name!r}"] = policy_class
-        own = policy_class.execution
-    else:
-        own = policy.execution
-    if execution is None:
-        execution = own
-    if isinstance(execution, ClassInFile | str):
-        model_class: type[ExecutionModel] = registry.executions[execution]
-        parts[f"execution model {model_class.name!r}"] = model_class
+    chosen: Any = policy if isinstance(policy, Policy) else registry.policies[policy]
+    model: Any = chosen.execution if execution is None else execution
+    if isinstance(model, ClassInFile | str):
+        model = registry.executions[model]
+    both = (("policy", chosen), ("execution model", model))
+    parts = {f"{noun} {one.name!r}": one for noun, one in both if isinstance(one, type)}
     if settings and not parts:
         raise InputError("settings belong to a policy that is given by name")
     built = configure_parts(parts, settings)
-    chosen = policy if isinstance(policy, Policy) else built.pop(0)
-    model = built.pop() if isinstance(execution, ClassInFile | str) else execution
+    chosen = built.pop(0) if isinstance(chosen, type) else chosen
     chosen.check_declared()
-    return chosen, model
+    return chosen, built.pop() if isinstance(model, type) else model
 
 
 def check_use(policy: Policy, for_problems: Sequence[Option], field: str | None = None) -> None:
