@@ -356,8 +356,8 @@ def configure(
     model: Any = chosen.execution if execution is None else execution
     if isinstance(model, ClassInFile | str):
         model = registry.executions[model]
-    both = (("policy", chosen), ("execution model", model))
-    parts = {f"{noun} {one.name!r}": one for noun, one in both if isinstance(one, type)}
+    of = {"policy": chosen, "execution model": model}
+    parts = {f"{noun} {of[noun].name!r}": of[noun] for noun in of if isinstance(of[noun], type)}
     if settings and not parts:
         raise InputError("settings belong to a policy that is given by name")
     built = configure_parts(parts, settings)
