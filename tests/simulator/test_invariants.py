@@ -9,7 +9,7 @@ import pytest
 from optsched.extend import Start, State
 from optsched.machines.nodes import Nodes
 from optsched.machines.site import SiteMachine
-from optsched.policies import easy, priority
+from optsched.policies import reservation
 from optsched.policies.easy import Easy
 from optsched.policies.fcfs import FCFS
 from optsched.policies.priority import SJF
@@ -90,7 +90,8 @@ def test_a_promise_holds_until_the_job_starts_or_it_is_withdrawn_or_a_decision_c
     engine.observe = lambda engine: (checked(engine), engine.policy.promises.clear())
     engine.run()
     engine = promising(make_trace(*WAITING), {1: 2})
-    engine.problem_solver.charged = 1.0
+    solver = engine.problem_solver
+    solver.begin_decision = lambda now: setattr(solver, "charged", 1.0)
     engine.run()
 
 
@@ -142,8 +143,7 @@ def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(
     def start_all(system, jobs, reservation):
         yield from (Start(job) for job in jobs if system.machine.fits(system.demands[job]))
 
-    for module in (easy, priority):
-        monkeypatch.setattr(module, "backfill", start_all)
+    monkeypatch.setattr(reservation, "backfill", start_all)
     site = Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]]))
     machine, trace = SiteMachine(site) if on_a_site else Nodes(4), make_trace(*WIDE_HEAD)
     given = machine, Misled(**chosen), ProblemSolver({})
