@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.arrays import Floats, Ints
-from optsched.by_reference import by_reference
+from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.simulator._core import CHANGED, NOW, STARTED, Core, Way, set_speed
 
-COUNTS = np.dtype((np.record, [("entries", "i8"), ("stamp", "i8"), ("affected", "i8")]))
+COUNTS = record("entries stamp affected")
 """Entries of `Places.node`, last stamp of `SharedNodes.mark`, jobs that may change their speed."""
 
 
@@ -46,7 +45,7 @@ class SharedNodes(NamedTuple):
     affected: Ints
     new_speed: Floats
     mark: Ints
-    counts: NDArray[np.void]
+    counts: Record
 
 
 def new_places(asked: Ints, size: int) -> Places:
@@ -98,15 +97,6 @@ def speed_in_all(shared: SharedNodes, places: Places, now: float, job: int) -> f
     if min(shared.work_left[job], remaining) > 0:
         return float(shared.work_left[job] / remaining)
     return float(shared.speed[job])
-
-
-@kernel(allocates=False)
-def speed_at_once(shared: SharedNodes, places: Places, job: int) -> float:
-    """Return the speed of a job whose processes are as slow as those on its worst node."""
-    worst = 0.0
-    for entry in range(places.first[job], places.last[job]):
-        worst = max(worst, shared.penalty[places.node[entry]])
-    return 1.0 / (1.0 + worst)
 
 
 @kernel(allocates=False)
@@ -189,7 +179,10 @@ def change_speeds(
         if in_all:
             speed = speed_in_all(shared, places, now, other)
         else:
-            speed = speed_at_once(shared, places, other)
+            worst = 0.0  # all processes are as slow as those on the worst node
+            for entry in range(places.first[other], places.last[other]):
+                worst = max(worst, shared.penalty[places.node[entry]])
+            speed = 1.0 / (1.0 + worst)
             if speed == shared.speed[other]:
                 continue
         shared.speed[other] = shared.new_speed[found] = speed

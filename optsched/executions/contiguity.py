@@ -138,8 +138,6 @@ class Contiguity(ExecutionModel):
         self, run: CompiledRun, decisions: CompiledDecisions
     ) -> Callable[[int], object] | None:
         """Bind the kernel of the speeds to a run whose decisions keep the nodes of a line."""
-        from optsched.machines._line_nodes import Held
-
         if self.adjacency == "torus" or not isinstance(decisions.places, Held):
             return None
         jobs = self._sensitive, self._contiguous

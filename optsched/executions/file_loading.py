@@ -99,15 +99,7 @@ class FileLoading(ExecutionModel):
     """
 
     def begin(self, system: System, trace: Trace) -> None:
-        """Find the file of each job, and the seconds to load it.
-
-        Raises
-        ------
-        InputError
-            If the machine is not a cluster, the annotations of files or categories are missing or
-            not valid, or a job is larger than a node, requests more than 10^9 s or loads for more
-            than 10^6 s.
-        """
+        """Find the file of each job, and the seconds to load it."""
         machine = system.machine
         if not isinstance(machine, Cluster):
             raise InputError(f"execution model {self.name!r} is for clusters, not {machine.spec}")

@@ -66,14 +66,7 @@ class ResourceSharing(ExecutionModel):
     worst_node: Literal["at-each-instant", "in-all"] = later("at-each-instant")
 
     def begin(self, system: System, trace: Trace) -> None:
-        """Look up the demands of the jobs.
-
-        Raises
-        ------
-        InputError
-            If the machine is not of type smp, demands are missing or not valid, a job requests
-            more than 10^9 s, or numbers are so large that penalties would overflow.
-        """
+        """Look up the demands of the jobs."""
         machine = system.machine
         if not isinstance(machine, Smp):
             raise InputError(

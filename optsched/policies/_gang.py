@@ -364,14 +364,6 @@ def choose_columns(state: State, rule: Rule, job: int, row: int) -> None:
 
 
 @kernel(allocates=False)
-def hold(state: State, job: int, row: int) -> None:
-    """Hold the columns of a job that starts."""
-    add(state.rows.held[row], state.columns[job])
-    state.rows.number[row] += state.processors[job]
-    raise_levels(state, state.columns[job])
-
-
-@kernel(allocates=False)
 def is_feasible(state: State, rule: Rule, found: int) -> bool:
     """Return whether an answer has no violations, as `GangPacking.violations` defines them."""
     running, union = state.counts[0].running, state.union
@@ -546,7 +538,9 @@ def decide(state: State, rule: Rule, queue: RowQueue, news: News) -> int:
             if row != NOT_PLACED:
                 if not counts.awaited:
                     choose_columns(state, rule, job, row)
-                hold(state, job, row)
+                add(state.rows.held[row], state.columns[job])
+                state.rows.number[row] += state.processors[job]
+                raise_levels(state, state.columns[job])
         if not is_feasible(state, rule, counts.candidates):
             return _core.WRONG
         counts.awaited = counts.spare = 0

@@ -128,16 +128,6 @@ def begin(line: Line, news: News, job: int) -> None:
 
 
 @kernel(allocates=False)
-def end(line: Line, job: int) -> None:
-    """Free the processors of a job."""
-    counts = line.counts[0]
-    leave(line.running, counts.running, line.estimated_end, job)
-    counts.running -= 1
-    counts.free += line.processors[job]
-    note(line.log, ~job)
-
-
-@kernel(allocates=False)
 def set_score(line: Line, rule: Rule, job: int, now: float) -> float:
     """Compute the score of a job that changes while it waits."""
     waits = (now - line.submit[job]) / line.unit[job]
@@ -227,7 +217,11 @@ def decide(line: Line, rule: Rule, news: News) -> int:
     """
     counts, now, count = line.counts[0], news.now[0], news.counts
     for at in range(count[_core.N_ENDED]):
-        end(line, news.ended[at])
+        job = news.ended[at]
+        leave(line.running, counts.running, line.estimated_end, job)
+        counts.running -= 1
+        counts.free += line.processors[job]
+        note(line.log, ~job)
     for at in range(count[_core.N_SUBMITTED]):
         enqueue(line, rule, news.submitted[at])
     if counts.first == counts.last or counts.free == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,7 +22,6 @@ from optsched.metrics.measure import Group, measures_in
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.fields import read_only
 from optsched.models.partition_mkp import PartitionMKP
-from optsched.models.problem import Problem
 from optsched.models.torus import routers_for
 from optsched.simulator.system import System
 
@@ -41,11 +39,17 @@ class BoxReservation:
         return self.choose()
 
 
-class Fitting(ABC):
-    """Way of fitting jobs into the free routers of a torus, with the problem of placing them."""
+class Fitting:
+    """Way of fitting jobs into the free routers of a torus, with the problem of placing them.
 
-    def __init__(self, torus: Torus) -> None:
+    Jobs are placed in disjoint bins, each the largest free box beside the earlier ones, or in any
+    free box of their best shapes.
+    """
+
+    def __init__(self, torus: Torus, *, layered: bool, best: int | None) -> None:
         self.torus = torus
+        self._layered = layered  # bins are found by the paper's layers, else exactly
+        self._best = best  # shapes of a job that are tried; None for bins
         self._changes = -1
         self._fits_now: dict[int, bool] = {}
         self._earliest = 0.0  # of the last reservation
@@ -75,6 +79,15 @@ class Fitting(ABC):
             parts += disjoint_bins(inside & torus.boxes.free, torus.grid)
         return parts
 
+    def fits(self, free: Flags, routers: int) -> bool:
+        """Return whether a free box, or the largest bin, holds a job of `routers` routers."""
+        grid = self.torus.grid
+        if self._best is not None:
+            return first_fit(free, grid, self._shapes(routers)) is not None
+        if self._layered:
+            return largest_layered_box(free, grid, routers) is not None
+        return holds(free, grid, routers)
+
     def fits_now(self, routers: int) -> bool:
         """Return whether a box that is free now holds a job of `routers` routers."""
         boxes = self.torus.boxes
@@ -84,6 +97,10 @@ class Fitting(ABC):
         if routers not in self._fits_now:
             self._fits_now[routers] = self.fits(boxes.free, routers)
         return self._fits_now[routers]
+
+    def may_place(self, routers: int) -> bool:
+        """Return whether there is a bin for a job of `routers` routers; a solver finds boxes."""
+        return self._best is not None or self.fits_now(routers)
 
     def reserve(self, system: System, routers: int) -> BoxReservation:
         """Return the reservation of a job of `routers` routers (section 6 of Li, steps 1 to 3).
@@ -115,134 +132,54 @@ class Fitting(ABC):
             raise ValueError(f"no box of {routers} routers, even when all running jobs have ended")
         self._earliest = ends[first]
         then = held_until <= self._earliest
-        return BoxReservation(
-            earliest=self._earliest, choose=lambda: self.reserved(now, then, routers)
-        )
+        return BoxReservation(earliest=self._earliest, choose=lambda: self._box(now, then, routers))
 
-    @abstractmethod
-    def shapes(self, routers: int) -> tuple[Triple, ...]:
-        """Return the shapes of a job of `routers` routers, the best first."""
-
-    @abstractmethod
-    def fits(self, free: Flags, routers: int) -> bool:
-        """Return whether a free box holds a job of `routers` routers."""
-
-    def reserved(self, free: Flags, free_then: Flags, routers: int) -> Box:
+    def _box(self, free: Flags, free_then: Flags, routers: int) -> Box:
         """Return the box to reserve for a job that fits later, by what is free now and then."""
-        # the best shape that is free then, where the fewest routers are free now
         grid = self.torus.grid
-        first = first_fit(free_then, grid, self.shapes(routers))
+        if self._best is None and self._layered:  # a whole bin, since a part might not be found
+            found = largest_layered_box(free_then, grid)
+            assert found is not None
+            return found
+        # the best shape that is free then, where the fewest routers are free now
+        first = first_fit(free_then, grid, self._shapes(routers))
         assert first is not None
         return fullest_box(free, grid, first.extent, free_then)
 
-    @abstractmethod
-    def may_place(self, routers: int) -> bool:
-        """Return whether jobs, of which the smallest needs `routers` routers, may be placed now."""
+    def _shapes(self, routers: int) -> tuple[Triple, ...]:
+        """Return the shapes of a job of `routers` routers that are tried, the best first."""
+        return shapes(routers, self.torus.grid, self.torus.links)[: self._best]
 
-    @abstractmethod
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
-    ) -> Problem[Any] | None:
+    ) -> PartitionMKP | BoxPlacement | None:
         """Return the problem of placing waiting jobs beside `kept` boxes; None if no job fits."""
-
-    @abstractmethod
-    def boxes(self, problem: Any, solution: Any) -> Sequence[Box | None]:
-        """Return the box of each job in a solution; None for a job that is not placed."""
-
-
-class InBins(Fitting):
-    """Fitting into disjoint bins, each the largest free box beside the earlier ones."""
-
-    def __init__(self, torus: Torus, layered: bool) -> None:
-        super().__init__(torus)
-        self.layered = layered  # bins are found by the paper's layers, else exactly
-
-    def shapes(self, routers: int) -> tuple[Triple, ...]:
-        """Return all shapes."""
-        return shapes(routers, self.torus.grid, self.torus.links)
-
-    def fits(self, free: Flags, routers: int) -> bool:
-        """Return whether the largest bin has at least `routers` routers."""
-        if not self.layered:
-            return holds(free, self.torus.grid, routers)
-        return largest_layered_box(free, self.torus.grid, routers) is not None
-
-    def reserved(self, free: Flags, free_then: Flags, routers: int) -> Box:
-        """Return the box to reserve; by layers a whole bin, since a part might not be found."""
-        if not self.layered:
-            return super().reserved(free, free_then, routers)
-        partition = largest_layered_box(free_then, self.torus.grid)
-        assert partition is not None
-        return partition
-
-    def may_place(self, routers: int) -> bool:
-        """Return whether there is a bin."""
-        return self.fits_now(routers)
-
-    def problem(
-        self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
-    ) -> PartitionMKP | None:
-        """Return the multiple knapsack of the jobs that the largest bin holds."""
-        torus = self.torus
-        free = torus.boxes.free
-        if kept:
-            free = free & torus.grid.free_of(kept)
-        least = min(self.routers(system.processors[job]) for job in jobs)
-        find = layered_bins if self.layered else disjoint_bins
-        bins = find(free, torus.grid, least)
+        torus, sizes = self.torus, [system.processors[job] for job in jobs]
+        labels = tuple([system.job_id[job] for job in jobs])
+        if self._best is not None:
+            running = sorted(system.held)
+            return BoxPlacement.trusted(
+                running=tuple([system.held[job] for job in running]),
+                waiting=read_only(np.array(sizes, np.int64)),
+                profits=read_only(np.array(profits, np.int64)),
+                shapes=self._best,
+                anchors="all",
+                **self.fields(self.free_parts(kept)),
+                running_jobs=tuple([system.job_id[job] for job in running]),
+                waiting_jobs=labels,
+            )
+        free = torus.boxes.free & torus.grid.free_of(kept) if kept else torus.boxes.free
+        find = layered_bins if self._layered else disjoint_bins
+        bins = find(free, torus.grid, self.routers(min(sizes)))
         if not bins:
             return None
         return PartitionMKP.trusted(
             bins=bins,
-            waiting=tuple([system.processors[job] for job in jobs]),
+            waiting=tuple(sizes),
             profits=tuple(profits),
             **self.fields(),
-            waiting_jobs=tuple([system.job_id[job] for job in jobs]),
+            waiting_jobs=labels,
         )
-
-    def boxes(self, problem: PartitionMKP, solution: Any) -> Sequence[Box | None]:
-        """Return the box of each job inside its bin."""
-        return problem.boxes(solution)
-
-
-class InBoxes(Fitting):
-    """Fitting into any free box of the `best` shapes of a job."""
-
-    def __init__(self, torus: Torus, best: int) -> None:
-        super().__init__(torus)
-        self.best = best
-
-    def shapes(self, routers: int) -> tuple[Triple, ...]:
-        """Return the best shapes."""
-        return shapes(routers, self.torus.grid, self.torus.links)[: self.best]
-
-    def fits(self, free: Flags, routers: int) -> bool:
-        """Return whether one of the best shapes is free somewhere."""
-        return first_fit(free, self.torus.grid, self.shapes(routers)) is not None
-
-    def may_place(self, routers: int) -> bool:
-        """Return True: the solver finds the boxes."""
-        return True
-
-    def problem(
-        self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
-    ) -> BoxPlacement | None:
-        """Return the problem of placing the jobs into free boxes."""
-        running = sorted(system.held)
-        return BoxPlacement.trusted(
-            running=tuple([system.held[job] for job in running]),
-            waiting=read_only(np.array([system.processors[job] for job in jobs], np.int64)),
-            profits=read_only(np.array(profits, np.int64)),
-            shapes=self.best,
-            anchors="all",
-            **self.fields(self.free_parts(kept)),
-            running_jobs=tuple([system.job_id[job] for job in running]),
-            waiting_jobs=tuple([system.job_id[job] for job in jobs]),
-        )
-
-    def boxes(self, problem: BoxPlacement, solution: Any) -> Sequence[Box | None]:
-        """Return the boxes, which are the solution."""
-        return solution
 
 
 MEASURES = measures_in(
@@ -328,7 +265,7 @@ class Scan:
         self._detected: dict[int, tuple[float, int]] = {}
         self._waiting: list[int] = []
         self._why_not: dict[int, Reason] = {}
-        self._failed: dict[int, int] = {}
+        self.failed: dict[int, int] = {}  # free routers when there was no plan for a job
         self._since: dict[int, float] = {}
         self._own: set[int] = set()  # large jobs with the box that was prepared for them
         self._given_up: Counter[Reason] = Counter()
@@ -360,13 +297,9 @@ class Scan:
                 self._note(job, Reason.OTHERS if is_full else Reason.NO_ATTEMPT)
         return [] if is_full else [bisect_left(window, job) for job in self._waiting]
 
-    def may_try(self, job: int, free: int) -> bool:
-        """Return whether more routers are free, as expected, than when there was no plan."""
-        return free > self._failed.get(job, -1)
-
     def fail(self, job: int, free: int) -> None:
         """Note that there was no plan for a job with that many free routers."""
-        self._failed[job] = free
+        self.failed[job] = free
         self._note(job, Reason.NO_PLAN)
 
     def prepare(self, boxes: Mapping[int, Box], at: float, now: float) -> None:

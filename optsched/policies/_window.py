@@ -276,15 +276,6 @@ def place(state: State, news: News) -> bool:
 
 
 @kernel(allocates=False)
-def reserve_anywhere(state: State, now: float, job: int) -> None:
-    """Reserve for a job that may be scattered, by number only: the reservation of EASY."""
-    counts, processors, end = state.counts[0], state.processors, state.estimated_end
-    missing = processors[job] - counts.free
-    shadow, extra = shadow_of(state.running, counts.running, end, processors, missing, now)
-    counts.shadow, counts.first, counts.stop, counts.extra = shadow, 0, 0, extra
-
-
-@kernel(allocates=False)
 def reserve_slot(state: State, now: float, job: int) -> None:
     """Reserve the end of the smallest slot that first holds a job, that with fewer nodes free."""
     counts, held, line, size = state.counts[0], state.held, state.later, state.processors[job]
@@ -361,8 +352,10 @@ def backfill(state: State, rule: Rule, news: News) -> None:
         place += 1
     if place == counts.waiting:
         return
-    if rule.scatters:
-        reserve_anywhere(state, now, queue[0])
+    if rule.scatters:  # by number only: the reservation of EASY
+        missing, end = processors[queue[0]] - counts.free, state.estimated_end
+        shadow, extra = shadow_of(state.running, counts.running, end, processors, missing, now)
+        counts.shadow, counts.first, counts.stop, counts.extra = shadow, 0, 0, extra
     else:
         reserve_slot(state, now, queue[0])
     while place < counts.waiting and longest > 0:

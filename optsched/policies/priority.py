@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -11,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.policies.reservation import QueuePolicy, backfill, promise, reserve
+from optsched.policies.reservation import QueuePolicy
 from optsched.registry import policies
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.policy import Action, Start
 from optsched.simulator.system import System
 from optsched.traces.trace import UNKNOWN
 
@@ -56,31 +54,8 @@ class PriorityOrder(QueuePolicy):
         """Whether jobs are backfilled."""
         return self.backfill == "easy"
 
-    def decide(self, system: System) -> Iterable[Action]:
-        """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
-        if self._queues is not None:
-            yield from self._queues.actions(system, self._in_order(system))
-            return
-        machine = system.machine
-        if not system.queue or not machine.free:
-            return
-        ordered = self._in_order(system)
-        started = 0
-        for job in ordered:
-            if not machine.fits(system.demands[job]):
-                break
-            self._promised = {}
-            yield Start(job)
-            started += 1
-        behind = ordered[started + 1 :]
-        if self.backfills and behind and machine.free:
-            head = ordered[started]
-            reservation = reserve(system, head)
-            self._promised = promise(self._promised, head, reservation)
-            yield from backfill(system, behind, reservation)
-
-    def _in_order(self, system: System) -> list[int]:
-        """Return the waiting jobs in order."""
+    def ordered(self, system: System) -> list[int]:
+        """Return the waiting jobs, the lowest score first."""
         jobs = np.array(system.queue[:], dtype=np.int64)
         ordered: list[int] = jobs[np.argsort(self.scores_now(jobs, system), kind="stable")].tolist()
         return ordered

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Generator, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from optsched.policies._line import QueueDecisions, queue_decisions
@@ -43,13 +43,6 @@ def reserve(system: System, job: int) -> Reservation:
     return Reservation(max(shadow, now), -needed)
 
 
-def promise(
-    promised: Mapping[int, float], job: int, reservation: Reservation
-) -> Mapping[int, float]:
-    """Return the promise of a reservation, or an earlier one that the job has already."""
-    return {job: min(reservation.shadow, promised.get(job, math.inf))}
-
-
 def backfill(
     system: System, candidates: Iterable[int], reservation: Reservation
 ) -> Generator[Action, None, Reservation]:
@@ -85,9 +78,9 @@ class QueuePolicy(Policy):
     machines = frozenset({"nodes", "site"})
 
     @property
-    @abstractmethod
     def backfills(self) -> bool:
         """Whether later jobs may start that do not delay the first one that does not fit."""
+        return False
 
     def begin(self, system: System) -> None:
         """Prepare for the machine, and forget the reservation."""
@@ -95,6 +88,50 @@ class QueuePolicy(Policy):
         self._promised: Mapping[int, float] = {}
         self._queues: PartitionQueues | None = queues_of(system, backfills=self.backfills)
         self._line: QueueDecisions | None = None
+
+    def ordered(self, system: System) -> list[int] | None:
+        """Return the waiting jobs in order; None for that of submission.
+
+        In that, a reservation is kept until a job ends, even when its time has passed.
+        """
+        return None
+
+    def in_order(self, jobs: list[int], system: System) -> list[int]:
+        """Return ordered candidates in the order of backfilling."""
+        return jobs
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Start jobs in order while they fit, reserve for the first blocked one, backfill others.
+
+        As long as no job has ended and the blocked job is the same, a job that could not be
+        backfilled still cannot: its estimated end only moves later. So only new jobs are tried.
+        """
+        machine, demands = system.machine, system.demands
+        if self._queues is not None:
+            in_order = partial(self.in_order, system=system)
+            yield from self._queues.actions(system, self.ordered(system), in_order)
+            return
+        if not (system.queue and machine.free):
+            self._head = -1
+            return
+        order = self.ordered(system)
+        waiting, started = [*system.queue] if order is None else order, 0
+        while started < len(waiting) and machine.fits(demands[waiting[started]]):
+            # a job that was held may start before the head that has a reservation
+            self._head, self._promised = -1, {}
+            yield Start(waiting[started])
+            started += 1
+        if not self.backfills or len(waiting) < started + 2 or not machine.free:
+            self._head = -1
+            return
+        head, candidates = waiting[started], system.submitted
+        if order is not None or system.ended or head != self._head:
+            self._head, candidates = head, waiting[started + 1 :]
+            self._reservation = reserve(system, head)
+            shadow = self._reservation.shadow
+            self._promised = {head: min(shadow, self._promised.get(head, math.inf))}
+        candidates = self.in_order(candidates, system)
+        self._reservation = yield from backfill(system, candidates, self._reservation)
 
     def promised(self, system: System) -> Mapping[int, float]:
         """Return the first shadow time of each head, since it is one and no job came first."""

@@ -14,14 +14,13 @@ from optsched.errors import InputError
 from optsched.machines.torus import Torus
 from optsched.metrics.measure import Group, measures_in
 from optsched.models.migration import Migration, Plan
+from optsched.models.partition_mkp import PartitionMKP
 from optsched.models.reconfiguration import Arrangement, Reconfiguration
 from optsched.models.torus import LONGEST_SIDE
 from optsched.policies._torus import (
     MEASURES,
     BoxReservation,
     Fitting,
-    InBins,
-    InBoxes,
     Prepared,
     Reason,
     Scan,
@@ -160,11 +159,8 @@ class TorusBoxes(Policy):
             few = f"at most {LONGEST_SIDE} routers in each dimension"
             raise InputError(f"policy {self.name!r} places boxes on {few}, not on {torus.spec}")
         self._torus = torus
-        self._fitting: Fitting = (
-            InBoxes(torus, self.shapes)
-            if self.place == "boxes"
-            else InBins(torus, self.detect == "layered")
-        )
+        best = self.shapes if self.place == "boxes" else None
+        self._fitting = Fitting(torus, layered=self.detect == "layered", best=best)
         self._admitted: dict[int, bool] = {}
         self._no_plan = (-1, -1, 0)
         self._reserved: tuple[int, int, BoxReservation] | None = None
@@ -245,8 +241,9 @@ class TorusBoxes(Policy):
         problem = self._fitting.problem(system, jobs, profits, kept)
         if problem is None:
             return []
-        started = []
-        for job, box in zip(jobs, self._fitting.boxes(problem, system.pose(problem))):
+        started, placed = [], system.pose(problem)
+        boxes = problem.boxes(placed) if isinstance(problem, PartitionMKP) else placed
+        for job, box in zip(jobs, boxes):
             if box is not None:
                 started.append(job)
                 yield Start(job, box)
@@ -404,8 +401,8 @@ class TorusBoxes(Policy):
             free = self._fitting.routers(self._torus.free) - sum(box.volume for box in kept)
             turn = system.now + place * self.interval
             expected = forecast(system, routers, free, turn, inside)
-            if expected is None or not scan.may_try(job, expected.free):
-                continue
+            if expected is None or expected.free <= scan.failed.get(job, -1):
+                continue  # no more routers are free than when there was no plan
             jobs = [job]
             if self.worth is not None:
                 left = expected.free - routers

@@ -128,10 +128,10 @@ class Engine:
         self.migrations: list[Migration] = []
         self._last_migration: dict[int, int] = {}  # place in that list
         self.reasons: dict[int, str] = {}
-        self._wakes: list[float] = []
-        self._eligible: list[tuple[float, int]] = []
         self._held_back: set[int] = set()
-        self._expiring: list[tuple[float, int]] = []
+        # times of events that are kept here, with their jobs; heaps
+        kinds = _core.LETS_GO, _core.EXPIRES, _core.WAKES_AT
+        self._times: dict[int, list[tuple[float, int]]] = {kind: [] for kind in kinds}
         self._decisions: CompiledDecisions | None = None
         self._set_speeds: Callable[[int], object] | None = None
         self._loop: Callable[[int], int] | None = None
@@ -179,11 +179,14 @@ class Engine:
                 _core.SUBMITTED: lambda: self._submit(tally.item(_core.CHANGED)),
                 _core.LET_GO: self._let_go,
                 _core.EXPIRED: self._expire,
-                _core.WOKEN: self._wake,
+                _core.WOKEN: partial(self._next_of, _core.WAKES_AT),
                 _core.SETTLED: lambda: self.observe and self.observe(self),
             }
             return
-        self._reject_too_large()
+        for job in range(len(self.trace)):  # those that can never start are rejected at once
+            if not policy.admits(job, system):
+                self.core.admitted[job] = False
+                self.reasons[job] = system.machine.why_never(system.demands[job])
         self._handlers = {
             _core.DECIDE: self._decide_unseen if self._loop is None else self._report_progress,
             _core.OPEN: partial(self._complete_unseen, _core.OPEN),
@@ -380,14 +383,6 @@ class Engine:
         job = self.core.tally.item(_core.CHANGED)
         self._change_speeds(self.execution.ended(job, self.held.pop(job), self.system))
 
-    def _reject_too_large(self) -> None:
-        """Reject the jobs that can never start before the first event."""
-        system = self.system
-        for job in range(len(self.trace)):
-            if not self.policy.admits(job, system):
-                self.core.admitted[job] = False
-                self.reasons[job] = system.machine.why_never(system.demands[job])
-
     def _hear(self) -> None:
         """Catch up with the events since the last decision."""
         for at in range(self._counts[_core.N_ENDED]):
@@ -412,12 +407,18 @@ class Engine:
     def _wake_at(self, time: float) -> None:
         if not time > self.system.now:
             raise ValueError(f"wake at {time:.15g} requested at {self.system.now:.15g}")
-        heappush(self._wakes, time)
-        self.core.clock[_core.WAKES_AT] = self._wakes[0]
+        self._await(_core.WAKES_AT, time)
 
-    def _wake(self) -> None:
-        heappop(self._wakes)
-        self.core.clock[_core.WAKES_AT] = self._wakes[0] if self._wakes else NEVER
+    def _await(self, kind: int, time: float, job: int = _core.NO_JOB) -> None:
+        """Have an event of a kind at a time."""
+        heappush(self._times[kind], (time, job))
+        self.core.clock[kind] = self._times[kind][0][0]
+
+    def _next_of(self, kind: int) -> tuple[float, int]:
+        """Return the time and the job of the next event of a kind, which takes place."""
+        found = heappop(self._times[kind])
+        self.core.clock[kind] = self._times[kind][0][0] if self._times[kind] else NEVER
+        return found
 
     def _submit(self, job: int) -> None:
         system = self.system
@@ -444,8 +445,7 @@ class Engine:
             if last.at < self.system.now:
                 self._reject(job, last.reason)
                 return
-            heappush(self._expiring, (last.at, job))
-            self.core.clock[_core.EXPIRES] = self._expiring[0][0]
+            self._await(_core.EXPIRES, last.at, job)
         self.state[job] = WAITING
         self.system.queue.append(job)
         self.system.submitted.append(job)
@@ -454,8 +454,7 @@ class Engine:
 
     def _expire(self) -> None:
         """Reject a job that still waits after the last time at which it could start."""
-        at, job = heappop(self._expiring)
-        self.core.clock[_core.EXPIRES] = self._expiring[0][0] if self._expiring else NEVER
+        at, job = self._next_of(_core.EXPIRES)
         if self.state[job] is State.WAITING:
             self.system.queue.remove(job)
             self.system.rejected.append(job)
@@ -476,13 +475,11 @@ class Engine:
             if self.journal is not None:
                 self.journal.record(self.system.now, "held", job)
         if until < NEVER:
-            heappush(self._eligible, (max(until, self.system.now), job))
-            self.core.clock[_core.LETS_GO] = self._eligible[0][0]
+            self._await(_core.LETS_GO, max(until, self.system.now), job)
 
     def _let_go(self) -> None:
         """Put a job that was held into the queue, if it is still held."""
-        _, job = heappop(self._eligible)
-        self.core.clock[_core.LETS_GO] = self._eligible[0][0] if self._eligible else NEVER
+        _, job = self._next_of(_core.LETS_GO)
         if job in self._held_back:
             self._held_back.remove(job)
             self._enqueue(job)

@@ -77,18 +77,8 @@ def spread(values: NDArray[Any], rows: NDArray[np.bool_]) -> Column:
 
 def to_pandas(columns: Mapping[str, Column]) -> pd.DataFrame:
     """Return columns as a frame."""
-    import pandas as pd
-
-    def convert(column: Column) -> Any:
-        if isinstance(column, Repeated):
-            return pd.Categorical.from_codes(column.code, dtype=pd.CategoricalDtype(column.texts))
-        if isinstance(column, Optional):
-            return pd.arrays.IntegerArray(column.values, column.missing)
-        if isinstance(column, Texts):
-            return pd.array(_texts(column), dtype="str")
-        return column
-
-    return pd.DataFrame({name: convert(column) for name, column in columns.items()})
+    frame: pd.DataFrame = to_arrow(columns).to_pandas().copy()  # Arrow lends columns to be read
+    return frame
 
 
 def from_pandas(frame: pd.DataFrame) -> dict[str, Column]:

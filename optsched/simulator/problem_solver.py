@@ -208,7 +208,8 @@ class ProblemSolver:
 
     Every solution passes `Problem.violations` before it is used. If the solver fails, gives a wrong
     answer, or finds no solution or a worse one than the fallback within its budget, the fallback
-    decides, and the event is counted. `ties` says which of equally good solutions is used.
+    decides, and the event is counted. `ties` says which of equally good solutions is used. There
+    are no solvers for a policy that poses no problems.
     """
 
     def __init__(
@@ -232,12 +233,14 @@ class ProblemSolver:
         self.capture = None if capture is None else _empty_folder(Path(capture))
         self.capture_every = capture_every  # of each model
         self.origin = dict(origin or {})
-        self.config = {
-            "solver": text_of(solvers),
-            "solvers": {model: chosen.to_json() for model, chosen in solvers.items()},
-            "charge_decisions": charge,
-            "ties": str(ties),
-        }
+        self.config: dict[str, Any] = {}  # of the problems, in the record of a run
+        if solvers:
+            self.config = {
+                "solver": text_of(solvers),
+                "solvers": {model: chosen.to_json() for model, chosen in solvers.items()},
+                "charge_decisions": charge,
+                "ties": str(ties),
+            }
         self.charged = 0.0  # nominal seconds, for the present decision so far
         self.problems: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         self.fallbacks = 0
@@ -266,6 +269,8 @@ class ProblemSolver:
     def pose(self, problem: Problem[Any]) -> Any:
         """Return a verified solution, None if neither solver nor fallback finds one."""
         chosen = self.solvers.get(getattr(problem, "name", ""))
+        if not self.solvers:
+            raise RuntimeError("this policy names no models, so it cannot pose problems")
         if chosen is None:
             what = problem.name if isinstance(problem, Problem) else type(problem).__name__
             known = " or ".join(self.solvers)
@@ -427,18 +432,3 @@ def mishaps(decisions: pd.DataFrame) -> list[str]:
             first = rows.iloc[0]
             messages.append(f"{count}; first at {first['time']:.15g} s: {first['message']}")
     return messages
-
-
-class NoProblems(ProblemSolver):
-    """The problem solver of a policy that names no models, and so poses no problems."""
-
-    def __init__(self) -> None:
-        super().__init__({})
-        self.config = {}
-
-    def begin_decision(self, now: float, number: int | None = None) -> None:
-        """Do nothing."""
-
-    def pose(self, problem: Problem[Any]) -> Any:
-        """Raise an error."""
-        raise RuntimeError("this policy names no models, so it cannot pose problems")

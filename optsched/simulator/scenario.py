@@ -95,9 +95,6 @@ TRACE = Option(
 )
 
 
-FLAGS = ("unknown_negative", "charge_decisions", "check", "journal")
-
-
 @dataclass(frozen=True, eq=False)
 class Scenario:
     """All that determines a run.
@@ -175,11 +172,6 @@ class Scenario:
     progress : callable, optional
         Called periodically with the number of jobs that have left the queue (started or rejected),
         and the simulated time.
-
-    Raises
-    ------
-    InputError
-        If a value is not of its type.
     """
 
     trace: Trace | Path | str | None = field(default=None, metadata={"options": (TRACE,)})
@@ -240,11 +232,12 @@ class Scenario:
 
     def __post_init__(self) -> None:
         of_model = "an execution model or the name of one"
+        flags = ("unknown_negative", "charge_decisions", "check", "journal")
         checks: tuple[tuple[str, Any, str], ...] = (
             ("policy", Policy | ClassInFile | str, "a policy or the name of one"),
             ("settings", Mapping | None, "a mapping of names to values"),
             ("execution", ExecutionModel | ClassInFile | str | None, of_model),
-            *((flag, bool, "True or False") for flag in FLAGS),
+            *((flag, bool, "True or False") for flag in flags),
             ("compiled_from", int | None, "a number of jobs"),
             ("progress", Callable | None, "a function"),
         )
@@ -310,11 +303,6 @@ class Scenario:
         """The jobs to run, None for all of them."""
         return span_of(self.jobs)
 
-    @property
-    def order(self) -> EventOrder:
-        """The order of the events of an instant."""
-        return EventOrder(self.event_order)
-
     def for_problems(self) -> list[Option]:
         """Return the given options that only a policy that poses problems has a use for."""
         return [
@@ -364,25 +352,18 @@ def configure(
 
     Settings belong to those of the two that are given by class or name.
     """
-    parts: dict[str, type[Any]] = {}
-    if not isinstance(policy, Policy):
-        policy_class: type[Policy] = registry.policies[policy]
-        parts[f"policy {policy_class.name!r}"] = policy_class
-        own = policy_class.execution
-    else:
-        own = policy.execution
-    if execution is None:
-        execution = own
-    if isinstance(execution, ClassInFile | str):
-        model_class: type[ExecutionModel] = registry.executions[execution]
-        parts[f"execution model {model_class.name!r}"] = model_class
+    chosen: Any = policy if isinstance(policy, Policy) else registry.policies[policy]
+    model: Any = chosen.execution if execution is None else execution
+    if isinstance(model, ClassInFile | str):
+        model = registry.executions[model]
+    of = {"policy": chosen, "execution model": model}
+    parts = {f"{noun} {of[noun].name!r}": of[noun] for noun in of if isinstance(of[noun], type)}
     if settings and not parts:
         raise InputError("settings belong to a policy that is given by name")
     built = configure_parts(parts, settings)
-    chosen = policy if isinstance(policy, Policy) else built.pop(0)
-    model = built.pop() if isinstance(execution, ClassInFile | str) else execution
+    chosen = built.pop(0) if isinstance(chosen, type) else chosen
     chosen.check_declared()
-    return chosen, model
+    return chosen, built.pop() if isinstance(model, type) else model
 
 
 def check_use(policy: Policy, for_problems: Sequence[Option], field: str | None = None) -> None:

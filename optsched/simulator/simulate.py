@@ -20,9 +20,9 @@ from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
 from optsched.schedule import State
 from optsched.simulator._core import DUE
-from optsched.simulator.engine import Engine
+from optsched.simulator.engine import Engine, EventOrder
 from optsched.simulator.policy import Policy
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver, Ties, choose_solvers
+from optsched.simulator.problem_solver import ProblemSolver, Ties, choose_solvers
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import BUDGET, Scenario, check_use, configure, describe
 from optsched.simulator.system import Journal
@@ -72,7 +72,7 @@ def run_scenario(scenario: Scenario) -> Run:
         policy,
         problem_solver,
         execution,
-        order=scenario.order,
+        order=EventOrder(scenario.event_order),
         journal=journal,
         observe=None if checker is None else checker.check,
         progress=scenario.progress,
@@ -273,19 +273,18 @@ def _large_from(scenario: Scenario, machine: Machine, policy: Policy) -> int | N
 def _problem_solver(
     scenario: Scenario, trace: Trace, machine: Machine, policy: Policy
 ) -> ProblemSolver:
-    """Return the problem solver of a run, with its solvers prepared."""
-    if posed := policy.posed():
-        budget = as_budget(scenario.budget)
-        return ProblemSolver(
-            choose_solvers(posed, scenario.solver, budget=budget, seed=scenario.seed),
-            charge=scenario.charge_decisions,
-            ties=Ties(scenario.ties),
-            capture=scenario.capture,
-            capture_every=scenario.capture_every,
-            origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
-        )
+    """Return the problem solver of a run, without solvers for a policy that poses no problems."""
     check_use(policy, scenario.for_problems())
-    return NoProblems()
+    return ProblemSolver(
+        choose_solvers(
+            policy.posed(), scenario.solver, budget=as_budget(scenario.budget), seed=scenario.seed
+        ),
+        charge=scenario.charge_decisions,
+        ties=Ties(scenario.ties),
+        capture=scenario.capture,
+        capture_every=scenario.capture_every,
+        origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
+    )
 
 
 ROUNDING = 1e-6

@@ -17,7 +17,7 @@ from optsched.numbers import counted, whole_number
 from optsched.policies.site import _tables
 from optsched.simulator.engine import Engine
 from optsched.simulator.policy import Policy
-from optsched.simulator.problem_solver import NoProblems
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.sites.job_request import UnplaceableError
 from optsched.sites.parts import FLEX, Reservation
 from optsched.sites.requests import Chunks
@@ -239,7 +239,8 @@ class Future:
         else:
             kind: Literal["easy", "none"] = "easy" if self.chosen == "easy" else "none"
             policy = Backfilling(kind, gate=gate, by_priority=self.by_priority())
-        engine = Engine(replace(self.trace, runtime=runtime), self.machine, policy, NoProblems())
+        trace = replace(self.trace, runtime=runtime)
+        engine = Engine(trace, self.machine, policy, ProblemSolver({}))
         engine.run()
         starts: Floats = engine.core.start[self.waiting]
         return np.where(starts < HORIZON, starts, np.nan), engine.reasons

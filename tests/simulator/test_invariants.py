@@ -9,12 +9,12 @@ import pytest
 from optsched.extend import Start, State
 from optsched.machines.nodes import Nodes
 from optsched.machines.site import SiteMachine
-from optsched.policies import easy, priority
+from optsched.policies import reservation
 from optsched.policies.easy import Easy
 from optsched.policies.fcfs import FCFS
 from optsched.policies.priority import SJF
 from optsched.simulator.engine import Engine
-from optsched.simulator.problem_solver import NoProblems
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.simulate import InvariantChecker, InvariantError
 from optsched.sites.site import Site
 
@@ -34,7 +34,7 @@ WAITING = (0, 100, 100, 3), (1, 50, 50, 4), (2, 20, 20, 1)
 
 @pytest.fixture
 def engine(make_trace):
-    return Engine(make_trace(*WAITING), Nodes(4), FCFS(), NoProblems())
+    return Engine(make_trace(*WAITING), Nodes(4), FCFS(), ProblemSolver({}))
 
 
 def stop_at(engine, moment):
@@ -80,7 +80,7 @@ def promising(trace, promises, **changes):
     """Return an engine, checked, under a policy that makes promises."""
     policy = Promising()
     vars(policy).update(promises=promises, **changes)
-    return Engine(trace, Nodes(4), policy, NoProblems(), observe=InvariantChecker().check)
+    return Engine(trace, Nodes(4), policy, ProblemSolver({}), observe=InvariantChecker().check)
 
 
 def test_a_promise_holds_until_the_job_starts_or_it_is_withdrawn_or_a_decision_charged(make_trace):
@@ -90,7 +90,8 @@ def test_a_promise_holds_until_the_job_starts_or_it_is_withdrawn_or_a_decision_c
     engine.observe = lambda engine: (checked(engine), engine.policy.promises.clear())
     engine.run()
     engine = promising(make_trace(*WAITING), {1: 2})
-    engine.problem_solver.charged = 1.0
+    solver = engine.problem_solver
+    solver.begin_decision = lambda now: setattr(solver, "charged", 1.0)
     engine.run()
 
 
@@ -142,11 +143,10 @@ def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(
     def start_all(system, jobs, reservation):
         yield from (Start(job) for job in jobs if system.machine.fits(system.demands[job]))
 
-    for module in (easy, priority):
-        monkeypatch.setattr(module, "backfill", start_all)
+    monkeypatch.setattr(reservation, "backfill", start_all)
     site = Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]]))
     machine, trace = SiteMachine(site) if on_a_site else Nodes(4), make_trace(*WIDE_HEAD)
-    given = machine, Misled(**chosen), NoProblems()
+    given = machine, Misled(**chosen), ProblemSolver({})
     with pytest.raises(InvariantError, match=r"at 10.* row 1 waits, .* to start by 10"):
         Engine(trace, *given, observe=InvariantChecker().check).run()
 

@@ -262,9 +262,28 @@ def test_columns_are_stored_as_pandas_stores_them(floats, strings, mask):
         "spread integers": job_table.spread(np.arange(LENGTH)[mask], mask),
         "spread texts": job_table.spread(np.array(strings, dtype=object)[mask], mask),
     }
-    table, frame = job_table.to_arrow(columns), job_table.to_pandas(columns)
+    known, texts = ~np.isnan(floats), np.array(strings, dtype=object)
+    are_whole = np.array_equal(floats[known], np.rint(floats[known]))
+    frame = pd.DataFrame(
+        {
+            "whole": pd.array(floats, dtype="Int64") if are_whole else floats,
+            "float": floats,
+            "integer": np.arange(LENGTH),
+            "constant": pd.Categorical(["é"] * LENGTH),
+            "repeated": pd.Categorical(strings),
+            "texts": pd.array(strings, dtype="str"),
+            "strings": strings,
+            "spread floats": np.where(mask, floats, np.nan),
+            "spread integers": pd.Series(np.arange(LENGTH), dtype="Int64").where(mask),
+            "spread texts": np.where(mask, texts, ""),
+        }
+    )
+    found = job_table.to_pandas(columns)
+    for name in found:
+        found.loc[0, name] = found.loc[0, name]  # can be written
+    pd.testing.assert_frame_equal(found, frame)
+    table = job_table.to_arrow(columns)
     assert table.equals(pa.Table.from_pandas(frame, preserve_index=False), check_metadata=True)
-    assert table.to_pandas().dtypes.to_dict() == frame.dtypes.to_dict()
 
 
 def test_times_are_integers_only_if_all_are_whole():

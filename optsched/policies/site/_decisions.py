@@ -76,15 +76,6 @@ class Queues(NamedTuple):
 
 
 @kernel(allocates=False)
-def forget_stops(stops: Stops) -> None:
-    """Let no job be blocked."""
-    stops.blocked[:] = _core.NO_JOB
-    stops.open[:] = True
-    stops.stopped[:] = False
-    stops.last[0] = -1.0
-
-
-@kernel(allocates=False)
 def stop(stops: Stops, queue: int, job: int, shared: bool) -> None:
     """Let a blocked job stop queues: those that share cells with its own, or have no other ones."""
     stops.blocked[queue] = job
@@ -189,7 +180,10 @@ def start_in_order(queues: Queues, news: News, backfills: bool) -> int:
     jobs, behind, count = waiting.new, candidates.job, waiting.come[0]
     if not stops.is_kept[0] or now >= stops.until[0]:
         forget_heads(room)
-        forget_stops(stops)
+        stops.blocked[:] = _core.NO_JOB
+        stops.open[:] = True
+        stops.stopped[:] = False
+        stops.last[0] = -1.0
         jobs, behind, count = waiting.order, waiting.behind, waiting.number[0]
     for at in range(count):
         if stops.stopped.all():

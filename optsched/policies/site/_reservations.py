@@ -305,14 +305,6 @@ def place_first(table: Reservations, job: int, ahead: float) -> None:
 
 
 @kernel(allocates=False)
-def submit(table: Reservations, job: int) -> None:
-    """Reserve for a submitted job at the earliest time."""
-    place_first(table, job, table.turns.ahead[job])
-    enter(table.order, table.waiting[0], table.rank, job)
-    table.waiting[0] += 1
-
-
-@kernel(allocates=False)
 def place_again(table: Reservations, job: int) -> bool:
     """Place a job at an earlier time if there is one; return whether it has moved."""
     lines, start, end = table.lines, table.start[job], table.end[job]
@@ -448,8 +440,11 @@ def decide(table: Reservations, news: News) -> int:
         place_all_again(table)
     for tier in range(table.tiers[0]):
         for at in range(counts[_core.N_SUBMITTED]):
-            if table.tier[news.submitted[at]] == tier:
-                submit(table, news.submitted[at])
+            job = news.submitted[at]
+            if table.tier[job] == tier:
+                place_first(table, job, table.turns.ahead[job])
+                enter(table.order, table.waiting[0], table.rank, job)
+                table.waiting[0] += 1
     has_quotas = table.turns.quota.shape[1] > 0
     if table.replans[0] != NEVER and (table.waiting[0] > counts[_core.N_SUBMITTED] or has_quotas):
         for at in range(counts[_core.N_SUBMITTED]):
