@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.arrays import Flags, Ints
-from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.node_placement import NodePlacement, Placements
@@ -100,7 +99,6 @@ def _keeps(limits: list[Limit], found: Allotment) -> bool:
     return True
 
 
-@by_reference
 class Nodes(NamedTuple):
     """What is free on each node; it changes with each chunk that is placed."""
 
@@ -110,7 +108,6 @@ class Nodes(NamedTuple):
     owned: Flags  # whether it belongs to a job that shares it with no other
 
 
-@by_reference
 class Needs(NamedTuple):
     """What a chunk of each job needs."""
 

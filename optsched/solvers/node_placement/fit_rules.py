@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from optsched.arrays import Floats, Ints
-from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement, Placements
@@ -312,7 +311,6 @@ def _leaf_by_leaf(tree: Tree, room: Ints, chunks: int, most: int) -> Iterator[in
         far += tree.hops_from(leaf)
 
 
-@by_reference
 class Known(NamedTuple):
     """What a chunk of one type adds on each node."""
 
@@ -321,7 +319,6 @@ class Known(NamedTuple):
     version: Ints  # of the node for which this holds, -1 for none
 
 
-@by_reference
 class Waste(NamedTuple):
     """What tasks cannot use of each node now."""
 
