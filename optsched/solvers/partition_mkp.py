@@ -6,7 +6,7 @@ Algorithm 2 of Li et al. (2015), direct placement, and Algorithm 3, based on mig
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,14 +39,25 @@ LARGE = 2**20
 """More than the routers of a bin."""
 
 
+class State(NamedTuple):
+    """What is placed so far; the columns of the first four tables are stated above."""
+
+    bins: Ints
+    layers: Ints
+    shelves: Ints
+    jobs: Ints
+    opened: Ints  # number of layers and of shelves
+
+
 @kernel(allocates=False)
-def spot(bins: Ints, layers: Ints, shelves: Ints, b: int, shape: Ints) -> tuple[int, int]:
+def spot(state: State, b: int, shape: Ints) -> tuple[int, int]:
     """Return the layer and the shelf for a shape, `NOWHERE` if the shape does not fit.
 
     A shape deeper than one layer takes whole new layers. Any other shape goes onto the shelf, or
     onto a new shelf, of a used layer by which the shelves grow least; of equal spots, into the
     layer with the least remaining height; else into a new layer.
     """
+    bins, layers, shelves = state.bins, state.layers, state.shelves
     wide, deep, high = shape
     if deep > 1:
         return (NEW if deep <= bins[b, EMPTY] else NOWHERE), NEW
@@ -98,19 +109,9 @@ def remove(owners: Ints, owner: int, first: int, rows: Ints, link: int, row: int
 
 
 @kernel(allocates=False)
-def put(
-    bins: Ints,
-    layers: Ints,
-    shelves: Ints,
-    jobs: Ints,
-    opened: Ints,
-    job: int,
-    b: int,
-    shape: Ints,
-    layer: int,
-    shelf: int,
-) -> None:
-    """Put a job into a spot found by `spot`; `opened` counts layers and shelves."""
+def put(state: State, job: int, b: int, shape: Ints, layer: int, shelf: int) -> None:
+    """Put a job into a spot found by `spot`."""
+    bins, layers, shelves, jobs, opened = state
     wide, deep, high = shape
     jobs[job, WIDE], jobs[job, DEEP], jobs[job, HIGH] = wide, deep, high
     jobs[job, BIN], jobs[job, OF_SHELF], jobs[job, NEXT_JOB] = b, NEW, bins[b, FIRST_JOB]
@@ -139,9 +140,9 @@ def put(
 
 
 @kernel(allocates=False)
-def height_without(bins: Ints, jobs: Ints, job: int) -> int:
+def height_without(state: State, job: int) -> int:
     """Return the height of a job's shelf without the job, 0 if it is alone there."""
-    highest = 0
+    bins, jobs, highest = state.bins, state.jobs, 0
     other = bins[jobs[job, BIN], FIRST_JOB]
     while other >= 0:
         if other != job and jobs[other, OF_SHELF] == jobs[job, OF_SHELF]:
@@ -151,10 +152,11 @@ def height_without(bins: Ints, jobs: Ints, job: int) -> int:
 
 
 @kernel(allocates=False)
-def take(bins: Ints, layers: Ints, shelves: Ints, jobs: Ints, job: int) -> None:
+def take(state: State, job: int) -> None:
     """Remove a job from its bin, and lower its shelf to the highest remaining job."""
+    bins, layers, shelves, jobs, _ = state
     b, shelf = jobs[job, BIN], jobs[job, OF_SHELF]
-    remaining = height_without(bins, jobs, job)
+    remaining = height_without(state, job)
     bins[b, REMAINING] += jobs[job, WIDE] * jobs[job, DEEP] * jobs[job, HIGH]
     remove(bins, b, FIRST_JOB, jobs, NEXT_JOB, job)
     jobs[job, BIN] = -1
@@ -175,10 +177,9 @@ def take(bins: Ints, layers: Ints, shelves: Ints, jobs: Ints, job: int) -> None:
 
 
 @kernel(allocates=False)
-def fits_without(
-    bins: Ints, layers: Ints, shelves: Ints, jobs: Ints, job: int, shape: Ints
-) -> bool:
+def fits_without(state: State, job: int, shape: Ints) -> bool:
     """Return whether a shape that does not fit into a job's bin would fit without the job."""
+    bins, layers, shelves, jobs, _ = state
     wide, deep, high = shape
     b, own = jobs[job, BIN], jobs[job, OF_SHELF]
     left = jobs[job, WIDE] * jobs[job, DEEP] * jobs[job, HIGH]
@@ -187,7 +188,7 @@ def fits_without(
     if own < 0:
         return bool(deep <= bins[b, EMPTY] + jobs[job, DEEP])
     layer = shelves[own, LAYER]
-    remaining = height_without(bins, jobs, job)
+    remaining = height_without(state, job)
     first = layers[layer, FIRST_SHELF]
     if remaining == 0 and shelves[first, NEXT] < 0:
         return bool(deep <= bins[b, EMPTY] + 1)
@@ -207,19 +208,17 @@ def fits_without(
 
 
 @kernel(allocates=False)
-def direct(
-    bins: Ints, layers: Ints, shelves: Ints, shapes: Ints, routers: int, besides: int
-) -> tuple[int, int, int]:
+def direct(state: State, shapes: Ints, routers: int, besides: int) -> tuple[int, int, int]:
     """Return the most preferred bin but `besides` that accepts a job, or -1, and the spot.
 
     `shapes` has the shape of the job in each bin.
     """
-    found, in_layer, on_shelf, least = -1, NOWHERE, NEW, NEVER
+    bins, found, in_layer, on_shelf, least = state.bins, -1, NOWHERE, NEW, NEVER
     for b in range(len(bins)):
         taken = shapes[b, 0] * shapes[b, 1] * shapes[b, 2]
         rank = (taken - routers) * LARGE + bins[b, REMAINING]
         if b != besides and 0 < taken <= bins[b, REMAINING] and rank < least:
-            layer, shelf = spot(bins, layers, shelves, b, shapes[b])
+            layer, shelf = spot(state, b, shapes[b])
             if layer != NOWHERE:
                 found, in_layer, on_shelf, least = b, layer, shelf, rank
     return found, in_layer, on_shelf
@@ -246,8 +245,8 @@ def placed(
     # each job is put once, and so is a victim of each
     layers = np.empty((2 * wanted, 3), dtype=np.int64)
     shelves = np.empty((2 * wanted, 4), dtype=np.int64)
-    opened = np.zeros(2, dtype=np.int64)
     jobs = np.full((wanted, 6), -1)
+    state = State(bins, layers, shelves, jobs, np.zeros(2, dtype=np.int64))
     shapes = np.empty((len(sizes), count, 3), dtype=np.int64)
     hopeless = np.zeros(len(sizes), dtype=np.bool_)  # until a job moves
     is_known = np.zeros(len(sizes), dtype=np.bool_)
@@ -262,7 +261,7 @@ def placed(
             for b in range(count):
                 own = shapes[kind, b]
                 find_layer_shape(routers, extents[b], sides, longest, own)
-        home, layer, shelf = direct(bins, layers, shelves, shapes[kind], routers, -1)
+        home, layer, shelf = direct(state, shapes[kind], routers, -1)
         idle, most = NEVER, NEVER
         if home >= 0:
             own = shapes[kind, home]
@@ -283,7 +282,7 @@ def placed(
                 break
             rank, at = following, other
             there = rank // LARGE
-            least_increase, least_moved = NEVER, NEVER
+            least = NEVER  # of idle routers that a victim adds, then of its size
             one = bins[other, FIRST_JOB]
             while one >= 0:
                 moved = jobs[one, WIDE] * jobs[one, DEEP] * jobs[one, HIGH]
@@ -291,39 +290,31 @@ def placed(
                 if home < 0 or there - saved < idle:
                     own = shapes[kinds[one]]
                     if hosts[one] == NOWHERE:
-                        hosts[one] = direct(bins, layers, shelves, own, sizes[kinds[one]], other)[0]
+                        hosts[one] = direct(state, own, sizes[kinds[one]], other)[0]
                     host = hosts[one]
                     if host >= 0:
                         increase = own[host, 0] * own[host, 1] * own[host, 2] - moved
+                        of_one = increase * LARGE + moved
                         if (
                             (home < 0 or there + increase < idle)
-                            and (
-                                increase < least_increase
-                                or (increase == least_increase and moved < least_moved)
-                                or (
-                                    increase == least_increase
-                                    and moved == least_moved
-                                    and one < victim
-                                )
-                            )
-                            and fits_without(bins, layers, shelves, jobs, one, shapes[kind, other])
+                            and (of_one < least or (of_one == least and one < victim))
+                            and fits_without(state, one, shapes[kind, other])
                         ):
-                            least_increase, least_moved, victim = increase, moved, one
+                            least, victim = of_one, one
                 one = jobs[one, NEXT_JOB]
         if victim >= 0:
-            take(bins, layers, shelves, jobs, victim)
+            take(state, victim)
             host, own = hosts[victim], shapes[kinds[victim], hosts[victim]]
-            layer, shelf = spot(bins, layers, shelves, host, own)
-            put(bins, layers, shelves, jobs, opened, victim, host, own, layer, shelf)
+            layer, shelf = spot(state, host, own)
+            put(state, victim, host, own, layer, shelf)
             hopeless[:] = False
             hosts[:] = NOWHERE
             home = at
-            layer, shelf = spot(bins, layers, shelves, home, shapes[kind, home])
+            layer, shelf = spot(state, home, shapes[kind, home])
         if home < 0:
             hopeless[kind] = True
             continue
-        own = shapes[kind, home]
-        put(bins, layers, shelves, jobs, opened, job, home, own, layer, shelf)
+        put(state, job, home, shapes[kind, home], layer, shelf)
         for one in range(wanted):
             if hosts[one] >= 0:
                 hosts[one] = NOWHERE

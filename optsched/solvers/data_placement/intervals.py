@@ -21,7 +21,7 @@ before the finder. Each of these reasons is a variable that implies it, shared b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from optsched.column_sets import lowest
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import LEFT_OUT, NO_FILE, Plan
 from optsched.models.data_placement.program import finding_pairs, latest_start, sharing_pairs
-from optsched.models.program import Program
+from optsched.models.program import Program, ProgramBuilder
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar
@@ -298,29 +298,26 @@ class Intervals:
             )
             for job in self._jobs
         ]
-        taken = [
-            (model.new_fixed_size_interval_var(0, second, ""), count)
-            for second, count in zip(free.tolist(), counts.tolist())
-            if second
-        ]
-        demands = [self._lasting[job][place] for job in self._jobs]
-        intervals = [*jobs, *(interval for interval, _ in taken)]
-        model.add_cumulative(intervals, [*demands, *(count for _, count in taken)], cores)
+
+        def limit(demands: list[Any], held: Iterable[tuple[int, int, int]], most: int) -> None:
+            """Limit the demands of jobs beside cores held from a start for some time."""
+            others, counts = [], []
+            for begin, length, count in held:
+                others.append(model.new_fixed_size_interval_var(begin, length, ""))
+                counts.append(count)
+            model.add_cumulative([*jobs, *others], [*demands, *counts], most)
+
+        lasting = [of_job[place] for of_job in self._lasting]
+        limit(lasting, ((0, t, n) for t, n in zip(free.tolist(), counts.tolist()) if t), cores)
         if not self._held[place]:
             return
         assert problem.reserved is not None
         ends = problem.reserved[node][problem.reserved[node] > 0]
         begins, counts = np.unique(ends, return_counts=True)
         after = self._latest + max(walltimes, default=0) + 1
-        reserved = [
-            (model.new_fixed_size_interval_var(second, max(0, after - second), ""), count)
-            for second, count in zip(begins.tolist(), counts.tolist())
-        ]
-        sizes = problem.processors.tolist()
-        demands = [sizes[job] - self._lasting[job][place] for job in self._jobs]
-        intervals = [*jobs, *(interval for interval, _ in reserved)]
-        demands += [count for _, count in reserved]
-        model.add_cumulative(intervals, demands, len(ends))
+        in_holes = [size - own for size, own in zip(problem.processors.tolist(), lasting)]
+        reserved = zip(begins.tolist(), counts.tolist())
+        limit(in_holes, ((t, max(0, after - t), n) for t, n in reserved), len(ends))
 
     def _add_loads(self) -> None:
         model, problem = self.model, self.problem
@@ -423,19 +420,10 @@ class Intervals:
         objective[:jobs] = problem.priorities
         objective[jobs : 2 * jobs] = problem.priorities * problem.load_weight
         bounds = np.array([list(variable.domain) for variable in variables], dtype=np.int64)
-        bounds = bounds.reshape(-1, 2)
-        none = np.empty(0, dtype=np.int64)
-        return Program(
-            sense="min",
-            objective=objective,
-            lower=bounds[:, 0].copy(),
-            upper=bounds[:, 1].copy(),
-            row_start=np.zeros(1, dtype=np.int64),
-            columns=none,
-            values=none,
-            row_lower=none,
-            row_upper=none,
-        )
+        lower, upper = bounds.reshape(-1, 2).T
+        builder = ProgramBuilder("min")
+        builder.variables("x_{}", len(variables), lower=lower, upper=upper, objective=objective)
+        return builder.build()
 
     def vector(self, plan: Plan) -> Ints:
         """Return `plan` as a vector, with interchangeable jobs and nodes in canonical order."""

@@ -9,14 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints, Words
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines.matrix import NONE, ONE, WORD
-
-Numbers = NDArray[np.int64]
-Sums = NDArray[np.uint64]
 
 ALL = ~NONE
 
@@ -34,14 +31,14 @@ class Matrix(NamedTuple):
 class RowQueue(NamedTuple):
     """The free columns, the waiting jobs, and scratch."""
 
-    free: Numbers  # of the rows that running jobs take at least, in descending order
-    size: Numbers  # of each waiting job
+    free: Ints  # of the rows that running jobs take at least, in descending order
+    size: Ints  # of each waiting job
     # scratch
-    most: Numbers  # free columns in 0, 1, ... of some rows at most
-    largest: Numbers  # sizes
-    together: Numbers  # columns of all jobs of each size so far
-    fits: Numbers  # 1 for each job of `find_needed`
-    sums: Sums  # of 0, 1, ... jobs larger than half a row; last but one of all jobs; last in a row
+    most: Ints  # free columns in 0, 1, ... of some rows at most
+    largest: Ints  # sizes
+    together: Ints  # columns of all jobs of each size so far
+    fits: Ints  # 1 for each job of `find_needed`
+    sums: Words  # of 0, 1, ... jobs larger than half a row; last but one of all jobs; last in a row
 
 
 def words_of_sums(matrix: Matrix) -> int:
@@ -65,7 +62,7 @@ def free_in(queue: RowQueue, matrix: Matrix, fewest: int, rows: int, row: int) -
 
 
 @kernel(allocates=False)
-def exceed(sizes: Numbers, count: int, most: Numbers, rows: int) -> bool:
+def exceed(sizes: Ints, count: int, most: Ints, rows: int) -> bool:
     """Return whether the first `count` jobs, of descending sizes, do not fit.
 
     For every m, the m largest jobs take at most m rows; and if there are more jobs than rows, two
@@ -101,7 +98,7 @@ def longest_prefix(queue: RowQueue, jobs: int, rows: int) -> int:
 
 
 @kernel(allocates=False)
-def add_shifted(sums: Sums, others: Sums, size: int, most: int) -> None:
+def add_shifted(sums: Words, others: Words, size: int, most: int) -> None:
     """Add other sums, each plus `size`, up to `most`; they may be the same set."""
     whole, bits = size // WORD, np.uint64(size % WORD)
     last = most // WORD
@@ -114,7 +111,7 @@ def add_shifted(sums: Sums, others: Sums, size: int, most: int) -> None:
 
 
 @kernel(allocates=False)
-def largest_below(sums: Sums, most: int) -> int:
+def largest_below(sums: Words, most: int) -> int:
     """Return the largest sum of at most `most`; 0 is one."""
     for total in range(most, 0, -1):
         if (sums[total // WORD] >> np.uint64(total % WORD)) & ONE:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.arrays import Ints, Words
 from optsched.column_sets import ColumnSet
 from optsched.compiled import kernel
 from optsched.machines.matrix import NONE, ONE, WORD, words_of
@@ -180,9 +180,6 @@ def _members(items: int) -> Iterator[int]:
         items ^= bit
 
 
-Numbers = NDArray[np.int64]
-Sets = NDArray[np.uint64]
-
 MOST_ITEMS, MOST_ROWS = 64, 64
 """Largest search that is compiled."""
 
@@ -197,7 +194,7 @@ SHIFT = np.uint64(32)
 
 
 @kernel(allocates=False)
-def slot_of(key: Sets, keys: Sets, slots: Numbers) -> int:
+def slot_of(key: Words, keys: Words, slots: Ints) -> int:
     """Return the slot of a key in a hash table, 1 + its place in `keys`, or where it belongs."""
     mixed = NONE
     for part in range(len(key)):
@@ -216,7 +213,7 @@ def slot_of(key: Sets, keys: Sets, slots: Numbers) -> int:
 
 
 @kernel(allocates=False)
-def fitting(sizes: Numbers, columns: int) -> np.uint64:
+def fitting(sizes: Ints, columns: int) -> np.uint64:
     """Return the items that `columns` free columns suffice for; sizes are nonincreasing."""
     low, high = 0, len(sizes)
     while low < high:
@@ -229,7 +226,7 @@ def fitting(sizes: Numbers, columns: int) -> np.uint64:
 
 
 @kernel(allocates=False)
-def order_rows(free: Numbers, barred: Sets, undecided: np.uint64, order: Numbers) -> None:
+def order_rows(free: Ints, barred: Words, undecided: np.uint64, order: Ints) -> None:
     """Sort rows by free columns, then by the undecided items barred, then by number."""
     for row in range(len(free)):
         place, own = row, barred[row] & undecided
@@ -245,7 +242,7 @@ def order_rows(free: Numbers, barred: Sets, undecided: np.uint64, order: Numbers
 
 
 @kernel
-def overlaps(masks: Sets) -> Sets:
+def overlaps(masks: Words) -> Words:
     """Return the other items that share a column with each item; rows of `masks` are items."""
     items = len(masks)
     shared = np.zeros(items, dtype=np.uint64)
@@ -260,7 +257,7 @@ def overlaps(masks: Sets) -> Sets:
 
 
 @kernel
-def search(sizes: Numbers, masks: Sets, columns: Numbers, answer: Numbers) -> tuple[int, int]:
+def search(sizes: Ints, masks: Words, columns: Ints, answer: Ints) -> tuple[int, int]:
     """Write the row of each item to `answer`, if they fit; return the outcome and the nodes.
 
     As in `RowTree`, sizes are nonincreasing; `columns` are the free ones of each row.

@@ -14,9 +14,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from optsched.arrays import Ints, Words
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines.matrix import WORD, Numbers, Words, add, overlap, remove, words_of
+from optsched.machines.matrix import WORD, add, overlap, remove, words_of
 from optsched.models.gang_packing import GangPacking, Packing
 from optsched.registry import solvers
 from optsched.solvers.solver import Heuristic, Solver
@@ -30,12 +31,12 @@ class Rows(NamedTuple):
     """The rows of a matrix, and scratch of compaction."""
 
     held: Words  # columns held in each row
-    number: Numbers  # of columns held in each row
-    fullest: Numbers  # the rows, the fullest first
+    number: Ints  # of columns held in each row
+    fullest: Ints  # the rows, the fullest first
     # scratch
-    sources: Numbers  # the rows in that order before compaction
-    first: Numbers  # order[first[row]:first[row + 1]] are the places of the jobs of a row
-    order: Numbers
+    sources: Ints  # the rows in that order before compaction
+    first: Ints  # order[first[row]:first[row + 1]] are the places of the jobs of a row
+    order: Ints
 
 
 def empty_rows(rows: int, jobs: int, words: int) -> Rows:
@@ -61,7 +62,7 @@ def sort_rows(rows: Rows) -> None:
 
 
 @kernel(allocates=False)
-def sort_by_row(rows: Rows, row: Numbers, count: int) -> None:
+def sort_by_row(rows: Rows, row: Ints, count: int) -> None:
     """Sort the places of `count` jobs by row; in a row the first job is first."""
     first = rows.first
     first[:] = 0
@@ -79,7 +80,7 @@ def sort_by_row(rows: Rows, row: Numbers, count: int) -> None:
 
 @kernel(allocates=False)
 def compact(
-    rows: Rows, width: int, columns: Words, size: Numbers, jobs: Numbers, count: int, row: Numbers
+    rows: Rows, width: int, columns: Words, size: Ints, jobs: Ints, count: int, row: Ints
 ) -> None:
     """Move the first `count` of the running jobs to fuller rows, and note the row of each.
 
@@ -116,7 +117,7 @@ def compact(
 
 @kernel(allocates=False)
 def fit(
-    used: Numbers, width: int, skips: bool, tightest: bool, size: Numbers, count: int, row: Numbers
+    used: Ints, width: int, skips: bool, tightest: bool, size: Ints, count: int, row: Ints
 ) -> None:
     """Choose the row of each of the first `count` waiting jobs, `NOT_PLACED` if it gets none.
 

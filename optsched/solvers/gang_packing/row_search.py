@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.arrays import Ints
 from optsched.column_sets import ColumnSet, loads
 from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.models.problem import Problem
@@ -19,7 +20,6 @@ from optsched.registry import solvers
 from optsched.solvers.anytime import AnytimeSolver, Progress
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
-    Numbers,
     empty_queue,
     exceed,
     fewest_rows,
@@ -42,7 +42,7 @@ class JobSets:
     are nonincreasing; `most_free` are the most free columns in 0, 1, ... of all rows.
     """
 
-    def __init__(self, sizes: Sequence[int], most_free: Numbers) -> None:
+    def __init__(self, sizes: Sequence[int], most_free: Ints) -> None:
         self._sizes = sizes
         self._most_free = most_free
         self._most = int(most_free[-1])

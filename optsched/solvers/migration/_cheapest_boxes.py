@@ -80,7 +80,6 @@ def comes_before(cost: int, number: int, other_cost: int, other_number: int) -> 
 
 @kernel(allocates=False)
 def swap(heap: Ints, one: int, other: int) -> None:
-    """Exchange two boxes."""
     for column in range(2):
         heap[one, column], heap[other, column] = heap[other, column], heap[one, column]
 

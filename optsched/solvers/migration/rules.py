@@ -16,7 +16,7 @@ from optsched.compiled import kernel
 from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers
 from optsched.solvers.migration._cheapest_boxes import (
-    comes_before,
+    cheapest_boxes,
     least_pair,
     share_a_router,
     sum_up,
@@ -124,58 +124,8 @@ def _box(row: Ints) -> Box:
     return Box(*row.tolist())
 
 
-FEW, GROWTH = 64, 8
-"""Least number of places that are examined first, and factor by which it grows."""
-
 HOSTS = 64
 """Largest number of new boxes of a victim that are kept for the next places."""
-
-
-@kernel(allocates=False)
-def bound_of(costs: Ints, count: int, fewest: int, most: int) -> int:
-    """Return a bound with `fewest` to `most` costs below it.
-
-    If equal costs prevent that, it is the highest bound with fewer.
-    """
-    low, high = 0, 0
-    for one in range(count):
-        high = max(high, costs[one] + 1)
-    while high - low > 1:
-        bound = (low + high) // 2
-        below = 0
-        for one in range(count):
-            below += costs[one] < bound
-        if below < fewest:
-            low = bound
-        elif below > most:
-            high = bound
-        else:
-            return bound
-    return low
-
-
-@kernel(allocates=False)
-def cut(costs: Ints, numbers: Ints, kept: Ints, fewest: int, most: int) -> None:
-    """Keep the cheapest places, `fewest` to `most`, in their order; of equal ones, the first.
-
-    `kept` has the number of places, and the cost from which on places are left out.
-    """
-    if kept[0] <= most:
-        return
-    bound = bound_of(costs, kept[0], fewest, most)
-    equal = fewest
-    for one in range(kept[0]):
-        equal -= costs[one] < bound
-    count = 0
-    for one in range(kept[0]):
-        cost = costs[one]
-        costs[count], numbers[count] = cost, numbers[one]
-        if cost == bound:
-            count += equal > 0
-            equal -= 1
-        else:
-            count += cost < bound
-    kept[0], kept[1] = count, bound
 
 
 @kernel
@@ -197,76 +147,6 @@ def jobs_met(boxes: Ints, sides: Ints) -> Words:
                     further = met[axis, 0, (at + length) % side, word]
                     met[axis, length, at, word] = met[axis, length - 1, at, word] | further
     return met
-
-
-@kernel(allocates=False)
-def keep_cheap(
-    number: int, starts: Words, table: Ints, costs: Ints, numbers: Ints, kept: Ints, most: int
-) -> None:
-    """Append the places of a shape to the cheapest ones, by the cost at each anchor.
-
-    A place has a number with six bits for each coordinate. See `cut` for `kept`.
-    """
-    sx, sy = starts.shape
-    for x in range(sx):
-        for y in range(sy):
-            word = starts[x, y]
-            if word == NONE:
-                continue
-            least = table[x, y, 0]
-            for z in range(1, table.shape[2] - 1):
-                least = min(least, table[x, y, z])
-            if least >= kept[1]:
-                continue
-            if kept[0] + 64 > len(costs):
-                cut(costs, numbers, kept, most, 2 * most)
-            count = kept[0]
-            while word != NONE:
-                z = lowest(word)
-                word &= word - ONE
-                costs[count] = table[x, y, z]
-                numbers[count] = ((number << 6 | x) << 6 | y) << 6 | z
-                count += table[x, y, z] < kept[1]
-            kept[0] = count
-
-
-@kernel(allocates=False)
-def find_cheapest(
-    costs: Ints, numbers: Ints, count: int, large: Ints, met: Words, cheapest: Ints, seen: Words
-) -> None:
-    """Find cost and number of the cheapest of the places over each job, and over none.
-
-    Cheap places are examined first, so that only jobs that none of them has `seen` are looked at
-    behind them.
-    """
-    cheapest[:] = NEVER
-    seen[:] = NONE
-    begin, few = 0, FEW
-    while begin < NEVER:
-        end = bound_of(costs, count, few, 2 * few) if count > 2 * few else NEVER
-        few *= GROWTH
-        for one in range(count):
-            cost, number = costs[one], numbers[one]
-            if not begin <= cost < end:
-                continue
-            shape, x, y, z = number >> 18, number >> 12 & 63, number >> 6 & 63, number & 63
-            nx, ny, nz = large[shape, 0] - 1, large[shape, 1] - 1, large[shape, 2] - 1
-            is_free = True
-            for word in range(len(seen)):
-                jobs = met[0, nx, x, word] & met[1, ny, y, word] & met[2, nz, z, word]
-                is_free = is_free and jobs == NONE
-                jobs &= ~seen[word]
-                while jobs != NONE:
-                    job = 64 * word + lowest(jobs)
-                    jobs &= jobs - ONE
-                    if cost < cheapest[job, 0]:
-                        cheapest[job, 0], cheapest[job, 1] = cost, number
-            if is_free and cost < cheapest[-1, 0]:
-                cheapest[-1, 0], cheapest[-1, 1] = cost, number
-        for job in range(len(cheapest) - 1):
-            if cheapest[job, 0] != NEVER:
-                seen[job >> 6] |= ONE << np.uint64(job & 63)
-        begin = end
 
 
 @kernel
@@ -331,15 +211,31 @@ def find_hosts(place: Ints, free: Words, moving: Jobs, hosts: Ints) -> bool:
     return True
 
 
+@kernel(allocates=False)
+def is_cheapest(shape: Ints, x: int, y: int, z: int, met: Words, seen: Words) -> bool:
+    """Return whether a place overlaps a job that is not `seen`, or is the first over none.
+
+    The jobs that it overlaps count as seen from then on; the last word tells whether a place over
+    no job does.
+    """
+    new, is_free = False, True
+    for word in range(len(seen) - 1):
+        jobs = met[0, shape[0] - 1, x, word] & met[1, shape[1] - 1, y, word]
+        jobs &= met[2, shape[2] - 1, z, word]
+        is_free = is_free and jobs == NONE
+        new = new or jobs & ~seen[word] != NONE
+        seen[word] |= jobs
+    if is_free:
+        new, seen[-1] = seen[-1] == NONE, ONE
+    return new
+
+
 @kernel
 def first_plan(
     large: Ints,  # shapes of the large job, shape (shapes, 3)
     moving: Jobs,  # in the order in which victims get hosts
-    costs: Ints,  # of these
-    usable: Words,  # routers that the large job may take
-    free: Words,  # those that are free now
-    below: int,  # cost from which on places are left out
-    most: int,  # number of cheapest places that may be examined
+    places: Ints,  # numbers of the cheapest places as in `cheapest_boxes`, the cheapest first
+    free: Words,  # routers that are free now
 ) -> Ints:
     """Return the place of the first qualified bin, and the new boxes of its victims.
 
@@ -353,40 +249,19 @@ def first_plan(
     sx, sy = free.shape
     jobs = len(boxes)
     sides = np.array([sx, sy, side])
-    table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
-    starts = np.empty((sx, sy), dtype=np.uint64)
-    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
     plan = np.zeros((1 + jobs, 6), dtype=np.int64)
-    room_for = 4 * most + 64
-    place_costs, numbers = np.empty(room_for, np.int64), np.empty(room_for, np.int64)
-    kept = np.array([0, below])
-    for number in range(len(large)):
-        shape = large[number]
-        if find_anchors(usable, shape[0], shape[1], shape[2], side, wrap, starts, room):
-            sum_up(shape, boxes, costs, side, wrap, table)
-            keep_cheap(number, starts, table, place_costs, numbers, kept, most)
-    cut(place_costs, numbers, kept, most, most)
     met = jobs_met(boxes, sides)
-    cheapest = np.empty((jobs + 1, 2), dtype=np.int64)
-    seen = np.empty(met.shape[3], dtype=np.uint64)
-    find_cheapest(place_costs, numbers, kept[0], large, met, cheapest, seen)
+    seen = np.zeros(met.shape[3] + 1, dtype=np.uint64)
     # new boxes of each job, of which the first victim of a place may take those beside it: few
     # jobs are the first victims of many places, and most places fail with theirs
     hosts = np.empty((jobs, HOSTS, 6), dtype=np.int64)
     known = np.full(jobs, -1)
-    cost, number = -1, -1
-    while True:
-        next_cost, following = NEVER, NEVER
-        for one in range(jobs + 1):
-            if comes_before(cost, number, cheapest[one, 0], cheapest[one, 1]) and comes_before(
-                cheapest[one, 0], cheapest[one, 1], next_cost, following
-            ):
-                next_cost, following = cheapest[one, 0], cheapest[one, 1]
-        if next_cost == NEVER:
-            plan[:] = 0
-            return plan
-        cost, number = next_cost, following
-        shape, x, y, z = large[number >> 18], number >> 12 & 63, number >> 6 & 63, number & 63
+    for number in places:
+        row, z = number // side, number % side
+        layer, y = row // sy, row % sy
+        shape, x = large[layer // sx], layer % sx
+        if not is_cheapest(shape, x, y, z, met, seen):
+            continue
         put(plan[0], x, y, z, shape[0], shape[1], shape[2])
         victim = first_box(plan[0], boxes, True, sides)
         if victim < jobs:
@@ -398,10 +273,15 @@ def first_plan(
                 continue
         if find_hosts(plan[0], free, moving, plan[1:]):
             return plan
+    plan[:] = 0
+    return plan
 
 
 PLACES = 4096
 """Number of cheapest places of the large job that are examined."""
+
+BEFORE_ALL = np.array([-1, -1])
+"""Cost and number before those of any box."""
 
 
 @solvers.register("migration-based")
@@ -448,10 +328,11 @@ def find_plan(problem: Migration, most: int = PLACES, below: int = NEVER) -> Pla
     jobs = np.array(subproblems.in_order, dtype=np.int64)
     every = subproblems.jobs
     moving = every._replace(boxes=every.boxes[jobs], kinds=every.kinds[jobs])
-    plan = first_plan(
-        *(subproblems.large, moving, subproblems.costs[jobs]),
-        *(subproblems.usable, subproblems.free, subproblems.below, most),
+    cheapest = cheapest_boxes(
+        *(subproblems.large, moving.boxes, subproblems.costs[jobs], subproblems.usable),
+        *(subproblems.side, subproblems.wrap, False, BEFORE_ALL, subproblems.below, most),
     )
+    plan = first_plan(subproblems.large, moving, cheapest[:, 1], subproblems.free)
     if not plan[0, 3]:
         return None
     moved = np.flatnonzero(plan[1:, 3])

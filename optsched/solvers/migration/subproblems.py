@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import chain
@@ -262,7 +262,7 @@ class Subproblems:
         self.free = vacant & self._beside_ending
         kind_of = _kinds(grid, problem.links, problem.shapes, problem.nodes_per_router)
         sizes, running = problem.sizes, problem.running
-        own = [kind_of[sizes[job], running[job][3:]] for job in self.movers]
+        own = [kind_of(sizes[job], running[job][3:]) for job in self.movers]
         self._kind_of = dict(zip(self.movers, own))
         kinds = sorted(set(own), key=attrgetter("order"))
         number = {kind: place for place, kind in enumerate(kinds)}
@@ -365,16 +365,16 @@ class Family:
         self._base = cost
         self.jobs = jobs
         self._place = place
-        self._others: Ints | None = None
         # Whether the family follows from an infeasible subproblem
         self.is_wider = place is not None
         self._after = np.array([-1, -1])
         self._size = 0
+        others = [job for job in subproblems.movers if not jobs >> job & 1]
+        self._others = np.array(others, dtype=np.int64)
         # Least cost of the remaining subproblems; None if there are no more
         self.cost: int | None = cost
         if self.is_wider:
             costs = subproblems.problem.costs
-            others = (job for job in subproblems.movers if not jobs >> job & 1)
             self.cost = min((cost + costs[job] for job in others), default=None)
 
     def cheapest(self, below: int | None, most: int = BATCH) -> list[Subproblem]:
@@ -394,9 +394,6 @@ class Family:
     def boxes(self, below: int | None, most: int) -> Ints:
         """Return costs and numbers of the next boxes; see `cheapest_boxes`."""
         subproblems = self._subproblems
-        if self._others is None:
-            others = [job for job in subproblems.movers if not self.jobs >> job & 1]
-            self._others = np.array(others, dtype=np.int64)
         found: Ints = cheapest_boxes(
             *(self.shapes, subproblems.boxes[self._others], subproblems.costs[self._others]),
             *(self._usable, subproblems.side, subproblems.wrap, self.is_wider, self._after),
@@ -407,7 +404,6 @@ class Family:
     def _of_boxes(self, chosen: Ints) -> list[Subproblem]:
         """Return the subproblems of boxes from a result of `boxes`."""
         subproblems = self._subproblems
-        assert self._others is not None
         grid = (len(self.shapes), *subproblems.problem.torus)
         number, x, y, z = np.unravel_index(chosen[:, 1], grid)
         boxes = np.column_stack((x, y, z, self.shapes[number]))
@@ -447,21 +443,17 @@ def _tables_of(kinds: tuple[_Kind, ...]) -> tuple[Ints, Ints, Ints]:
     return np.cumsum([*map(len, tables)]), np.concatenate(tables), needs
 
 
-class _Kinds(dict[tuple[int, Triple], _Kind]):
-    """The kind of a job by its size and its present extent."""
+@cache
+def _kinds(
+    grid: Grid, links: Triple, most: int | None, nodes_per_router: int
+) -> Callable[[int, Triple], _Kind]:
+    """Return the function of the kind of a job, by its size and its present extent."""
 
-    def __init__(self, grid: Grid, links: Triple, most: int | None, nodes_per_router: int) -> None:
-        super().__init__()
-        self._torus = grid, links, most
-        self._nodes_per_router = nodes_per_router
+    @cache
+    def kind(size: int, extent: Triple) -> _Kind:
+        return _kind_of(extents_of(routers_for(size, nodes_per_router), extent, grid, links, most))
 
-    def __missing__(self, job: tuple[int, Triple]) -> _Kind:
-        routers = routers_for(job[0], self._nodes_per_router)
-        kind = self[job] = _kind_of(extents_of(routers, job[1], *self._torus))
-        return kind
-
-
-_kinds = cache(_Kinds)
+    return kind
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> Ints:

@@ -82,6 +82,8 @@ class Scratch(NamedTuple):
     kinds: Kinds
     losses: Losses
     priced: Priced
+    prices: Floats  # of a chunk of each type
+    most: Ints  # chunks of each type
     items: Ints  # types that are worth a place, shape (types,)
     net: Floats  # price less the charge for resources, of each item
     loss: Floats
@@ -131,9 +133,9 @@ def losses_of(instance: Instance) -> Losses:
         useless = sorted({*range(devices[kind])}.difference(useful))
         row = [problem.devices[node][device] for device in (*useful, *useless)]
         free[kind, : len(row)] = row
+    needs = instance.needs
     fits = np.all(problem.free[first][:, None, :] >= need[None], axis=2)
-    for task, job in enumerate(jobs.tolist()):
-        fits[:, task] &= instance.allowed(job)[first]
+    fits &= needs.may[needs.limit[jobs]][:, first].T
     sizes = np.unique(on_one)
     size = np.searchsorted(sizes, np.arange(WHOLE + 1), side="right")
     never = np.where(fits, 0.0, part).sum(axis=1)[:, None]

@@ -180,7 +180,6 @@ def list_fills(
 
 @kernel(allocates=False)
 def copy_fill(f: Filling, device: int, one: int, to: int) -> None:
-    """Copy a content of a device."""
     f.worth[device, to] = f.worth[device, one]
     f.free_worth[device, to] = f.free_worth[device, one]
     f.length[device, to] = f.length[device, one]
@@ -292,9 +291,9 @@ def fill_cells(kind: int, number: int, one: int, other: int, s: Scratch, f: Fill
 
 
 @kernel(allocates=False)
-def trace_back(devices: int, cell: int, most: Ints, trims: bool, s: Scratch, f: Filling) -> int:
+def trace_back(devices: int, cell: int, trims: bool, s: Scratch, f: Filling) -> int:
     """Write the content of a cell of all devices, and return its number of chunks."""
-    types, items, counts = s.types, s.items, s.counts
+    types, items, counts, most = s.types, s.items, s.counts, s.most
     for i in range(len(counts)):
         counts[i] = 0
     length, stage = 0, devices
@@ -321,19 +320,12 @@ def trace_back(devices: int, cell: int, most: Ints, trims: bool, s: Scratch, f: 
 
 @kernel(allocates=False)
 def fill_devices(
-    kind: int,
-    prices: Floats,
-    most: Ints,
-    number: int,
-    bound: float,
-    value: float,
-    multipliers: Floats,
-    s: Scratch,
-    f: Filling,
+    kind: int, number: int, bound: float, value: float, s: Scratch, f: Filling
 ) -> tuple[float, float]:
     """Fill device after device; return the value of the best content, and a bound."""
     types, kinds, priced = s.types, s.kinds, s.priced
-    resources, whole = types.need.shape[1], kinds.whole[kind]
+    multipliers, whole = priced.multipliers[kind], kinds.whole[kind]
+    resources = len(multipliers)
     devices = whole + kinds.num_parts[kind]
     one = other = 0  # the resources that are charged most
     for resource in range(1, resources):
@@ -357,8 +349,8 @@ def fill_devices(
         bound = min(bound, max(lower, bound - gap))
     fill_cells(kind, number, one, other, s, f)
     trims = False
-    for t in range(len(most)):
-        trims |= most[t] < types.most[t]
+    for t in range(len(s.most)):
+        trims |= s.most[t] < types.most[t]
     contents, reached = priced.found.length.shape[1], 0
     for cell in range(CELLS * CELLS):
         worth = f.value[devices, cell]
@@ -374,11 +366,11 @@ def fill_devices(
             if f.value[devices, cell] > f.value[devices, best]:
                 best = cell
         f.value[devices, best] = NOTHING
-        length = trace_back(devices, best, most, trims, s, f)
+        length = trace_back(devices, best, trims, s, f)
         if rank == 0:
             filled = 0.0
             for chunk in range(length):
-                filled += prices[f.type_of[chunk]]
+                filled += s.prices[f.type_of[chunk]]
             if filled <= value:
                 break
             value = filled

@@ -90,9 +90,9 @@ def selections(
 ) -> Selections:
     """Return all selections of at least the value for their total; only `most` + 1 if more."""
     kinds = len(sizes)
-    room = 64
-    found = np.zeros((room, kinds), np.int64)
-    totals, worth = np.zeros(room, np.int64), np.zeros(room, np.int64)
+    # what is not written takes no memory
+    found = np.empty((most + 1, kinds), np.int64)
+    totals, worth = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
     number = 0
     chosen = np.zeros(kinds + 1, np.int64)
     left, value = np.zeros(kinds + 1, np.int64), np.zeros(kinds + 1, np.int64)
@@ -104,15 +104,6 @@ def selections(
         left[kind], value[kind], chosen[kind - 1] = total, 0, -1
         while kind <= kinds:
             if kind == 0:
-                if number == room:
-                    room *= 2
-                    more = np.zeros((room, kinds), np.int64)
-                    more_totals, more_worth = np.zeros(room, np.int64), np.zeros(room, np.int64)
-                    for i in range(number):
-                        more_totals[i], more_worth[i] = totals[i], worth[i]
-                        for k in range(kinds):
-                            more[i, k] = found[i, k]
-                    found, totals, worth = more, more_totals, more_worth
                 for k in range(kinds):
                     found[number, k] = chosen[k]
                 totals[number], worth[number] = total, value[0]
@@ -151,7 +142,7 @@ def matches(
     largest = 0
     for kind in range(len(capacities)):
         largest = max(largest, capacities[kind])
-    pairs = np.zeros((64, 2), np.int64)
+    pairs = np.empty((limit + 1, 2), np.int64)
     number = first = 0
     for one in range(len(jobs.totals)):
         total = jobs.totals[one]
@@ -161,11 +152,6 @@ def matches(
         while place < len(smallest) and leaves.totals[place] < total + largest:
             needed = leaves.totals[place] - smallest[place] < total
             if needed and -jobs.values[one] - leaves.values[place] <= most_cost:
-                if number == len(pairs):
-                    more = np.zeros((2 * number, 2), np.int64)
-                    for i in range(number):
-                        more[i, 0], more[i, 1] = pairs[i, 0], pairs[i, 1]
-                    pairs = more
                 pairs[number, 0], pairs[number, 1] = one, place
                 number += 1
                 if number > limit:

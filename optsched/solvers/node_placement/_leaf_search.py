@@ -28,6 +28,7 @@ from optsched.solvers.node_placement._node_state import (
     limited_jobs,
     needs_of,
     numbered,
+    placements_of,
     room_on,
     tightest,
 )
@@ -99,10 +100,20 @@ class Scratch(NamedTuple):
     steps: Ints  # nodes looked at, shape (1,)
 
 
+@by_reference
+class State(NamedTuple):
+    """The whole state of a search."""
+
+    site: Site
+    nodes: Nodes
+    needs: Needs
+    placed: Placed
+    scratch: Scratch
+
+
 @kernel(allocates=False)
-def value_of(site: Site, placed: Placed) -> int:
-    """Return the objective."""
-    measures, scale = placed.measures, site.scale
+def value_of(s: State) -> int:
+    measures, scale = s.placed.measures, s.site.scale
     value: int = measures[0] * scale[0] - measures[1] * scale[1] - measures[2] * scale[2]
     return value
 
@@ -116,8 +127,9 @@ def drawn(scratch: Scratch, below: int) -> int:
 
 
 @kernel(allocates=False)
-def take(site: Site, nodes: Nodes, needs: Needs, placed: Placed, chunk: int, sign: int) -> None:
+def take(s: State, chunk: int, sign: int) -> None:
     """Take what a chunk needs off its node, or give it back with -1."""
+    site, nodes, needs, placed = s.site, s.nodes, s.needs, s.placed
     job, node, devices = site.job_of[chunk], placed.node[chunk], placed.devices[chunk]
     for resource in range(nodes.free.shape[1]):
         nodes.free[node, resource] -= sign * needs.demand[job, resource]
@@ -148,35 +160,25 @@ def take(site: Site, nodes: Nodes, needs: Needs, placed: Placed, chunk: int, sig
 
 
 @kernel(allocates=False)
-def put(
-    site: Site, nodes: Nodes, needs: Needs, placed: Placed, chunk: int, node: int, devices: int
-) -> None:
+def put(s: State, chunk: int, node: int, devices: int) -> None:
     """Place a chunk on a node, on given devices or, if these are 0, on the tightest ones."""
-    share = needs.share[site.job_of[chunk]]
+    share, free = s.needs.share[s.site.job_of[chunk]], s.nodes.devices
     if devices == 0 and 0 < share < WHOLE:
-        devices = 1 << tightest(nodes.devices, node, share)
+        devices = 1 << tightest(free, node, share)
     elif devices == 0:
         left = share // WHOLE
-        for device in range(nodes.devices.shape[1]):
-            if left > 0 and nodes.devices[node, device] == WHOLE:
+        for device in range(free.shape[1]):
+            if left > 0 and free[node, device] == WHOLE:
                 devices |= 1 << device
                 left -= 1
-    placed.node[chunk], placed.devices[chunk] = node, devices
-    take(site, nodes, needs, placed, chunk, 1)
+    s.placed.node[chunk], s.placed.devices[chunk] = node, devices
+    take(s, chunk, 1)
 
 
 @kernel(allocates=False)
-def take_off(
-    site: Site,
-    nodes: Nodes,
-    needs: Needs,
-    placed: Placed,
-    scratch: Scratch,
-    number: int,
-    job: int,
-    leaf: int,
-) -> int:
+def take_off(s: State, number: int, job: int, leaf: int) -> int:
     """Take the chunks of a job off a leaf, or all with -1; return the number of jobs touched."""
+    site, placed, scratch = s.site, s.placed, s.scratch
     first = site.start[job]
     if not scratch.marked[job]:
         scratch.marked[job] = True
@@ -188,42 +190,40 @@ def take_off(
     for chunk in range(first, first + site.chunks[job]):
         node = placed.node[chunk]
         if node >= 0 and (leaf < 0 or site.leaf_of[node] == leaf):
-            take(site, nodes, needs, placed, chunk, -1)
+            take(s, chunk, -1)
             placed.node[chunk] = NOWHERE
     return number
 
 
 @kernel(allocates=False)
-def put_back(
-    site: Site, nodes: Nodes, needs: Needs, placed: Placed, scratch: Scratch, number: int
-) -> None:
+def put_back(s: State, number: int) -> None:
     """Place all chunks of the jobs touched where they were."""
+    site, placed, scratch = s.site, s.placed, s.scratch
     for place in range(number):
         job = scratch.touched[place]
         for chunk in range(site.start[job], site.start[job] + site.chunks[job]):
             if placed.node[chunk] >= 0:
-                take(site, nodes, needs, placed, chunk, -1)
+                take(s, chunk, -1)
     for place in range(number):
         job = scratch.touched[place]
         for chunk in range(site.start[job], site.start[job] + site.chunks[job]):
             placed.node[chunk] = scratch.node[chunk]
             placed.devices[chunk] = scratch.devices[chunk]
             if placed.node[chunk] >= 0:
-                take(site, nodes, needs, placed, chunk, 1)
+                take(s, chunk, 1)
 
 
 @kernel(allocates=False)
-def write_rooms(
-    site: Site, nodes: Nodes, needs: Needs, placed: Placed, scratch: Scratch, job: int
-) -> int:
+def write_rooms(s: State, job: int) -> int:
     """Write the room of nodes and leaves for the missing chunks of a job; return the sum."""
+    site, placed, scratch = s.site, s.placed, s.scratch
     limit, first, left = site.limit[job], site.start[job], placed.missing[job]
     most = min(left, limit) if limit > 0 else left
     room, total, of = scratch.of_node, 0, site.type_of[job]
     for node in range(len(room)):
         if scratch.seen[of, node] != placed.version[node]:
             scratch.seen[of, node] = placed.version[node]
-            scratch.known[of, node] = room_on(nodes, needs, job, node, UNLIMITED)
+            scratch.known[of, node] = room_on(s.nodes, s.needs, job, node, UNLIMITED)
         room[node] = min(most, scratch.known[of, node])
     if limit > 0 and left < site.chunks[job]:
         for chunk in range(first, first + site.chunks[job]):
@@ -243,8 +243,9 @@ def write_rooms(
 
 
 @kernel(allocates=False)
-def chosen_leaf(placed: Placed, scratch: Scratch, job: int, patient: bool) -> int:
+def chosen_leaf(s: State, job: int, patient: bool) -> int:
     """Return the best leaf for the missing chunks of a job, or -1 if all are passed over."""
+    placed, scratch = s.placed, s.scratch
     best, left, room = NOWHERE, placed.missing[job], scratch.of_leaf
     for leaf in range(len(room)):
         if room[leaf] == 0 or (patient and drawn(scratch, PASSED_OVER) == 0):
@@ -268,8 +269,9 @@ def chosen_leaf(placed: Placed, scratch: Scratch, job: int, patient: bool) -> in
 
 
 @kernel(allocates=False)
-def fullest_node(site: Site, nodes: Nodes, scratch: Scratch, leaf: int) -> int:
+def fullest_node(s: State, leaf: int) -> int:
     """Return the node of a leaf with the least left that has room, or -1."""
+    site, nodes, scratch = s.site, s.nodes, s.scratch
     best, least, resources = NOWHERE, 0.0, nodes.free.shape[1]
     for place in range(site.first[leaf], site.first[leaf + 1]):
         node = site.order[place]
@@ -288,48 +290,49 @@ def fullest_node(site: Site, nodes: Nodes, scratch: Scratch, leaf: int) -> int:
 
 
 @kernel(allocates=False)
-def place_rest(
-    site: Site, nodes: Nodes, needs: Needs, placed: Placed, scratch: Scratch, job: int
-) -> None:
+def place_rest(s: State, job: int) -> None:
     """Place the missing chunks of a job if there is room for all of them."""
+    site, placed, scratch = s.site, s.placed, s.scratch
     if placed.missing[job] == site.chunks[job]:
         for licence in range(len(placed.licences)):
             if site.licences_of[job, licence] > placed.licences[licence]:
                 return
-    if write_rooms(site, nodes, needs, placed, scratch, job) < placed.missing[job]:
+    if write_rooms(s, job) < placed.missing[job]:
         return
     chunk, patient = site.start[job], True
     while placed.missing[job] > 0:
-        leaf = chosen_leaf(placed, scratch, job, patient)
+        leaf = chosen_leaf(s, job, patient)
         if leaf < 0:
             patient = False
             continue
         scratch.of_leaf[leaf] = 0
-        node = fullest_node(site, nodes, scratch, leaf)
+        node = fullest_node(s, leaf)
         while node >= 0 and placed.missing[job] > 0:
             for _ in range(min(placed.missing[job], scratch.of_node[node])):
                 while placed.node[chunk] >= 0:
                     chunk += 1
-                put(site, nodes, needs, placed, chunk, node, 0)
+                put(s, chunk, node, 0)
             scratch.of_node[node] = 0
-            node = fullest_node(site, nodes, scratch, leaf)
+            node = fullest_node(s, leaf)
 
 
 @kernel(allocates=False)
-def another_leaf(placed: Placed, scratch: Scratch, job: int, leaf: int) -> int:
+def another_leaf(s: State, job: int, leaf: int) -> int:
     """Return a random leaf where a job is beside one, or that one."""
-    leaves = placed.on_leaf.shape[1]
-    first = drawn(scratch, leaves)
+    on_leaf = s.placed.on_leaf[job]
+    leaves = len(on_leaf)
+    first = drawn(s.scratch, leaves)
     for step in range(leaves):
         other: int = (first + step) % leaves
-        if other != leaf and placed.on_leaf[job, other] > 0:
+        if other != leaf and on_leaf[other] > 0:
             return other
     return leaf
 
 
 @kernel(allocates=False)
-def empty_leaves(site: Site, nodes: Nodes, needs: Needs, placed: Placed, scratch: Scratch) -> int:
+def empty_leaves(s: State) -> int:
     """Take chunks off random leaves, which jobs lead to; return the number of jobs touched."""
+    site, placed, scratch = s.site, s.placed, s.scratch
     jobs, leaves = placed.on_leaf.shape
     whole = drawn(scratch, 3) == 0  # some jobs off all leaves
     number, leaf = 0, drawn(scratch, leaves)
@@ -341,20 +344,20 @@ def empty_leaves(site: Site, nodes: Nodes, needs: Needs, placed: Placed, scratch
                 continue
             taken += 1
             if following == leaf and not whole:
-                following = another_leaf(placed, scratch, job, leaf)
-            off = NOWHERE if whole else leaf
-            number = take_off(site, nodes, needs, placed, scratch, number, job, off)
+                following = another_leaf(s, job, leaf)
+            number = take_off(s, number, job, NOWHERE if whole else leaf)
         leaf = drawn(scratch, leaves) if following == leaf else following
     for _ in range(MOST_JOBS):
         job = drawn(scratch, jobs)
         if site.weights[job] > 0 and placed.missing[job] == site.chunks[job]:
-            number = take_off(site, nodes, needs, placed, scratch, number, job, NOWHERE)
+            number = take_off(s, number, job, NOWHERE)
     return number
 
 
 @kernel(allocates=False)
-def shuffle(site: Site, needs: Needs, placed: Placed, scratch: Scratch, number: int) -> None:
+def shuffle(s: State, number: int) -> None:
     """Bring the jobs touched in a random order, or one by what they need, large jobs first."""
+    site, needs, placed, scratch = s.site, s.needs, s.placed, s.scratch
     resources, by = needs.demand.shape[1], drawn(scratch, 3)
     keys, touched = scratch.keys, scratch.touched
     for place in range(number):
@@ -376,29 +379,22 @@ def shuffle(site: Site, needs: Needs, placed: Placed, scratch: Scratch, number: 
 
 
 @kernel(allocates=False)
-def search(
-    site: Site,
-    nodes: Nodes,
-    needs: Needs,
-    placed: Placed,
-    scratch: Scratch,
-    best: int,
-    attempts: int,
-) -> int:
-    """Make some attempts; return the best objective, whose placement `scratch` has."""
+def search(s: State, best: int, attempts: int) -> int:
+    """Make some attempts; return the best objective, whose placement is in the scratch."""
+    placed, scratch = s.placed, s.scratch
     for _ in range(attempts):
-        before, weight = value_of(site, placed), placed.measures[0]
-        number = empty_leaves(site, nodes, needs, placed, scratch)
-        shuffle(site, needs, placed, scratch, number)
+        before, weight = value_of(s), placed.measures[0]
+        number = empty_leaves(s)
+        shuffle(s, number)
         for place in range(number):
-            place_rest(site, nodes, needs, placed, scratch, scratch.touched[place])
-        after, complete = value_of(site, placed), placed.measures[0] >= weight
+            place_rest(s, scratch.touched[place])
+        after, complete = value_of(s), placed.measures[0] >= weight
         for place in range(number):
             job = scratch.touched[place]
-            complete &= placed.missing[job] == 0 or placed.missing[job] == site.chunks[job]
+            complete &= placed.missing[job] == 0 or placed.missing[job] == s.site.chunks[job]
             scratch.marked[job] = False
         if not complete or after < before:
-            put_back(site, nodes, needs, placed, scratch, number)
+            put_back(s, number)
         elif after > best:
             best = after
             for chunk in range(len(placed.node)):
@@ -443,8 +439,8 @@ class LeafSearch:
         in_leaf = np.bincount(leaf_of)
         type_of = numbered(first_alike(problem))
         on_nodes = int(type_of.max(initial=-1)) + 1, nodes
-        self._nodes, self._needs = free_nodes(problem), needs_of(problem)
-        free = [*self._nodes.free.sum(axis=0), self._nodes.devices.sum(), 1]
+        at_first = free_nodes(problem)
+        free = [*at_first.free.sum(axis=0), at_first.devices.sum(), 1]
         scale = {"switches": 0, "nodes": 0}
         for place, name in enumerate(problem.then):
             if name in scale:
@@ -454,7 +450,7 @@ class LeafSearch:
             leaf_of,
             np.argsort(leaf_of, kind="stable"),
             np.cumsum([0, *in_leaf]),
-            self._nodes.taken.copy(),
+            at_first.taken.copy(),
             1 / np.maximum(np.array(free, dtype=float), 1),
             problem.chunks,
             first[:-1],
@@ -465,7 +461,7 @@ class LeafSearch:
             type_of,
             np.array([math.prod(problem.radices), *scale.values()]),
         )
-        self._placed = Placed(
+        placed = Placed(
             np.full(chunks, NOWHERE),
             np.zeros(chunks, dtype=np.int64),
             np.zeros((jobs, len(in_leaf)), dtype=np.int64),
@@ -475,11 +471,6 @@ class LeafSearch:
             np.zeros(3, dtype=np.int64),
             np.zeros(nodes, dtype=np.int64),
         )
-        state = self._site, self._nodes, self._needs, self._placed
-        for job in np.flatnonzero(problem.weights).tolist():
-            chosen = zip(start.nodes[job], start.devices[job])
-            for chunk, (node, devices) in enumerate(chosen, int(first[job])):
-                put(*state, chunk, node, sum(1 << device for device in devices))
         self._scratch = Scratch(
             np.zeros(nodes, dtype=np.int64),
             np.zeros(len(in_leaf), dtype=np.int64),
@@ -490,40 +481,41 @@ class LeafSearch:
             np.zeros(jobs),
             np.full(chunks, NOWHERE),
             np.zeros(chunks, dtype=np.int64),
-            self._placed.node.copy(),
-            self._placed.devices.copy(),
+            np.full(chunks, NOWHERE),
+            np.zeros(chunks, dtype=np.int64),
             np.array([seed % 2**63], dtype=np.uint64),
             np.zeros(1, dtype=np.int64),
         )
-        self.value = int(value_of(self._site, self._placed))
+        self._state = State(self._site, at_first, needs_of(problem), placed, self._scratch)
+        for job in np.flatnonzero(problem.weights).tolist():
+            chosen = zip(start.nodes[job], start.devices[job])
+            for chunk, (node, devices) in enumerate(chosen, int(first[job])):
+                put(self._state, chunk, node, sum(1 << device for device in devices))
+        self._scratch.best_node[:], self._scratch.best_devices[:] = placed.node, placed.devices
+        self.value = int(value_of(self._state))
 
     def run(self, until: float, patience: int, enough: int) -> None:
         """Search until a share of the budget, or so many attempts in vain, or an objective."""
         scratch, vain = self._scratch, 0
         while self.value < enough and vain < patience and self._progress.spent() < until:
             before, steps = self.value, int(scratch.steps[0])
-            self.value = int(
-                search(
-                    *(self._site, self._nodes, self._needs, self._placed, scratch),
-                    *(before, ATTEMPTS),
-                )
-            )
+            self.value = int(search(self._state, before, ATTEMPTS))
             looked_at = int(scratch.steps[0]) - steps
             self._progress.work += SECONDS_PER_ATTEMPT * ATTEMPTS + SECONDS_PER_STEP * looked_at
             vain = vain + ATTEMPTS if self.value == before else 0
 
     def placements(self) -> Placements:
         """Return the best placement so far."""
-        at: list[tuple[int, ...]] = []
-        devices: list[tuple[tuple[int, ...], ...]] = []
-        for first, chunks in zip(self._site.start.tolist(), self._site.chunks.tolist()):
-            mine = slice(first, first + chunks)
-            nodes = self._scratch.best_node[mine].tolist()
-            chosen = sorted(zip(nodes, self._scratch.best_devices[mine].tolist()))
-            placed = [(node, bits) for node, bits in chosen if node != NOWHERE]
-            at.append(tuple(node for node, _ in placed))
-            devices.append(tuple(_places(bits) for _, bits in placed))
-        return Placements(tuple(at), tuple(devices))
+        scratch, site = self._scratch, self._site
+        chosen = list(zip(scratch.best_node.tolist(), scratch.best_devices.tolist()))
+        of_jobs = (
+            sorted(chosen[first : first + chunks])
+            for first, chunks in zip(site.start.tolist(), site.chunks.tolist())
+        )
+        return placements_of(
+            [(node, _places(bits)) for node, bits in of_job if node != NOWHERE]
+            for of_job in of_jobs
+        )
 
 
 def _places(bits: int) -> tuple[int, ...]:

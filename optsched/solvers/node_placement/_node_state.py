@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from optsched.arrays import Flags, Ints
 from optsched.compiled import kernel
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import (
     WHOLE,
@@ -20,7 +22,11 @@ from optsched.models.node_placement.fields import (
     unit_of,
 )
 from optsched.models.node_placement.problem import first_alike
-from optsched.solvers.node_placement._types import device_table
+
+Devices = tuple[int, ...]
+
+Chunk = tuple[int, Devices]
+"""The node and the devices of a chunk."""
 
 
 class Allotment(NamedTuple):
@@ -139,8 +145,7 @@ class NodeState:
         self._changed = np.empty(int(problem.chunks.sum()), dtype=np.int64)  # nodes, in this order
         self._changes = 0
         self._allotted: Allotment | None = None  # of the job that is placed
-        self._at: list[list[int]] = [[] for _ in problem.chunks]
-        self._devices_of: list[list[tuple[int, ...]]] = [[] for _ in problem.chunks]
+        self._chunks: list[list[Chunk]] = [[] for _ in problem.chunks]
 
     def room(self, job: int) -> Ints | None:
         """Return the most chunks of a job on each node, or None if the job cannot be placed."""
@@ -198,7 +203,7 @@ class NodeState:
 
     def take(self, job: int, node: int, room: Ints, count: int, device: int = -1) -> None:
         """Place chunks on a node with room, by default on the tightest device."""
-        if not self._at[job]:
+        if not self._chunks[job]:
             self._licences -= self._problem.licences_of[job]
             group_of = self._group_of.get(self._problem.span[job])
             if group_of is not None:
@@ -214,32 +219,41 @@ class NodeState:
         owned[node] |= self.needs.alone[job]
         self._changed[self._changes] = node
         self._changes += 1
-        self._at[job] += [node] * count
         for _ in range(count):
-            chosen: tuple[int, ...] = ()
-            if share >= WHOLE:
-                whole = np.flatnonzero(devices[node] == WHOLE)[: share // WHOLE]
-                devices[node, whole] = 0
-                chosen = tuple(whole.tolist())
-            elif share:
-                best = device if device >= 0 else int(tightest(devices, node, share))
-                devices[node, best] -= share
-                chosen = (best,)
-            self._devices_of[job].append(chosen)
+            chosen = (device,) if device >= 0 else devices_for(devices[node].tolist(), share)
+            for one in chosen:
+                devices[node, one] -= min(share, WHOLE)
+            self._chunks[job].append((node, chosen))
 
     def placements(self) -> Placements:
         """Return all chunks placed, those of a job in the order of nodes."""
-        nodes, devices = [], []
-        for at, chosen in zip(self._at, self._devices_of):
-            order = sorted(range(len(at)), key=at.__getitem__)
-            nodes.append(tuple(at[chunk] for chunk in order))
-            devices.append(tuple(chosen[chunk] for chunk in order))
-        return Placements(tuple(nodes), tuple(devices))
+        return placements_of(sorted(chunks, key=itemgetter(0)) for chunks in self._chunks)
+
+
+def placements_of(jobs: Iterable[Iterable[Chunk]]) -> Placements:
+    """Return the placements of the chunks of each job."""
+    chunks = [tuple(chunks) for chunks in jobs]
+    return Placements(
+        tuple(tuple(node for node, _ in of_job) for of_job in chunks),
+        tuple(tuple(devices for _, devices in of_job) for of_job in chunks),
+    )
+
+
+def devices_for(free: Sequence[int], share: int) -> Devices:
+    """Return devices for a share: the tightest for a part of one; () if there are none."""
+    if share >= WHOLE:
+        whole = [device for device, left in enumerate(free) if left == WHOLE]
+        return tuple(whole[: share // WHOLE]) if len(whole) >= share // WHOLE else ()
+    fitting = [device for device, left in enumerate(free) if left >= share > 0]
+    return (min(fitting, key=free.__getitem__),) if fitting else ()
 
 
 def free_nodes(problem: NodePlacement) -> Nodes:
     """Return what is free before a job is placed."""
-    table = device_table(problem)
+    widest = max(map(len, problem.devices), default=0)
+    table = np.zeros((len(problem.devices), widest), dtype=np.int64)
+    for row, devices in zip(table, problem.devices):
+        row[: len(devices)] = devices
     taken = np.zeros(len(problem.free), dtype=bool)
     taken[list(problem.busy)] = True
     return Nodes(problem.free.copy(), table, taken, np.zeros_like(taken))
@@ -261,6 +275,13 @@ def numbered(labels: Iterable[object]) -> Ints:
     """Return the number of each label, from 0, in the order of first appearance."""
     numbers: dict[object, int] = {}
     return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+
+
+def room_for(nodes: Nodes, needs: Needs, job: int, most: int = LARGEST_FIELD) -> Ints:
+    """Return how many chunks of a job each node can hold, at most `most`."""
+    room = np.zeros(len(nodes.free), dtype=np.int64)
+    renew_room(nodes, needs, job, most, np.arange(len(room)), room)
+    return room
 
 
 @kernel(allocates=False)

@@ -10,14 +10,14 @@ import numpy as np
 from optsched.arrays import Ints
 from optsched.models.node_placement import Placements
 from optsched.models.node_placement.fields import WHOLE
-from optsched.solvers.node_placement._types import Content, Devices, Instance, device_table, fits_on
-from optsched.solvers.node_placement._whole_nodes import devices_for
-
-Chunk = tuple[int, Devices]
-"""The node and the devices of a chunk."""
-
-NOBODY = -1
-"""The owner of a node that jobs may share."""
+from optsched.solvers.node_placement._node_state import (
+    Chunk,
+    devices_for,
+    free_nodes,
+    placements_of,
+    room_for,
+)
+from optsched.solvers.node_placement._types import Content, Instance
 
 
 class PartialPlacement:
@@ -29,12 +29,8 @@ class PartialPlacement:
         problem = self._problem = instance.problem
         self._instance = instance
         self.value = 0
-        self._free = problem.free.copy()
-        self._room = device_table(problem)
-        self._exclusive = {*problem.exclusive}
-        self._owner = np.full(len(problem.free), NOBODY)
-        self._shared = np.zeros(len(problem.free), dtype=np.bool_)
-        self._shared[list(problem.busy)] = True
+        self._nodes = free_nodes(problem)
+        self._alone = instance.needs.alone
         self._licences = problem.licences.copy()
         self._chunks: list[list[Chunk]] = [[] for _ in problem.chunks]
 
@@ -72,20 +68,20 @@ class PartialPlacement:
         chunks, limit = int(self._problem.chunks[job]), int(self._instance.limit[of_type])
         if len(room) < chunks or (self._problem.licences_of[job] > self._licences).any():
             return None
-        if not limit and job not in self._exclusive:
+        if not limit and not self._alone[job]:
             chosen = room[-chunks:]
             del room[-chunks:]
             return chosen
         at: dict[int, list[Chunk]] = {}
         for node, devices in room:
             at.setdefault(node, []).append((node, devices))
-        spread = _whole_nodes if job in self._exclusive else _level
+        spread = _whole_nodes if self._alone[job] else _level
         counts = spread({node: len(there) for node, there in at.items()}, chunks, limit)
         if counts is None:
             return None
         chosen = [chunk for node, count in counts.items() for chunk in at[node][:count]]
         for node, count in counts.items():
-            at[node] = [] if job in self._exclusive else at[node][count:]
+            at[node] = [] if self._alone[job] else at[node][count:]
         room[:] = [chunk for there in at.values() for chunk in there]
         return chosen
 
@@ -101,10 +97,12 @@ class PartialPlacement:
         self.fill(self._instance.jobs_of[number] for number in self._dearest_first())
 
     def _fill_with(self, jobs: Sequence[int]) -> None:
-        problem, own = self._problem, jobs[0] in self._exclusive
-        fits = self._fits(jobs[0])
+        problem, own = self._problem, self._alone[jobs[0]]
+        most = int(problem.chunks.sum())
+        fits = room_for(self._nodes, self._instance.needs, jobs[0], most)
         nodes = np.flatnonzero(fits)
-        free, room = self._free[nodes].sum(axis=1), self._room[nodes].sum(axis=1)
+        free = self._nodes.free[nodes].sum(axis=1)
+        room = self._nodes.devices[nodes].sum(axis=1)
         order = nodes[np.lexsort((free, room))].tolist()
         left = dict(zip(order, fits[order].tolist()))
         too_many = len(problem.chunks) * int(problem.chunks.max()) + 1
@@ -127,21 +125,11 @@ class PartialPlacement:
             order[: len(counts)] = [node for node in counts if left[node]]
             self._place(job, self._with_devices(job, counts))
 
-    def _fits(self, job: int) -> Ints:
-        """Return the chunks of a job that fit beside what is on each node."""
-        problem = self._problem
-        fits: Ints = np.minimum(fits_on(problem, job, self._free, self._room), problem.chunks.sum())
-        fits[~self._instance.allowed(job)] = 0
-        fits[self._owner != NOBODY] = 0
-        if job in self._exclusive:
-            fits[self._shared] = 0
-        return fits
-
     def _with_devices(self, job: int, counts: Mapping[int, int]) -> Iterable[Chunk]:
         """Yield chunks on devices with the least room that do, by the number on each node."""
         share = int(self._problem.share[job])
         for node, count in counts.items():
-            room = self._room[node].tolist()
+            room = self._nodes.devices[node].tolist()
             for _ in range(count):
                 devices = devices_for(room, share)
                 for device in devices:
@@ -150,23 +138,22 @@ class PartialPlacement:
 
     def _place(self, job: int, chunks: Iterable[Chunk]) -> None:
         problem = self._problem
+        free, room, taken, owned = self._nodes
         share = min(int(problem.share[job]), WHOLE)
         self._chunks[job] = sorted(chunks)
         for node, devices in self._chunks[job]:
-            self._free[node] -= problem.demand[job]
+            free[node] -= problem.demand[job]
             for device in devices:
-                self._room[node, device] -= share
-            if job in self._exclusive:
-                self._owner[node] = job
-            else:
-                self._shared[node] = True
+                room[node, device] -= share
+            taken[node] = True
+            owned[node] = self._alone[job]
         self._licences -= problem.licences_of[job]
         self.value += int(problem.weights[job])
 
     def contents(self) -> dict[int, Content]:
         """Return the content of each node that has chunks of jobs of positive weight."""
         instance = self._instance
-        held: dict[int, list[tuple[int, Devices]]] = {}
+        held: dict[int, list[Chunk]] = {}  # with the types in place of the nodes
         place_of: dict[int, dict[int, int]] = {}
         for job, chunks in enumerate(self._chunks):
             number = int(instance.type_of[job])
@@ -180,7 +167,7 @@ class PartialPlacement:
                 held.setdefault(node, []).append((number, places))
         return {node: self._content(node, chunks) for node, chunks in held.items()}
 
-    def _content(self, node: int, chunks: list[tuple[int, Devices]]) -> Content:
+    def _content(self, node: int, chunks: list[Chunk]) -> Content:
         instance = self._instance
         counts = np.bincount([one for one, _ in chunks], minlength=len(instance.types.most))
         number = chunks[0][0]
@@ -189,11 +176,7 @@ class PartialPlacement:
         return Content(int(instance.kind_of[node]), counts, tuple(chunks))
 
     def placements(self) -> Placements:
-        """Return the placements."""
-        return Placements(
-            tuple(tuple(node for node, _ in chunks) for chunks in self._chunks),
-            tuple(tuple(devices for _, devices in chunks) for chunks in self._chunks),
-        )
+        return placements_of(self._chunks)
 
 
 def _whole_nodes(free: Mapping[int, int], chunks: int, limit: int) -> dict[int, int] | None:

@@ -40,7 +40,7 @@ from optsched.solvers.node_placement._device_filling import (
     fill_devices,
     filling_for,
 )
-from optsched.solvers.node_placement._types import Content, Instance, Kinds, Types, ints
+from optsched.solvers.node_placement._types import Content, Instance, ints
 
 GAINS = 1e-12
 WORTHLESS = 1e-9
@@ -88,6 +88,8 @@ class Pricing:
             instance.kinds,
             losses,
             Priced(self.values, self.bounds, self.counts, found, np.zeros((kinds, resources))),
+            prices=np.zeros(types),
+            most=ints(types),
             items=ints(types),
             net=np.zeros(types),
             loss=np.zeros(types),
@@ -119,12 +121,10 @@ class Pricing:
 
     def price(self, prices: Floats, todo: Ints, most: Ints, tolerance: float, limit: int) -> None:
         """Find the best contents of kinds of at most `most` chunks of each type, within limits."""
-        instance = self._instance
-        steps = price_kinds(
-            *(todo, np.where(instance.exclusive, 0.0, prices), most, tolerance, limit),
-            len(instance.nodes) < FEW_KINDS or limit > SEARCH,
-            *(self._scratch, self._filling),
-        )
+        instance, scratch = self._instance, self._scratch
+        scratch.prices[:], scratch.most[:] = np.where(instance.exclusive, 0.0, prices), most
+        fills = len(instance.nodes) < FEW_KINDS or limit > SEARCH
+        steps = price_kinds(todo, tolerance, limit, fills, scratch, self._filling)
         self._progress.work += SECONDS_PER_STEP * steps
         self._owner[todo] = -1
         if len(self._own):
@@ -146,32 +146,30 @@ class Pricing:
 
 
 @kernel(allocates=False)
-def copies(kinds: Kinds, kind: int, most: Ints, number: int) -> int:
+def copies(kind: int, number: int, s: Scratch) -> int:
     """Return the most chunks of a type on a node of a kind."""
-    return int(min(kinds.fits[kind, number], most[number]))
+    return int(min(s.kinds.fits[kind, number], s.most[number]))
 
 
 @kernel(allocates=False)
-def is_needless(
-    types: Types, kinds: Kinds, kind: int, prices: Floats, most: Ints, better: int, other: int
-) -> bool:
+def is_needless(kind: int, better: int, other: int, s: Scratch) -> bool:
     """Return whether chunks of one type can replace all of another on a node, at no loss."""
+    types, prices = s.types, s.prices
     if types.devices[better] != types.devices[other] or prices[better] < prices[other]:
         return False
     for resource in range(types.need.shape[1]):
         if types.need[better, resource] > types.need[other, resource]:
             return False
     # enough of them, whatever else is there
-    return bool(most[better] >= kinds.room[kind, better])
+    return bool(s.most[better] >= s.kinds.room[kind, better])
 
 
 @kernel(allocates=False)
-def find_items(costed: bool, kind: int, prices: Floats, most: Ints, s: Scratch) -> int:
+def find_items(costed: bool, kind: int, s: Scratch) -> int:
     """Collect the types that are worth a place on a node, and return their number."""
-    types, kinds = s.types, s.kinds
-    number = 0
-    for one in range(len(prices)):
-        if (costed or prices[one] > WORTHLESS) and copies(kinds, kind, most, one) > 0:
+    types, number = s.types, 0
+    for one in range(len(s.prices)):
+        if (costed or s.prices[one] > WORTHLESS) and copies(kind, one, s) > 0:
             s.items[number] = one
             s.copies[number] = 1
             number += 1
@@ -181,7 +179,7 @@ def find_items(costed: bool, kind: int, prices: Floats, most: Ints, s: Scratch) 
             other = s.items[b]
             less = types.share[other] - types.share[one]
             needless = b != a and (less == 0 or (less > 0 and not costed))
-            if needless and is_needless(types, kinds, kind, prices, most, one, other):
+            if needless and is_needless(kind, one, other, s):
                 s.copies[b] = 0
     kept = 0
     for a in range(number):
@@ -264,11 +262,10 @@ def fill_rows(kind: int, number: int, s: Scratch) -> int:
 
 
 @kernel(allocates=False)
-def relax(
-    kind: int, prices: Floats, most: Ints, number: int, multipliers: Floats, s: Scratch
-) -> tuple[float, float]:
+def relax(kind: int, number: int, s: Scratch) -> tuple[float, float]:
     """Return the bound by the multipliers, and the price of the relaxed content, in `s.used`."""
     types, kinds, losses = s.types, s.kinds, s.losses
+    prices, multipliers = s.prices, s.priced.multipliers[kind]
     units, resources = len(s.best) - 1, types.need.shape[1]
     bound = value = 0.0
     for resource in range(resources):
@@ -287,7 +284,7 @@ def relax(
             s.best[types.share[one]] = net
             s.item_of[types.share[one]] = i
         elif types.devices[one] == 0 and net > 0:
-            there = copies(kinds, kind, most, one)
+            there = copies(kind, one, s)
             bound += there * net
             value += there * prices[one]
             for resource in range(resources):
@@ -327,22 +324,15 @@ def relax(
 
 @kernel(allocates=False)
 def choose_multipliers(
-    kind: int,
-    prices: Floats,
-    most: Ints,
-    number: int,
-    lowest: float,
-    tolerance: float,
-    multipliers: Floats,
-    s: Scratch,
+    kind: int, number: int, lowest: float, tolerance: float, s: Scratch
 ) -> float:
     """Lower the bound by some steps along its slope; return the best, and set multipliers."""
-    kinds, losses = s.kinds, s.losses
+    kinds, losses, multipliers = s.kinds, s.losses, s.priced.multipliers[kind]
     resources, best, feasible = len(multipliers), np.inf, lowest
     for resource in range(resources):
         s.nearest[resource] = multipliers[resource]
     for step in range(STEPS):
-        bound, value = relax(kind, prices, most, number, multipliers, s)
+        bound, value = relax(kind, number, s)
         if bound < best:
             best = bound
             for resource in range(resources):
@@ -366,12 +356,12 @@ def choose_multipliers(
             multipliers[resource] = max(0.0, multipliers[resource] - change)
     for resource in range(resources):
         multipliers[resource] = s.nearest[resource]
-    nearest, _ = relax(kind, prices, most, number, multipliers, s)
+    nearest, _ = relax(kind, number, s)
     return float(nearest)
 
 
 @kernel(allocates=False)
-def prepare_search(kind: int, most: Ints, number: int, s: Scratch) -> None:
+def prepare_search(kind: int, number: int, s: Scratch) -> None:
     """Sort items by what they lose against the relaxed content, and bound what comes later."""
     types, kinds, losses = s.types, s.kinds, s.losses
     costed, whole = len(losses.part) > 0, kinds.whole[kind]
@@ -399,7 +389,7 @@ def prepare_search(kind: int, most: Ints, number: int, s: Scratch) -> None:
     for i in range(number - 1, -1, -1):
         s.loose[i] = s.loose[i + 1]
         if types.devices[s.items[i]] == 0 and s.net[i] > 0:
-            s.loose[i] += s.net[i] * copies(kinds, kind, most, s.items[i])
+            s.loose[i] += s.net[i] * copies(kind, s.items[i], s)
     s.rest[useful] = s.loose[0]
     for device in range(useful - 1, -1, -1):
         worth = s.fill[s.row[device], s.room[device]]
@@ -419,14 +409,7 @@ def take(one: int, stage: int, first: int, sign: int, s: Scratch) -> None:
 
 @kernel(allocates=False)
 def search(
-    kind: int,
-    prices: Floats,
-    most: Ints,
-    number: int,
-    base: float,
-    tolerance: float,
-    limit: int,
-    s: Scratch,
+    kind: int, number: int, base: float, tolerance: float, limit: int, s: Scratch
 ) -> tuple[float, int, bool]:
     """Return the value of the best content, the steps, and whether the search was cut off."""
     types, kinds, losses, found = s.types, s.kinds, s.losses, s.priced.found
@@ -446,7 +429,7 @@ def search(
         cut, pushed = best + tolerance, False
         while i < number:
             one = s.items[i]
-            there = copies(kinds, kind, most, one) - s.copies[i]
+            there = copies(kind, one, s) - s.copies[i]
             bound, room, first = -np.inf, 0, way.first[top]
             if there <= 0:
                 pass
@@ -475,7 +458,7 @@ def search(
                         needs = types.need[one, resource]
                         way.free[top, resource] = way.free[top - 1, resource] - needs
                     way.worth[top] = worth + s.net[i]
-                    way.value[top] = way.value[top - 1] + prices[one]
+                    way.value[top] = way.value[top - 1] + s.prices[one]
                     steps += 1
                     pushed = True
                     s.copies[i] += 1
@@ -520,52 +503,43 @@ def search(
 
 
 @kernel(allocates=False)
-def price_kind(
-    kind: int,
-    prices: Floats,
-    most: Ints,
-    tolerance: float,
-    limit: int,
-    fills: bool,
-    s: Scratch,
-    f: Filling,
-) -> int:
+def price_kind(kind: int, tolerance: float, limit: int, fills: bool, s: Scratch, f: Filling) -> int:
     """Price one kind of nodes; return the steps."""
-    types, kinds, losses, priced = s.types, s.kinds, s.losses, s.priced
+    kinds, losses, priced, prices = s.kinds, s.losses, s.priced, s.prices
     costed, multipliers = len(losses.part) > 0, priced.multipliers[kind]
     priced.found.number[kind] = 0
     slack = lowest = 0.0
     for one in range(len(prices)):
         priced.counts[kind, one] = 0
         if prices[one] <= WORTHLESS and not costed:
-            slack += prices[one] * copies(kinds, kind, most, one)
+            slack += prices[one] * copies(kind, one, s)
     if costed:
         for device in range(losses.devices[kind]):
             s.left[device] = losses.free[kind, device]
         lowest = -unusable(losses, kind, kinds.free[kind], s.left)
     priced.value[kind], priced.bound[kind] = lowest, slack
-    number = find_items(costed, kind, prices, most, s)
+    number = find_items(costed, kind, s)
     if number == 0 and not costed:
         return 1
     list_devices(costed, kind, s)
-    bound = choose_multipliers(kind, prices, most, number, lowest, tolerance, multipliers, s)
-    prepare_search(kind, most, number, s)
+    bound = choose_multipliers(kind, number, lowest, tolerance, s)
+    prepare_search(kind, number, s)
     base = 0.0
-    for resource in range(types.need.shape[1]):
+    for resource in range(len(multipliers)):
         base += charge_of(kinds, kind, multipliers, resource)
     for device in range(
         kinds.whole[kind] + kinds.num_parts[kind], losses.devices[kind] if costed else 0
     ):
         base -= cost_of_share(losses, kind, losses.free[kind, device])
-    value, steps, cut_off = search(kind, prices, most, number, base, tolerance, limit, s)
+    value, steps, cut_off = search(kind, number, base, tolerance, limit, s)
     fills &= kinds.whole[kind] + kinds.num_parts[kind] > 0 and not costed
     for i in range(number):
-        fills &= types.devices[s.items[i]] > 0
+        fills &= s.types.devices[s.items[i]] > 0
     if not cut_off:
         bound = min(bound, value + tolerance)
     elif fills:
         f.steps[0] = 0
-        value, bound = fill_devices(kind, prices, most, number, bound, value, multipliers, s, f)
+        value, bound = fill_devices(kind, number, bound, value, s, f)
         steps += f.steps[0]
     priced.value[kind] = value
     priced.bound[kind] = max(value, bound) + slack
@@ -578,17 +552,10 @@ def price_kind(
 
 @kernel(allocates=False)
 def price_kinds(
-    todo: Ints,
-    prices: Floats,
-    most: Ints,
-    tolerance: float,
-    limit: int,
-    fills: bool,
-    s: Scratch,
-    f: Filling,
+    todo: Ints, tolerance: float, limit: int, fills: bool, s: Scratch, f: Filling
 ) -> int:
     """Price kinds of nodes; return the steps of the searches, some for each kind."""
     steps = 0
     for place in range(len(todo)):
-        steps += STEPS + price_kind(todo[place], prices, most, tolerance, limit, fills, s, f)
+        steps += STEPS + price_kind(todo[place], tolerance, limit, fills, s, f)
     return steps

@@ -75,12 +75,10 @@ class Master:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return int(self._highs.getNumRow())
 
     @property
     def columns(self) -> int:
-        """Number of columns."""
         return int(self._highs.getNumCol())
 
     def add(self, gains: Any, most: Any, rows: Sequence[Ints], values: Sequence[Any]) -> None:

@@ -19,8 +19,14 @@ from optsched.by_reference import by_reference
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.fields import WHOLE
-
-Devices = tuple[int, ...]
+from optsched.solvers.node_placement._node_state import (
+    Devices,
+    Needs,
+    free_nodes,
+    needs_of,
+    numbered,
+    room_for,
+)
 
 NO_DEVICE = -1
 """The first device of a chunk that needs none."""
@@ -79,6 +85,7 @@ class Instance:
     `exact` if all that is free on their nodes is equal, not only what chunks can use.
     """
 
+    needs: Needs  # of each job
     units: int  # of a whole device
     types: Types
     classes: Classes
@@ -110,18 +117,15 @@ class Instance:
             sorted((room for room in row if 0 < room < self.units), reverse=True)
             for row in self._room
         ]
-        self._labels, self.label_of = _labels(problem)
-
-        exclusive, devices = {*problem.exclusive}, device_table(problem)
+        self.label_of = numbered(problem.kinds or [""] * len(problem.free))
+        nodes, self.needs = free_nodes(problem), needs_of(problem)
+        alone = self.needs.alone
         members: list[list[int]] = []
         columns: list[tuple[Ints, int, int]] = []  # room, most and limit of each type
         of_weight = np.flatnonzero(problem.weights).tolist()
-        for jobs in _alike(problem, of_weight, exclusive):
+        for jobs in _alike(problem, of_weight, alone):
             job, limit = jobs[0], _limit(problem, jobs[0])
-            of_one = fits_on(problem, job, problem.free, devices)
-            of_one[~self.allowed(job)] = 0
-            if job in exclusive:
-                of_one[list(problem.busy)] = 0
+            of_one = room_for(nodes, self.needs, job)
             placeable = [
                 job
                 for job in jobs
@@ -130,14 +134,14 @@ class Instance:
             ]
             if placeable:
                 on_one_node = np.minimum(problem.chunks[placeable], limit or LARGEST_FIELD)
-                most = int(on_one_node.max() if job in exclusive else on_one_node.sum())
+                most = int(on_one_node.max() if alone[job] else on_one_node.sum())
                 members.append(placeable)
                 columns.append((np.minimum(of_one, most + 1), most, limit))
         first = [jobs[0] for jobs in members]
         share = problem.share[first]
         room = np.array([alone for alone, _, _ in columns], dtype=np.int64)
         room = room.reshape(len(first), len(problem.free)).T
-        self.exclusive = np.isin(first, problem.exclusive)
+        self.exclusive = alone[first]
         self.limit = np.array([limit for _, _, limit in columns], dtype=np.int64)
         self.types = Types(
             need=np.ascontiguousarray(problem.demand[first]),
@@ -145,7 +149,7 @@ class Instance:
             share=np.minimum(share, WHOLE) // unit,
             most=np.array([most for _, most, _ in columns], dtype=np.int64),
         )
-        self.weightless = _alike(problem, np.flatnonzero(problem.weights == 0).tolist(), exclusive)
+        self.weightless = _alike(problem, np.flatnonzero(problem.weights == 0).tolist(), alone)
         self._classes(members, np.minimum(room, self.types.most))
         self._kinds(whole, parts, room, exact)
 
@@ -258,15 +262,8 @@ class Instance:
             (t, tuple(range(d, d + width[t])) if d >= 0 else ()) for t, d in zip(types, first)
         )
 
-    def allowed(self, job: int) -> Flags:
-        """Return whether a job may use each node, by its kinds."""
-        kinds = self.problem.allowed[job]
-        if kinds is None or self.problem.kinds is None:
-            return np.ones(len(self.label_of), dtype=np.bool_)
-        return np.isin(self.label_of, [self._labels[kind] for kind in kinds])
 
-
-def _alike(problem: NodePlacement, jobs: Iterable[int], exclusive: set[int]) -> list[list[int]]:
+def _alike(problem: NodePlacement, jobs: Iterable[int], alone: Flags) -> list[list[int]]:
     """Return the jobs, those with chunks of one type together."""
     found: dict[tuple[object, ...], list[int]] = {}
     for job in jobs:
@@ -276,7 +273,7 @@ def _alike(problem: NodePlacement, jobs: Iterable[int], exclusive: set[int]) -> 
             int(problem.share[job]),
             None if kinds is None or problem.kinds is None else frozenset(kinds),
             _limit(problem, job),
-            int(problem.chunks[job]) if job in exclusive else 0,
+            int(problem.chunks[job]) if alone[job] else 0,
         )
         found.setdefault(key, []).append(job)
     return list(found.values())
@@ -286,14 +283,6 @@ def _limit(problem: NodePlacement, job: int) -> int:
     """Return the most chunks of a job on a node; 0 if all of them may be there."""
     most = int(problem.most_per_node[job])
     return most if most < problem.chunks[job] else 0
-
-
-def _labels(problem: NodePlacement) -> tuple[dict[str, int], Ints]:
-    """Return the numbers of the labels of nodes, and that of each node."""
-    if problem.kinds is None:
-        return {}, np.zeros(len(problem.free), dtype=np.int64)
-    labels = {label: number for number, label in enumerate(dict.fromkeys(problem.kinds))}
-    return labels, np.array([labels[label] for label in problem.kinds], dtype=np.int64)
 
 
 def _reachable(shares: set[int], units: int) -> list[int]:
@@ -308,25 +297,3 @@ def _reachable(shares: set[int], units: int) -> list[int]:
             largest = total
         found.append(largest)
     return found
-
-
-def device_table(problem: NodePlacement) -> Ints:
-    """Return the free thousandths of each device of each node, 0 where there is no further one."""
-    widest = max(map(len, problem.devices), default=0)
-    table = np.zeros((len(problem.devices), widest), dtype=np.int64)
-    for row, devices in zip(table, problem.devices):
-        row[: len(devices)] = devices
-    return table
-
-
-def fits_on(problem: NodePlacement, job: int, free: Ints, devices: Ints) -> Ints:
-    """Return the number of chunks of a job that fit on each node, by its resources and devices."""
-    fits = np.full(len(free), np.iinfo(np.int64).max)
-    for resource in np.flatnonzero(problem.demand[job]):
-        fits = np.minimum(fits, free[:, resource] // problem.demand[job, resource])
-    share = int(problem.share[job])
-    if share >= WHOLE:
-        fits = np.minimum(fits, (devices == WHOLE).sum(axis=1) // (share // WHOLE))
-    elif share:
-        fits = np.minimum(fits, (devices // share).sum(axis=1))
-    return fits

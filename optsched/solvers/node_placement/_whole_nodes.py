@@ -6,7 +6,7 @@ The job sets of the greatest weight are those of a knapsack of all nodes. A rule
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,8 +15,14 @@ import numpy as np
 from optsched.arrays import Flags, Ints
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement, Placements
-from optsched.models.node_placement.fields import WHOLE, is_allowed
-from optsched.solvers.node_placement._types import device_table, fits_on
+from optsched.models.node_placement.fields import WHOLE
+from optsched.solvers.node_placement._node_state import (
+    devices_for,
+    free_nodes,
+    needs_of,
+    placements_of,
+    room_for,
+)
 
 Cells = dict[tuple[int, int], int]
 """Number of nodes that a job of a pool has on a leaf of the pool, for the pairs that have some."""
@@ -57,8 +63,9 @@ def pools(problem: NodePlacement) -> list[Pool]:
     if has_limits(problem):
         raise _refusal("levels limit the groups of jobs")
     by_nodes: dict[bytes, list[int]] = {}
+    nodes, needs = free_nodes(problem), needs_of(problem)
     for alike in alike_jobs(problem, np.flatnonzero(problem.weights).tolist()):
-        fitting = most_on_nodes(problem, alike[0])
+        fitting = room_for(nodes, needs, alike[0], 2)
         wide = [job for job in alike if problem.chunks[job] > 1]
         if wide and problem.most_per_node[wide[0]] != 1 and fitting.max(initial=0) > 1:
             node = int(fitting.argmax())
@@ -96,12 +103,10 @@ def placements(problem: NodePlacement, cells: Iterable[tuple[Pool, Cells]]) -> P
 
 def on_nodes(problem: NodePlacement, nodes: Iterable[Iterable[int]]) -> Placements:
     """Return the placements of jobs that have a chunk on each of their nodes."""
-    at = tuple(tuple(sorted(there)) for there in nodes)
-    devices = (
-        tuple(devices_for(problem.devices[node], int(problem.share[job])) for node in there)
-        for job, there in enumerate(at)
+    return placements_of(
+        [(node, devices_for(problem.devices[node], share)) for node in sorted(there)]
+        for there, share in zip(nodes, problem.share.tolist())
     )
-    return Placements(at, tuple(devices))
 
 
 def cells_of(pool: Pool, solution: Placements) -> Cells:
@@ -128,24 +133,6 @@ def alike_jobs(problem: NodePlacement, jobs: Iterable[int]) -> list[list[int]]:
         limits = int(problem.most_per_node[job]), problem.allowed[job], problem.span[job]
         lists.setdefault((needs, limits, job in alone), []).append(job)
     return [*lists.values()]
-
-
-def most_on_nodes(problem: NodePlacement, job: int) -> Ints:
-    """Return how many chunks of a job fit on each node: 0, 1, or 2 for several."""
-    fitting: Ints = np.minimum(2, fits_on(problem, job, problem.free, device_table(problem)))
-    fitting[~is_allowed(problem.kinds, problem.allowed[job], len(fitting))] = 0
-    if job in problem.exclusive:
-        fitting[list(problem.busy)] = 0
-    return fitting
-
-
-def devices_for(free: Sequence[int], share: int) -> tuple[int, ...]:
-    """Return devices for a share: the tightest for a part of one; () if there are none."""
-    if share >= WHOLE:
-        whole = [device for device, left in enumerate(free) if left == WHOLE]
-        return tuple(whole[: share // WHOLE]) if len(whole) >= share // WHOLE else ()
-    fitting = [device for device, left in enumerate(free) if left >= share > 0]
-    return (min(fitting, key=free.__getitem__),) if fitting else ()
 
 
 def _fit_together(free: tuple[int, ...], one: int, other: int) -> bool:
@@ -380,8 +367,9 @@ def alike_nodes(problem: NodePlacement) -> AlikeNodes | None:
     if {*problem.then} - {"switches"}:
         return None
     fits = np.zeros((len(problem.chunks), len(problem.free)), dtype=bool)
+    free, needs = free_nodes(problem), needs_of(problem)
     for jobs in alike_jobs(problem, range(len(problem.chunks))):
-        most = most_on_nodes(problem, jobs[0])
+        most = room_for(free, needs, jobs[0], 2)
         several = problem.most_per_node[jobs[0]] != 1 and problem.chunks[jobs].max() > 1
         if several and most.max(initial=0) > 1:
             return None

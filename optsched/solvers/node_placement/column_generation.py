@@ -26,7 +26,7 @@ from optsched.solvers.node_placement._node_state import limited_jobs
 from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
 from optsched.solvers.node_placement._plan import PartialPlacement
 from optsched.solvers.node_placement._types import Instance
-from optsched.solvers.node_placement._whole_nodes import alike_nodes, pools
+from optsched.solvers.node_placement._whole_nodes import alike_nodes, has_limits, pools
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
 from optsched.solvers.node_placement.switch_groups import SwitchGroups
 from optsched.solvers.result import Budget, Limit
@@ -122,7 +122,7 @@ class ColumnGeneration(AnytimeSolver):
             solver = SwitchGroups()
             progress.go_on(solver, problem, seed, hint=hint, price=solver.seconds_per_work)
             return
-        counted = alike_nodes(problem) if _has_limits(problem) else None
+        counted = alike_nodes(problem) if has_limits(problem) else None
         if counted is not None:
             problem = counted.problem
             hint = None if hint is None else counted.counted(hint)
@@ -185,7 +185,6 @@ class _Search:
             raise StoppedError(self._limit)
 
     def _relax(self) -> None:
-        """Bound the weight."""
         start = PartialPlacement(self._instance)
         if self._only_weight or self._reduces_fragmentation:
             start.take(self._progress.solution)
@@ -260,7 +259,6 @@ class _Search:
             self._offer(search.plan.placements())
 
     def _search_program(self, seed: int) -> None:
-        """Search the program with CP-SAT."""
         problem, progress = self._problem, self._progress
         price = CpSat.seconds_per_work
         search = Search(progress.rest(price=price), seed, progress.follow)
@@ -367,10 +365,6 @@ def _spans_nothing(problem: NodePlacement) -> bool:
     return not limited_jobs(problem).any()
 
 
-def _has_limits(problem: NodePlacement) -> bool:
-    return bool(problem.most_groups.any() or (problem.segments > 1).any())
-
-
 def _reduces_fragmentation(problem: NodePlacement) -> bool:
     """Return whether the fragmentation comes right after the weight, and contents decide it."""
     first = problem.then[:1] == ("fragmentation",)
@@ -378,7 +372,6 @@ def _reduces_fragmentation(problem: NodePlacement) -> bool:
 
 
 def _first(problem: NodePlacement, instance: Instance) -> Placements:
-    """Return a first placement."""
     if not _spans_nothing(problem):
         return FirstFit(order="largest").place(problem)
     plan = PartialPlacement(instance)

@@ -319,44 +319,21 @@ class Known(NamedTuple):
     version: Ints  # of the node for which this holds, -1 for none
 
 
-class Increases:
-    """Increases of fragmentation by a chunk, computed when asked for."""
+class Waste(NamedTuple):
+    """What tasks cannot use of each node now."""
 
-    def __init__(self, nodes: Nodes, needs: Needs, types: Ints) -> None:
-        self._nodes, self._needs, self._types = nodes, needs, types
-        count = len(nodes.free)
-        self._version = np.zeros(count, dtype=np.int64)
-        self._unusable = np.array(
-            [unusable(nodes, needs, types, node) for node in range(count)], dtype=np.int64
-        )
-        self._kept = np.empty(nodes.devices.shape[1], dtype=np.int64)
-        self._known: dict[int, Known] = {}
-
-    def least(self, job: int, room: Ints) -> tuple[int, int]:
-        """Return the node with room where a chunk adds least, and the device for a share or -1."""
-        known = self._known.get(job)
-        if known is None:
-            unknown = np.full((3, len(room)), -1, dtype=np.int64)
-            known = self._known[job] = Known(*unknown)
-        node = least(
-            *(self._nodes, self._needs, self._types, job, room),
-            *(self._version, self._unusable, known, self._kept),
-        )
-        return int(node), int(known.device[node])
-
-    def update(self, node: int) -> None:
-        """Note that a node has changed."""
-        self._version[node] += 1
-        self._unusable[node] = unusable(self._nodes, self._needs, self._types, node)
-
-    def forget(self, job: int) -> None:
-        """Free the memory of a type that is not asked for again."""
-        self._known.pop(job, None)
+    nodes: Nodes
+    needs: Needs
+    types: Ints  # the first job of each type of tasks, and its chunks
+    version: Ints  # of each node: more with every change
+    unusable: Ints  # thousandths of devices times chunks, on each node
+    kept: Ints  # room for the devices of a node
 
 
 @kernel(allocates=False)
-def unusable(nodes: Nodes, needs: Needs, types: Ints, node: int) -> int:
+def unusable(waste: Waste, node: int) -> int:
     """Return the thousandths of free devices of a node that tasks cannot use, over all tasks."""
+    nodes, needs, types = waste.nodes, waste.needs, waste.types
     free = 0
     for device in range(nodes.devices.shape[1]):
         free += nodes.devices[node, device]
@@ -374,25 +351,15 @@ def unusable(nodes: Nodes, needs: Needs, types: Ints, node: int) -> int:
 
 
 @kernel(allocates=False)
-def least(
-    nodes: Nodes,
-    needs: Needs,
-    types: Ints,
-    job: int,
-    room: Ints,
-    version: Ints,
-    before: Ints,
-    known: Known,
-    kept: Ints,
-) -> int:
+def least(waste: Waste, known: Known, job: int, room: Ints) -> int:
     """Return the first node with room where a chunk of a job adds least to what is unusable."""
-    best = -1
+    best, version = -1, waste.version
     for node in range(len(room)):
         if room[node] == 0:
             continue
         if known.version[node] != version[node]:
-            after, device = _after(nodes, needs, types, job, node, kept)
-            known.increase[node] = after - before[node]
+            after, device = _after(waste, job, node)
+            known.increase[node] = after - waste.unusable[node]
             known.device[node] = device
             known.version[node] = version[node]
         if best < 0 or known.increase[node] < known.increase[best]:
@@ -401,10 +368,9 @@ def least(
 
 
 @kernel(allocates=False)
-def _after(
-    nodes: Nodes, needs: Needs, types: Ints, job: int, node: int, kept: Ints
-) -> tuple[int, int]:
+def _after(waste: Waste, job: int, node: int) -> tuple[int, int]:
     """Return what is unusable with one more chunk of a job on a node, and the device of a share."""
+    nodes, needs, kept = waste.nodes, waste.needs, waste.kept
     share, devices = needs.share[job], nodes.devices
     taken, owned = nodes.taken[node], nodes.owned[node]
     nodes.taken[node], nodes.owned[node] = True, needs.alone[job]
@@ -420,7 +386,7 @@ def _after(
         while device >= 0:
             wanted = devices[node, device] + 1
             devices[node, device] -= share
-            after = unusable(nodes, needs, types, node)
+            after = unusable(waste, node)
             devices[node, device] += share
             if best < 0 or after < least_after:
                 best, least_after = device, after
@@ -431,7 +397,7 @@ def _after(
             if left > 0 and devices[node, device] == WHOLE:
                 devices[node, device] = 0
                 left -= 1
-        least_after = unusable(nodes, needs, types, node)
+        least_after = unusable(waste, node)
     for device in range(devices.shape[1]):
         devices[node, device] = kept[device]
     for resource in range(nodes.free.shape[1]):
@@ -486,16 +452,25 @@ class LeastFragmentation(PlacementRule):
     def place_all(self, problem: NodePlacement, state: NodeState, jobs: Ints) -> None:
         """Place each chunk where the expected fragmentation grows least."""
         types = np.array(task_types(problem, self.types), dtype=np.int64).reshape(-1, 2)
-        increases = Increases(state.nodes, state.needs, types)
+        count, devices = state.nodes.devices.shape
+        version, lost = np.zeros((2, count), dtype=np.int64)
+        kept = np.empty(devices, dtype=np.int64)
+        waste = Waste(state.nodes, state.needs, types, version, lost, kept)
+        for node in range(count):
+            lost[node] = unusable(waste, node)
         first = first_alike(problem)
         waiting = Counter(first)
+        known: dict[int, Known] = {}  # of the first job of each type
         for job in jobs.tolist():
-            room, left = state.room(job), int(problem.chunks[job])
+            one, room, left = first[job], state.room(job), int(problem.chunks[job])
             while room is not None and left:
-                node, device = increases.least(first[job], room)
-                state.take(job, node, room, 1, device)
-                increases.update(node)
+                if one not in known:
+                    known[one] = Known(*np.full((3, count), -1, dtype=np.int64))
+                node = int(least(waste, known[one], one, room))
+                state.take(job, node, room, 1, int(known[one].device[node]))
+                version[node] += 1
+                lost[node] = unusable(waste, node)
                 left -= 1
-            waiting[first[job]] -= 1
-            if not waiting[first[job]]:
-                increases.forget(first[job])
+            waiting[one] -= 1
+            if not waiting[one]:  # it is not asked for again
+                known.pop(one, None)

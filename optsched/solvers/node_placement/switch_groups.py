@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,12 +159,12 @@ class SwitchGroups(AnytimeSolver):
         import highspy  # noqa: F401
 
         prepare()
-        if isinstance(problem, NodePlacement):
-            try:
-                found = pools(problem)
-            except InputError:  # which `solve` raises
-                return
-            for pool in found:
+        if not isinstance(problem, NodePlacement):
+            problem = NodePlacement(
+                ["nodes"], [[1]], [1], [[1]], then=("switches",), switches=["a"]
+            )
+        with suppress(InputError):  # which `solve` raises
+            for pool in pools(problem):
                 if pool.span != "anywhere":
                     BranchAndBound().prepare(window(pool, problem.radices[0]))
 

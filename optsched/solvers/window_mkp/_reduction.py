@@ -56,6 +56,14 @@ def assign(array: Ints, values: Ints) -> None:
 
 
 @kernel(allocates=False)
+def total(values: Ints) -> int:
+    found = 0
+    for value in values:
+        found += value
+    return found
+
+
+@kernel(allocates=False)
 def common_divisor(values: Ints) -> int:
     """Return the greatest common divisor of positive integers, 1 for an empty array."""
     divisor = 0

@@ -25,7 +25,7 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     largest_sum,
     tighten,
 )
-from optsched.solvers.window_mkp._lagrangian.placements import surrogate
+from optsched.solvers.window_mkp._lagrangian.strategy import DestructiveSearch
 from optsched.solvers.window_mkp._lagrangian.tree_search import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
 from optsched.solvers.window_mkp.branch_and_bound import depth_first
@@ -144,10 +144,10 @@ def test_the_plain_search_is_as_stated(window):
 @given(windows(), st.sampled_from((0, 10**6)))
 def test_the_surrogate_bounds_and_its_split_is_feasible(window, allowance):
     weights, profits, residual, small = reduced(window)
-    placement = np.empty_like(weights)
-    heaviest = np.argsort(-weights, kind="stable")
-    bound, profit, _, _ = surrogate(weights, profits, residual, heaviest, allowance, placement)
-    assert value_of(small, placement) == profit <= optimum_of(small) <= bound
+    search = DestructiveSearch(weights, profits, residual, np.full_like(weights, -1), 0)
+    search.allowance = allowance
+    search.surrogate()
+    assert value_of(small, search.placement) == search.best <= optimum_of(small) <= search.bound
 
 
 @given(windows(), st.booleans(), st.integers(0, 3))

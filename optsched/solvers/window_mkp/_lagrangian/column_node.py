@@ -20,7 +20,7 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     leaders,
     shared_capacity,
 )
-from optsched.solvers.window_mkp._reduction import assign
+from optsched.solvers.window_mkp._reduction import assign, total
 
 TOO_MANY = -1
 
@@ -316,15 +316,6 @@ def choose(instance: Instance, multipliers: Ints, node: Node) -> tuple[int, int]
     return knapsack(
         node.worth, instance.weights, total(node.heaviest), node.must, slack, node.chosen
     )
-
-
-@kernel
-def total(values: Ints) -> int:
-    """Return the sum of an array."""
-    found = 0
-    for value in values:
-        found += value
-    return found
 
 
 @kernel

@@ -206,7 +206,9 @@ class SlotSearch:
         order = np.lexsort((-value, depth))
         first = np.concatenate(([0], np.cumsum(count[self._slots])))
         self._columns, used, value, gain = alive[order], used[order], value[order], gain[order]
-        best, room, possible = value[first[:-1]], *_by_slot(first, weight[order], used)
+        begin = first[:-1]
+        best, room = value[begin], np.maximum.reduceat(weight[order], begin)
+        possible = np.bitwise_or.reduceat(used, begin)
         worth = np.zeros(n, np.int64)
         worth[present] = reduced[present]
         bound, _ = knapsack(
@@ -244,11 +246,6 @@ class SlotSearch:
                     slot
                 )
         return CELLS_PER_STATE * states
-
-
-def _by_slot(first: Ints, weight: Ints, used: Words) -> tuple[Ints, Words]:
-    """Return the largest weight of the columns of each slot, and all their jobs."""
-    return np.maximum.reduceat(weight, first[:-1]), np.bitwise_or.reduceat(used, first[:-1])
 
 
 def _from_the_end(operation: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:

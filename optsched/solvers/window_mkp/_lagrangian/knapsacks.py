@@ -296,16 +296,16 @@ def equal(first: Flags, second: Flags) -> bool:
 
 
 @kernel
-def numbers(chosen: Flags) -> Ints:
-    """Return the indices of the true entries."""
-    # a loop, because numba compiles its own function for half a second
-    found = np.empty(len(chosen), np.int64)
+def in_order(order: Ints, chosen: Flags) -> Ints:
+    """Return the chosen jobs in the given order."""
+    # a loop, because numba compiles indexing by an array for a second
+    jobs = np.empty(len(order), np.int64)
     count = 0
-    for k in range(len(chosen)):
-        if chosen[k]:
-            found[count] = k
+    for job in order:
+        if chosen[job]:
+            jobs[count] = job
             count += 1
-    return found[:count]
+    return jobs[:count]
 
 
 @kernel
@@ -392,14 +392,14 @@ def slots_of(weights: Ints, residual: Ints, allowed: Flags) -> Slots:
 def best_patterns(worth: Ints, slots: Slots) -> int:
     """Find the set of jobs of most worth for each slot alone; return the table cells filled."""
     weights, residual, allowed, leader, table, pattern, value = slots
-    m = len(residual)
+    m, everyone = len(residual), np.arange(len(weights))
     cells = 0
     pattern[:] = False
     for slot in range(m):
         if leader[slot] != slot:
             continue
         capacity = shared_capacity(slot, leader, residual)
-        jobs = numbers(allowed[slot])
+        jobs = in_order(everyone, allowed[slot])
         fill_forward(table, worth, weights, jobs, capacity)
         cells += (len(jobs) + 1) * (capacity + 1)
         for other in range(slot, m):
@@ -431,7 +431,7 @@ def conditional_patterns(worth: Ints, slots: Slots, inside: Ints, outside: Ints)
     the optima. Returned is the number of table cells visited.
     """
     weights, residual, allowed, leader, table, pattern, value = slots
-    m = len(residual)
+    m, everyone = len(residual), np.arange(len(weights))
     cells = 0
     behind = np.empty_like(table)
     for slot in range(m):
@@ -441,7 +441,7 @@ def conditional_patterns(worth: Ints, slots: Slots, inside: Ints, outside: Ints)
         if leader[slot] != slot:
             continue
         capacity = shared_capacity(slot, leader, residual)
-        jobs = numbers(allowed[slot])
+        jobs = in_order(everyone, allowed[slot])
         fill_forward(table, worth, weights, jobs, capacity)
         fill_backward(behind, worth, weights, jobs, capacity)
         cells += 2 * (len(jobs) + 1) * (capacity + 1)

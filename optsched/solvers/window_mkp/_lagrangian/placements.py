@@ -7,15 +7,13 @@ import numpy as np
 from optsched.arrays import Flags, Floats, Ints, Words
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.knapsacks import (
-    CELLS_PER_STEP,
     LARGEST_SET,
     WORD,
     add_weight,
-    dense_bound,
     holds,
+    in_order,
     knapsack,
     replaces,
-    tighten,
 )
 from optsched.solvers.window_mkp._reduction import assign, by_size
 
@@ -54,19 +52,6 @@ def fill_fullest(slot: int, residual: Ints, weights: Ints, jobs: Ints, placement
             placement[job] = slot
             residual[slot] -= weights[job]
             total -= weights[job]
-
-
-@kernel
-def in_order(order: Ints, chosen: Flags) -> Ints:
-    """Return the chosen jobs in the given order."""
-    # a loop, because numba compiles indexing by an array for a second
-    jobs = np.empty(len(order), np.int64)
-    count = 0
-    for job in order:
-        if chosen[job]:
-            jobs[count] = job
-            count += 1
-    return jobs[:count]
 
 
 @kernel
@@ -227,53 +212,6 @@ def best_of(
     for k in range(count):
         chosen[waiting[k]] = picked[k]
     return bound, steps, chosen
-
-
-DENSE = 1 << 26
-"""Largest number of cells in dynamic programming over every capacity."""
-
-
-def surrogate(
-    weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, allowance: int, placement: Ints
-) -> tuple[int, int, int, int]:
-    """Bound a window by the surrogate relaxation, and split the solution among the slots.
-
-    This is the root of Pisinger's mulknap, and usually suffices if slots hold many jobs. Placements
-    by subset sums are improved by `improve`. About `allowance` cells are visited.
-
-    Results: bound of the profit, profit of `placement`, which is overwritten, steps and cells.
-    """
-    n, m = len(weights), len(capacities)
-    allowed = np.ascontiguousarray(weights <= capacities[:, None])
-    residual = capacities.copy()
-    tighten(allowed, weights, capacities, np.full(n, -1), False, residual)
-    total = int(residual.sum())
-    chosen = np.empty(n, np.bool_)
-    bound, steps = knapsack(profits, weights, total, np.zeros(n, np.bool_), 0, chosen)
-    cells = n * total // 64
-    if bound > profits[chosen].sum() and n * total <= min(DENSE, allowance):
-        bound = min(bound, dense_bound(profits, weights, total))
-        cells += n * total
-    best = -1
-    trial = np.empty(n, np.int64)
-    for slots in (np.arange(m), np.arange(m)[::-1].copy()):
-        split(chosen, weights, profits, capacities.copy(), heaviest, slots, trial)
-        profit, more = improve(
-            weights,
-            profits,
-            capacities,
-            heaviest,
-            bound,
-            (allowance - cells) // CELLS_PER_STEP - steps,
-            trial,
-        )
-        steps += more
-        if profit > best:
-            best = profit
-            placement[:] = trial
-        if best == bound:
-            break
-    return bound, best, steps, cells
 
 
 MOST_SLOTS = 5

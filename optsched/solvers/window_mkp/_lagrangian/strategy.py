@@ -17,9 +17,12 @@ from optsched.solvers.window_mkp._lagrangian.knapsacks import (
     CELLS_PER_STEP,
     LARGEST_SET,
     best_patterns,
+    dense_bound,
+    knapsack,
     slots_of,
+    tighten,
 )
-from optsched.solvers.window_mkp._lagrangian.placements import refill_slots, surrogate
+from optsched.solvers.window_mkp._lagrangian.placements import improve, refill_slots, split
 from optsched.solvers.window_mkp._lagrangian.tree_search import (
     CELLS_PER_WORK,
     PIECE,
@@ -49,6 +52,9 @@ NEIGHBORHOOD_LIMIT = 20
 
 REFILL_SHARE = 0.4
 """Share of the work that goes into refilling slots while the incumbent is below the bound."""
+
+DENSE = 1 << 26
+"""Largest number of cells in dynamic programming over every capacity."""
 
 DONE = object()
 
@@ -142,18 +148,33 @@ class DestructiveSearch(TreeSearch):
                 width *= 2
 
     def surrogate(self) -> None:
-        """Solve the surrogate relaxation, and split its solution among the slots."""
-        candidate = np.empty_like(self.placement)
-        bound, profit, steps, cells = surrogate(
-            self.weights,
-            self.profits,
-            self.capacities,
-            self.heaviest,
-            int(min(UNLIMITED, self.allowance)),
-            candidate,
-        )
+        """Bound the profit by the surrogate relaxation, and split its solution among the slots.
+
+        This is the root of Pisinger's mulknap, and usually suffices if slots hold many jobs.
+        Placements by subset sums are improved by `improve`.
+        """
+        weights, profits, capacities = self.weights, self.profits, self.capacities
+        n, m, most = len(weights), len(capacities), int(min(UNLIMITED, self.allowance))
+        residual = capacities.copy()
+        allowed = np.ascontiguousarray(self.domain[:-1])
+        tighten(allowed, weights, capacities, np.full(n, -1), False, residual)
+        total = int(residual.sum())
+        chosen = np.empty(n, np.bool_)
+        bound, steps = knapsack(profits, weights, total, np.zeros(n, np.bool_), 0, chosen)
+        cells = n * total // 64
+        if bound > profits[chosen].sum() and n * total <= min(DENSE, most):
+            bound = min(bound, dense_bound(profits, weights, total))
+            cells += n * total
+        trial = np.empty(n, np.int64)
+        for slots in (np.arange(m), np.arange(m)[::-1].copy()):
+            split(chosen, weights, profits, capacities.copy(), self.heaviest, slots, trial)
+            limit = (most - cells) // CELLS_PER_STEP - steps
+            profit, more = improve(weights, profits, capacities, self.heaviest, bound, limit, trial)
+            steps += more
+            self.keep(profit, trial)
+            if profit == bound:
+                break
         self.cells += CELLS_PER_STEP * steps + cells
-        self.keep(profit, candidate)
         self.lower(bound // self.scale)
 
     def descend(self) -> Iterator[None]:
@@ -264,7 +285,6 @@ class ReducedSearch:
 
     @property
     def placement(self) -> Ints:
-        """The incumbent."""
         placement = np.full(self._everyone, -1)
         placement[self._jobs] = np.append(self._slots, -1)[self._search.placement]
         return placement
@@ -384,7 +404,6 @@ def _paying(weights: Ints, worth: Ints, capacity: int) -> float:
 
 
 def call_column_search() -> None:
-    """Call the kernels of the column search."""
     search = _small_search()
     multipliers = np.zeros_like(search.weights)
     leaf = search.leaf(search.domain, multipliers, 0, True)

@@ -36,7 +36,7 @@ from optsched.solvers.window_mkp._lagrangian.placements import (
     improve,
     split,
 )
-from optsched.solvers.window_mkp._reduction import assign, by_size
+from optsched.solvers.window_mkp._reduction import assign, by_size, total
 
 UNKNOWN = 1 << 62
 
@@ -190,9 +190,7 @@ def optimize_multipliers(
     """
     pattern, value = slots.pattern, slots.value
     m, n = pattern.shape
-    capacity = 0
-    for slot in range(m):
-        capacity += residual[slot]
+    capacity = total(residual)
     current, lightest = multipliers.copy(), np.empty(n, np.int64)
     for job in range(n):
         lightest[job] = -weights[job]
@@ -222,9 +220,7 @@ def optimize_multipliers(
             return INFEASIBLE, INFEASIBLE, work
         work += CELLS_PER_STEP * steps
         work += best_patterns(current, slots)
-        bound = choice
-        for slot in range(m):
-            bound += value[slot]
+        bound = choice + total(value)
         if evaluation == 0:
             checkpoint = float(bound + base - max(cut, best[0]))
         improved = bound < best_bound
@@ -462,7 +458,6 @@ class TreeSearch:
         return Leaf(search, free, settled, base)
 
     def advance(self, leaf: Leaf, floor: int) -> None:
-        """Search a leaf for one piece."""
         before, target = leaf.search.cells, (floor + 1) * self.scale - leaf.base
         leaf.search.run(target, int(min(self.allowance, PIECE)))
         self.cells += leaf.search.cells - before
