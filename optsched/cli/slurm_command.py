@@ -38,7 +38,7 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.forecast import read_history
 from optsched.slurm.order import age
-from optsched.slurm.own_plan import PlannedStart, when
+from optsched.slurm.starts import when
 from optsched.slurm.pins import Update, pinned_placements
 from optsched.slurm.plan import (
     Ask,
@@ -363,23 +363,17 @@ def _print_jobs(plan: QueuePlan) -> None:
 
 
 def _row(each: PlannedJob, now: int) -> list[str]:
-    by_slurm = host_list(each.slurm.nodes) if each.slurm else NO_PLACE
+    job, start = each.job, each.job.start
     return [
         each.label,
-        each.job.user,
-        ",".join(each.job.partitions),
-        f"{each.job.priority:,}",
+        job.user,
+        ",".join(job.partitions),
+        f"{job.priority:,}",
         host_list(each.nodes) or NO_PLACE,
         ", ".join(each.groups) or NO_PLACE,
-        by_slurm,
-        _start(each.slurm, now),
+        host_list(job.planned_nodes) or NO_PLACE,
+        when(start, now) if job.planned_nodes and start is not None else NO_PLACE,
     ]
-
-
-def _start(planned: PlannedStart | None, now: int) -> str:
-    if planned is None or planned.start is None:
-        return NO_PLACE
-    return when(planned.start, now)
 
 
 def _summary(solved: Solved) -> list[tuple[str, Any]]:

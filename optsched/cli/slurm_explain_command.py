@@ -36,7 +36,7 @@ from optsched.slurm.explain import explain as explained
 from optsched.slurm.factors import read_factors
 from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
 from optsched.slurm.order import tasks
-from optsched.slurm.own_plan import when
+from optsched.slurm.starts import when
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
 from optsched.slurm.queue import QueuedJob

@@ -118,21 +118,11 @@ def defragment(queue: SlurmQueue, supply: Supply, is_open: Flags) -> Defragmenta
     """Return the most whole nodes that moves of running jobs win, and the fewest jobs to move.
 
     A job keeps its amounts on each of its nodes, and no two of its shares go to one node. There is
-    room for all moves together in the end, perhaps in no order of single ones. Nothing is done.
+    room for all moves together in the end, perhaps in no order of single ones. Nothing is done; the
+    plan is verified on the amounts of each node, and the bounds are proven by solvers.
 
-    Parameters
-    ----------
-    queue : Queue
-        The running jobs.
-    supply : Supply
-        What is free now, as running jobs allow others.
-    is_open : bool array, shape (nodes,)
-        Nodes that are in service and not reserved.
-
-    Returns
-    -------
-    Defragmentation
-        The plan, verified on the amounts of each node, and the bounds that solvers have proven.
+    `supply`: what is free now, as running jobs allow others; `is_open`: whether each node is in
+    service and not reserved.
     """
     shares, stay, unclear = _shares(queue, supply, is_open)
     known = (len(shares.jobs), dict(stay.most_common()), unclear)

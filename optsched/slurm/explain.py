@@ -36,7 +36,6 @@ from optsched.slurm.hold_problem import (
     questions,
 )
 from optsched.slurm.order import Order, new_priority
-from optsched.slurm.own_plan import RESOLUTION, planned_end
 from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import (
     HELD,
@@ -46,7 +45,7 @@ from optsched.slurm.requests import (
     released,
     requirements,
 )
-from optsched.slurm.reserved import changes, earliest_start
+from optsched.slurm.starts import RESOLUTION, changes, earliest_start, planned_end
 from optsched.slurm.running import (
     end_of,
     held_by,

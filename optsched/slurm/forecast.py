@@ -345,10 +345,8 @@ class Shift(NamedTuple):
     @property
     def seconds(self) -> float:
         """The shift in seconds; infinite for a job that starts no more, or only then."""
-        if math.isnan(self.before) or math.isnan(self.after):
-            same = math.isnan(self.before) and math.isnan(self.after)
-            return 0.0 if same else math.inf if math.isnan(self.after) else -math.inf
-        return self.after - self.before
+        before, after = (math.inf if math.isnan(at) else at for at in (self.before, self.after))
+        return 0.0 if before == after else after - before
 
 
 def shifts(before: Forecast, after: Forecast) -> tuple[Shift, ...]:

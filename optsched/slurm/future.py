@@ -135,23 +135,18 @@ class Future:
         pending = sorted(self._pending[0], key=lambda row: (-row.priority, row.number))
         return (*self._running(), *self._hidden(), *self._owned(), *pending)
 
-    @property
+    @cached_property
     def chosen(self) -> str:
         """The policy: by default ``none`` with sched/builtin, else see `MOST_RESERVED`."""
         if self.policy or self.supply.settings.get("schedulertype", "").endswith("builtin"):
             return self.policy or "none"
-        return "conservative" if self._looked_at <= MOST_RESERVED else "easy"
-
-    @cached_property
-    def _looked_at(self) -> int:
-        """The number of pending jobs that are looked at if all are blocked."""
         quotas, most = self.quotas
-        left, count = most.copy(), 0
+        left, looked_at = most.copy(), 0  # if all pending jobs are blocked
         for own in quotas[self.waiting, 1:]:
             if (left[own] > 0).all():
                 left[own] -= 1
-                count += 1
-        return count
+                looked_at += 1
+        return "conservative" if looked_at <= MOST_RESERVED else "easy"
 
     @property
     def unheeded(self) -> tuple[str, ...]:
@@ -347,14 +342,11 @@ class Future:
         own = self._reservation(job)
         if own is None:
             return HORIZON
-        return _whole(own.end - max(own.start, self.supply.time) + self._overrun)
-
-    @property
-    def _overrun(self) -> float:
-        """For how long jobs go on after the end of their reservation, in seconds."""
+        # jobs go on after the end for some minutes, or to their limits
         text = self.supply.settings.get("resvoverrun", "").partition(" ")[0]
-        minutes = whole_number(text)
-        return 60 * minutes if minutes is not None else math.inf if text else 0
+        minutes = whole_number(text or "0")
+        overrun = math.inf if minutes is None else 60 * minutes
+        return _whole(own.end - max(own.start, self.supply.time) + overrun)
 
     @cached_property
     def _reservations(self) -> Mapping[str, Reservation]:
@@ -489,10 +481,24 @@ class Future:
         free = replace(job, dependency="", eligible=None, array_limit=0)
         if limits.known and job.reason.startswith(OF_LIMITS):
             free = replace(free, reason="")
-        if rule := blocked_by_rule(free, supply) or self._over_limit(job):
+        if rule := blocked_by_rule(free, supply):
             raise UnplaceableError(rule)
+        own = own_qos_of(job, supply)
+        over = [next(limits.broken(job, job.tres, each, idle=True), None) for each in own]
+        if over and over[0] and all(over):  # whatever runs
+            raise UnplaceableError(over[0][1])
         requests = [*alternatives(free, supply)]
-        played = [_as_played(each, supply) for each in requests]
+        # without groups of nodes, and licences of reservations
+        there = supply.site.licences.keys()
+        played = [
+            replace(
+                each,
+                span="anywhere",
+                limits=(),
+                licences={name: n for name, n in each.licences.items() if name in there},
+            )
+            for each in requests
+        ]
         if not any(each.fits(supply) for each in played):
             nearest = max(played, key=lambda each: each.room(supply) / each.chunks)
             until = UNTIL.get(lacks_service(free, supply))
@@ -546,12 +552,6 @@ class Future:
     def views(self) -> tuple[View, ...]:
         """The queue as it is for jobs that may preempt others."""
         return views(self.queue, self.supply)
-
-    def _over_limit(self, job: QueuedJob) -> str:
-        """Return the limit that a job exceeds whatever runs; empty if there is none."""
-        limits, own = self.supply.limits, own_qos_of(job, self.supply)
-        found = [limits.exceeded(job, job.tres, each, idle=True) for each in own]
-        return found[0] if found and all(found) else ""
 
     def _running(self) -> Iterator[Row]:
         """Yield the rows of the running jobs."""
@@ -689,12 +689,6 @@ def _names(job: QueuedJob, label: str) -> set[str]:
     """Return the names of a job, or of a task with a label, in dependencies of other jobs."""
     found = {label, str(job.job_id)}
     return found | {str(job.array_id), f"{job.array_id}_*"} if job.array_id else found
-
-
-def _as_played(request: Request, supply: Supply) -> Request:
-    """Return a request as it is played: without groups of nodes, and licences of reservations."""
-    licences = {name: n for name, n in request.licences.items() if name in supply.site.licences}
-    return replace(request, span="anywhere", limits=(), licences=licences)
 
 
 def _whole(seconds: float) -> int:

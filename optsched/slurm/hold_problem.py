@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.job_request import MEMORY, UnplaceableError
-from optsched.slurm.own_plan import held_as_planned, planned_to_run
+from optsched.slurm.starts import held_as_planned, planned_to_run
 from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import Request, alternatives, shares_with_own
 from optsched.slurm.running import (
@@ -51,8 +50,6 @@ STOPPABLE = ("RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED")
 
 ENDING = frozenset(("COMPLETING", "STAGE_OUT", "REVOKED"))
 """Further words of the state of jobs that have ended."""
-
-NO_CLOSERS: Mapping[int, Sequence[int]] = MappingProxyType({})
 
 MIGRATION = 600
 """Seconds that the nodes of a job are taken to lose when it is checkpointed and restarted."""
@@ -134,13 +131,16 @@ def questions(
         then = in_service(then, drained, held)
     planned = planned_to_run(queue, start) if {"hold", "drain"} & {*actions} else ()
     closers = _closers(running, lambda each: closes(each, job, supply), then)
-    then = _opened(then, closers)
+    owners, taken = then.owners.copy(), then.taken.copy()
+    owners[[*closers]], taken[[*closers]] = "", False
+    then = replace(then, owners=owners, taken=taken)
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
     runs = [_running_claim(*each, supply, start, actions) for each in zip(running, held)]
-    waits = [_pending_claim(*each, supply, start, actions) for each in waiting]
-    idle = None
-    if "drain" in actions and start > supply.time:
-        idle = _idle(queue, supply, start)
+    waits = []
+    for each, has in waiting:
+        lost = _node_time(has, supply, max(0, start - max(supply.time, each.start or 0)))
+        waits.append(Claim(lost, has, each, liftable="hold" in actions and not each.part_of))
+    idle = _idle(queue, supply, start) if "drain" in actions and start > supply.time else None
     nothing = np.zeros((1, len(supply.site.resources)), dtype=np.int64)
     found = []
     for request in alternatives(job, then):
@@ -221,22 +221,6 @@ def _strangers(
     for node in np.flatnonzero((hidden > 0) & (supply.owners != job.user)).tolist():
         found.setdefault(node, []).append(0)
     return found
-
-
-def _opened(supply: Supply, closers: Mapping[int, Sequence[int]]) -> Supply:
-    """Return the supply with its nodes open that visible jobs close."""
-    owners, taken = supply.owners.copy(), supply.taken.copy()
-    owners[[*closers]], taken[[*closers]] = "", False
-    return replace(supply, owners=owners, taken=taken)
-
-
-def _pending_claim(
-    job: QueuedJob, held: Held, supply: Supply, by: int, actions: Collection[str]
-) -> Claim:
-    """Return the claim of a pending job that runs at a time by Slurm's plan."""
-    waits = max(0, by - max(supply.time, job.start or 0))
-    may_hold = "hold" in actions and not job.part_of
-    return Claim(_node_time(held, supply, waits), held, job, liftable=may_hold)
 
 
 def _with_planned(
@@ -426,13 +410,16 @@ def hold_problem(
     claims: Sequence[Claim] = (),
     # By node, the jobs that close it to the job: none of them may stay. By default, a job
     # that may join others joins those of `supply`.
-    closers: Mapping[int, Sequence[int]] = NO_CLOSERS,
+    closers: Mapping[int, Sequence[int]] | None = None,
     *,
     # Whether to state what claims hold of nodes that the job may not use, too
     everywhere: bool = False,
 ) -> Hold:
     """Return the problem of a request, with claims that may be lifted at no cost."""
     fields = placement_fields([Row(job.label, job, request)], supply)
+    # with whom a job shares nodes that joins others the closers say
+    exclusive = request.exclusive and (request.joins is None or closers is None)
+    closers = closers or {}
     names, free = list(fields["resources"]), fields["free"]
     demand = fields["demand"][0].tolist()
     # an amount for each that is in the way, as lifting one of them on a node is not enough
@@ -445,8 +432,6 @@ def hold_problem(
             bar = np.full((len(free), 1), request.chunks)
             bar[nodes] = 0
             names, free, demand = [*names, name], np.hstack([free, bar]), [*demand, 1]
-    # with whom a job shares nodes that joins others the closers say
-    exclusive = request.exclusive and (request.joins is None or closers is NO_CLOSERS)
     rows = []
     busy = np.zeros(len(free), dtype=np.int64)
     for claim in claims:

@@ -21,11 +21,10 @@ from optsched.numbers import short
 from optsched.slurm.capture import capture_queue, captured, run_command
 from optsched.slurm.explain import unseen_rules
 from optsched.slurm.order import Order, age, ahead_by, rank
-from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_pins
 from optsched.slurm.queue import QueuedJob, SlurmQueue, read_queue
 from optsched.slurm.requests import lacking
-from optsched.slurm.reserved import Reserved, beside, reserve, reserved, starts_now, with_reserved
+from optsched.slurm.starts import Reserved, beside, reserve, reserved, started_now, starts_now, with_reserved
 from optsched.slurm.running import read_captured, unseen_preemption
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply
@@ -93,7 +92,6 @@ class PlannedJob:
     nodes: tuple[str, ...]  # its nodes by our plan, empty if it is not placed
     # Leaf switches of these nodes, or their blocks on a site without a tree of switches
     groups: tuple[str, ...]
-    slurm: PlannedStart | None  # the start that Slurm plans, if any
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ class QueuePlan:
         The weight is what is weighed, GPUs for instance, without the scale of the problem.
         """
         situation = self.situation
-        slurm = started_now(situation.queue, situation.posed, situation.supply)
+        slurm = started_now(situation.posed, situation.supply)
         return {"plan": self._total(self.placements), "slurm": self._total(slurm)}
 
     def _total(self, placements: Placements) -> dict[str, int]:
@@ -190,11 +188,10 @@ class QueuePlan:
         problem = situation.posed.problem
         names = problem.nodes or ()
         groups = problem.switches or problem.blocks
-        starts = {each.label: each for each in slurm_plan(situation.queue)}
         found = []
         for row, at in zip(situation.posed.rows, self.placements.nodes):
-            start = starts.get(row.label, starts.get(row.job.label))
-            if not at and not (start and (start.start or 0) <= situation.supply.time):
+            is_due = row.job.planned_nodes and (row.job.start or 0) <= situation.supply.time
+            if not at and not is_due:
                 continue
             nodes = dict.fromkeys(at)
             found.append(
@@ -203,7 +200,6 @@ class QueuePlan:
                     row.job,
                     tuple(str(names[node]) for node in nodes),
                     tuple(sorted({groups[node] for node in nodes})) if groups else (),
-                    start,
                 )
             )
         return tuple(found)
@@ -308,8 +304,8 @@ class QueuePlan:
                     "priority": each.job.priority,
                     "nodes": list(each.nodes),
                     "groups": list(each.groups),
-                    "slurm_nodes": list(each.slurm.nodes) if each.slurm else [],
-                    "slurm_start": each.slurm.start if each.slurm else None,
+                    "slurm_nodes": list(each.job.planned_nodes),
+                    "slurm_start": each.job.start if each.job.planned_nodes else None,
                 }
                 for each in self.jobs
             ],
@@ -416,13 +412,16 @@ def carry_out(
     If a pin is taken back, it alone counts: Slurm 22.05 changes the memory of waiting jobs.
     With each update comes why the job was left alone; empty if it was updated.
     """
-    jobs: Mapping[str, QueuedJob] = {}
+    jobs: dict[str, QueuedJob] = {}  # by label, each task of an array under its own, too
     lost: frozenset[str] = frozenset()
     read_at = float("-inf")
     for update in updates:
         if time.monotonic() - read_at > FRESH:
             queue = current_queue()
-            jobs, lost = _by_label(queue), plan.lost(queue) if plan else lost
+            jobs = {job.label: job for job in queue.jobs}
+            for job in queue.jobs:
+                jobs |= {f"{job.array_id}_{task}": job for task in job.array_tasks}
+            lost = plan.lost(queue) if plan else lost
             read_at = time.monotonic()
         reason = _changed(update, jobs.get(update.label))
         if not reason and update.what == "pin" and update.label in lost:
@@ -444,14 +443,6 @@ def _changed(update: Update, now: QueuedJob | None) -> str:
         if getattr(now, name) != getattr(before, name):
             return f"its {name.replace('_', ' ')} changed"
     return ""
-
-
-def _by_label(queue: SlurmQueue) -> dict[str, QueuedJob]:
-    """Return the jobs of a queue by label, each task of an array under its own."""
-    found = {job.label: job for job in queue.jobs}
-    for job in queue.jobs:
-        found |= {f"{job.array_id}_{task}": job for task in job.array_tasks}
-    return found
 
 
 MOST_WEIGHT = 2**30
@@ -556,7 +547,11 @@ class _Moves:
         self.exclusive = {*problem.exclusive}
         self.nodes = np.arange(len(weights))
         groups = {"switch": problem.switches, "block": problem.blocks}
-        self.group = {name: _numbered(names) for name, names in groups.items() if names is not None}
+        self.group = {  # the number of the group of each node, in the order of their names
+            name: np.unique(np.array(names), return_inverse=True)[1].ravel()
+            for name, names in groups.items()
+            if names is not None
+        }
         self.pools = {
             name: [np.flatnonzero(of == one) for one in range(of.max(initial=-1) + 1)]
             for name, of in self.group.items()
@@ -632,9 +627,3 @@ class _Moves:
             if not left:
                 return found
         return []
-
-
-def _numbered(groups: Sequence[str]) -> Ints:
-    """Return the number of the group of each node, in the order of their names."""
-    numbers: Ints = np.unique(np.array(groups), return_inverse=True)[1].ravel()
-    return numbers

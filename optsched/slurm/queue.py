@@ -297,6 +297,8 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
     stated = _stated(record, texts.get(job_id), missing)
     priority, whole = record.count("priority"), record.count("het_job_id")
     limit = record.number("time_limit")
+    is_silent = record.dump.version in WITH_UNSTATED_SEGMENTS
+    states_segment = "segment_size" in record.fields or not is_silent
     return QueuedJob(
         job_id=job_id,
         array_id=array_id,
@@ -346,12 +348,13 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         licences=record.text("licenses"),
         dependency=record.text("dependency"),
         reservation=record.text("resv_name"),
-        segment=_segment(record),
+        segment=record.count("segment_size", short=True) if states_segment else None,
         segments_together="CONSOLIDATE_SEGMENTS" in record.words("flags"),
         other=tuple(_other(record)),
         tres=record.parsed("tres_alloc_str", tres) or asked,
         priority=priority,
-        nice=_signed(record.integer("nice")),
+        # version 38 writes it without its sign
+        nice=nice - 2**32 if 2**31 <= (nice := record.integer("nice")) < 2**32 else nice,
         comment=record.text("comment"),
         requeues=record.flag("requeue") and record.flag("batch_flag"),
         allocations=_allocations(record, missing),
@@ -378,11 +381,6 @@ def _stated(record: RecordFields, text: _Text | None, missing: Counter[str]) -> 
         missing["switches"] += 1
         missing["planned_nodes"] += 1
     return (text or _Text())._replace(exclusive=exclusive)
-
-
-def _signed(number: int) -> int:
-    """Return a number of 32 bits with its sign, which version 38 writes without."""
-    return number - 2**32 if 2**31 <= number < 2**32 else number
 
 
 def _exclusive(word: str) -> str:
@@ -459,12 +457,6 @@ def _ranges(tasks: tuple[int, ...]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
-def _segment(record: RecordFields) -> int | None:
-    if "segment_size" not in record.fields and record.dump.version in WITH_UNSTATED_SEGMENTS:
-        return None
-    return record.count("segment_size", short=True)
-
-
 def _other(record: RecordFields) -> Iterator[str]:
     """Yield in words what a job asks beyond the fields of `QueuedJob`."""
     counted = {
@@ -509,32 +501,24 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
     expected = "nodes with their cores and memory"
     try:
         if "allocated_nodes" in resources:
-            nodes = [
-                (
-                    node["nodename"],
-                    sum(len(socket["cores"]) for socket in node["sockets"].values()),
-                    node["memory_allocated"],
-                )
-                for node in resources["allocated_nodes"]
-            ]
+            nodes = resources["allocated_nodes"]
+            names = [node["nodename"] for node in nodes]
+            memory = [node["memory_allocated"] for node in nodes]
+            sockets = [node["sockets"].values() for node in nodes]
+            cores = [sum(len(one["cores"]) for one in its) for its in sockets]
         else:
-            nodes = [
-                (
-                    node["name"],
-                    sum(
-                        "ALLOCATED" in core["status"]
-                        for socket in node["sockets"]
-                        for core in socket["cores"]
-                    ),
-                    node["memory"]["allocated"],
-                )
-                for node in resources["nodes"]["allocation"]
+            nodes = resources["nodes"]["allocation"]
+            names = [node["name"] for node in nodes]
+            memory = [node["memory"]["allocated"] for node in nodes]
+            stated = [
+                [core["status"] for one in node["sockets"] for core in one["cores"]]
+                for node in nodes
             ]
+            cores = [sum("ALLOCATED" in status for status in its) for its in stated]
     except (KeyError, TypeError, AttributeError):
         raise record.wrong("job_resources", expected) from None
-    if not all(
-        type(node) is str and type(memory) is int and 0 <= memory < NO_VALUE
-        for node, _, memory in nodes
+    if not all(type(name) is str for name in names) or not all(
+        type(each) is int and 0 <= each < NO_VALUE for each in memory
     ):
         raise record.wrong("job_resources", expected)
     try:
@@ -542,12 +526,13 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
         there = [(gres(text), tuple(shares_in_use(text))) for text in texts]
     except InputError:
         raise record.wrong("gres_detail", "a list such as gpu:a100:2(IDX:0-1)") from None
-    if there and len(there) != len(nodes):
+    if there and len(there) != len(names):
         missing["allocations.gres"] += 1
         there = []
+    there = there or [({}, ())] * len(names)
     return tuple(
-        Allocation(node=node, cores=cores, memory=memory, gres=has, shares=shares)
-        for (node, cores, memory), (has, shares) in zip(nodes, there or [({}, ())] * len(nodes))
+        Allocation(node=node, cores=count, memory=most, gres=has, shares=shares)
+        for node, count, most, (has, shares) in zip(names, cores, memory, there)
     )
 
 
@@ -590,12 +575,11 @@ def _line(line: str) -> tuple[int, _Text]:
         exclusive = "node"
     switches = _SWITCHES.findall(line)[-1:]
     planned = _PLANNED.search(line)
+    field = "SchedNodeList"
     try:
         nodes = hosts(planned[1]) if planned else ()
-    except InputError as error:
-        raise InputError(*error.mistakes, field="SchedNodeList") from None
-    try:
+        field = "Switches"
         wait = seconds(switches[0][1]) if switches and switches[0][1] else 0
     except InputError as error:
-        raise InputError(*error.mistakes, field="Switches") from None
+        raise InputError(*error.mistakes, field=field) from None
     return int(job_id[1]), _Text(exclusive, int(switches[0][0]) if switches else 0, wait, nodes)

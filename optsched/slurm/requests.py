@@ -38,9 +38,9 @@ from optsched.slurm.access import (
     affordable,
     cores_for_memory,
     keeps_parts,
-    limits_changed,
     longest,
     open_partitions,
+    own_qos_of,
     partitions_of,
     reservations_of,
     why_closed,
@@ -197,7 +197,7 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     partitions = partitions_of(job, supply)
     if partitions and not open_partitions(job, supply):
         return _no_partition(job, supply)
-    if job.reason.startswith(OF_LIMITS) and limits_changed(job, supply):
+    if job.reason.startswith(OF_LIMITS) and supply.limits.has_changed(job, own_qos_of(job, supply)):
         return ""  # they are known, and others than when Slurm named them
     if job.reason in WAITING or (job.reason.startswith(OF_PARTITION) and len(partitions) > 1):
         return ""
@@ -392,23 +392,13 @@ def _open(job: QueuedJob, supply: Supply) -> list[tuple[str, Flags]]:
         ("not owned by another user", supply.owners, job.user),
         ("not with jobs of another MCS label", supply.labels, job.mcs_label),
     )
-    return [
-        (text, np.array([each in ("", own) for each in there], dtype=bool))
-        for text, there, own in rules
-        if {*there} - {"", own}
-    ]
+    found = ((text, (there == "") | (there == own)) for text, there, own in rules)
+    return [(text, nodes) for text, nodes in found if not nodes.all()]
 
 
 def shares_with_own(job: QueuedJob, supply: Supply) -> bool:
     """Return whether a job shares its nodes only with jobs of its user."""
     return job.exclusive == "user" or any(p.exclusive_user for p in partitions_of(job, supply))
-
-
-def _joined(job: QueuedJob, supply: Supply) -> Flags:
-    """Return the nodes on which only jobs of the user of a job run."""
-    return np.array(
-        [job.user in (owner, only) for owner, only in zip(supply.owners, supply.users)], dtype=bool
-    ) & bool(job.user)
 
 
 def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
@@ -477,10 +467,11 @@ def _within(
     exclusive = job.is_alone(partition, columns)
     joins = None
     if not exclusive and (job.exclusive == "user" or partition.exclusive_user):
-        exclusive, joins = True, _joined(job, supply)
+        joins = (supply.owners == job.user) | (supply.users == job.user)
+        exclusive, joins = True, joins & bool(job.user)
         notes.append("of the jobs of its user it joins those that run, not other pending ones")
     elif not exclusive and job.mcs_label and supply.by_label:
-        exclusive, joins = True, np.array([each == job.mcs_label for each in supply.labels])
+        exclusive, joins = True, supply.labels == job.mcs_label
         notes.append("of the jobs of its MCS label it joins those that run, not other pending ones")
     if job.takes_all_memory(columns):
         notes.append("it asks for all memory of its nodes and so shares none of them")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.arrays import Flags, Ints
+from optsched.arrays import Ints
 from optsched.numbers import counted
 from optsched.sites.job_request import UnplaceableError, unit_of
 from optsched.sites.site import some
@@ -201,22 +201,15 @@ def supply_at(supply: Supply, queue: SlurmQueue, time: int) -> Supply:
     time, jobs = max(time, supply.time), _running(supply, queue)
     if (closed := supply.closing <= time).any():
         supply = supply.with_states(closed & supply.site.is_usable, "drained")
-    found = _after(supply, jobs, lambda each: each.end <= time)
+    found = _without(supply, jobs, {each.job.job_id for each in jobs if each.end <= time})
     return replace(found, time=time, completing=supply.completing & (time == supply.time))
 
 
-def supply_without(supply: Supply, queue: SlurmQueue, gone: Collection[int]) -> Supply:
+def _without(supply: Supply, jobs: Iterable[_Running], gone: Collection[int]) -> Supply:
     """Return the supply without the running jobs of some numbers."""
-    return _after(supply, _running(supply, queue), lambda each: each.job.job_id in gone)
-
-
-def _after(
-    supply: Supply, jobs: Sequence[_Running], has_ended: Callable[[_Running], bool]
-) -> Supply:
-    """Return the supply after the end of some jobs."""
     site, limits = supply.site, supply.limits
-    ended = [each for each in jobs if has_ended(each)]
-    stay = [each for each in jobs if not has_ended(each)]
+    ended = [each for each in jobs if each.job.job_id in gone]
+    stay = [each for each in jobs if each.job.job_id not in gone]
     cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
     free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
     for job, held, end, *_ in ended:
@@ -353,16 +346,11 @@ def may_preempt(
                 tiers.get(name, own) < own and supply.access.get(name, NO_RULES).preempted
                 for name in each.partitions
             )
-        if may and _is_on(each, there, supply):
-            found.append(each)
+        if may:
+            its = supply.site.known_places(each.nodes)  # or where a pending one may be
+            if there[nodes_of(each, supply) if each.state == "PENDING" else its].any():
+                found.append(each)
     return tuple(found)
-
-
-def _is_on(job: QueuedJob, there: Flags, supply: Supply) -> bool:
-    """Return whether a running job is on some of the nodes, or a pending one may be."""
-    if job.state == "PENDING":
-        return bool((nodes_of(job, supply) & there).any())
-    return bool(there[supply.site.known_places(job.nodes)].any())
 
 
 def unseen_preemption(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str, ...]:
@@ -413,5 +401,6 @@ def views(queue: SlurmQueue, supply: Supply) -> tuple[View, ...]:
     for gone, jobs in seen.items() if len(seen) <= MOST_VIEWS else ():
         left = tuple(each for each in queue.jobs if each.job_id not in gone)
         own = frozenset(each.job_id for each in jobs)
-        found.append(View(own, replace(queue, jobs=left), supply_without(supply, queue, gone)))
+        there = _without(supply, _running(supply, queue), gone)
+        found.append(View(own, replace(queue, jobs=left), there))
     return tuple(found)

@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -35,11 +36,10 @@ from optsched.simulator.scenario import versions
 from optsched.sites.job_request import CORES, MEMORY, UnplaceableError
 from optsched.sites.site import some
 from optsched.sites.slurm_notation import host_list
-from optsched.slurm.access import open_partitions
 from optsched.slurm.defragmentation import Defragmentation, defragment
 from optsched.slurm.order import age, tasks
 from optsched.slurm.queue import ENDED, QueuedJob, SlurmQueue
-from optsched.slurm.requests import Request, alternatives
+from optsched.slurm.requests import alternatives
 from optsched.slurm.running import supply_at
 from optsched.slurm.supply import Supply
 from optsched.traces.trace import SECONDS_PER_DAY, Trace
@@ -188,9 +188,10 @@ class ClusterState:
         """The least cores and memory that a job of the queue asks for each of its GPUs."""
         asked = []
         for job in self.queue.pending:
-            request = self._request(job)
-            if request is not None and (gpus := request.demand.get(GPU, 0)):
-                asked.append((request.demand[CORES] / gpus, request.demand[MEMORY] / gpus))
+            with suppress(UnplaceableError):
+                demand = alternatives(job, self.supply.idle)[0].demand
+                if gpus := demand.get(GPU, 0):
+                    asked.append((demand[CORES] / gpus, demand[MEMORY] / gpus))
         for job in self.queue.running:
             asked += [
                 (each.cores / gpus, each.memory / gpus)
@@ -201,14 +202,6 @@ class ClusterState:
             return 1, 0
         cores, memory = zip(*asked)
         return max(1, math.ceil(min(cores))), math.ceil(min(memory))
-
-    def _request(self, job: QueuedJob) -> Request | None:
-        if not open_partitions(job, self.supply.idle):
-            return None
-        try:
-            return alternatives(job, self.supply.idle)[0]
-        except UnplaceableError:
-            return None
 
     @cached_property
     def reasons(self) -> Mapping[str, int]:
@@ -323,11 +316,6 @@ def _monday(times: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def largest_first(groups: Sequence[Group]) -> list[Group]:
-    """Return groups, those with most idle nodes first."""
-    return sorted(groups, key=lambda group: (-group.idle, group.name))
-
-
 MOST_BARS = 40
 """Most groups of nodes in a picture."""
 
@@ -389,7 +377,7 @@ def _lead(state: ClusterState) -> str:
 def _free(state: ClusterState) -> Iterator[Part]:
     """Yield what is free, by leaf switch and by partition."""
     names = state.supply.site.resources
-    leaves = largest_first(state.by_leaf)
+    leaves = sorted(state.by_leaf, key=lambda group: (-group.idle, group.name))
     if leaves:
         shown = leaves[:MOST_BARS]
         what = "leaf switches or blocks" if leaves[1:] else "the leaf switch or block"

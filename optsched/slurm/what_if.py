@@ -99,13 +99,7 @@ class Present:
 
 
 def changed(present: Present, changes: Iterable[Change]) -> Present:
-    """Return the present with some changes, one after the other.
-
-    Raises
-    ------
-    InputError
-        If a line cannot be read, or names a job, a node or anything else that is not there.
-    """
+    """Return the present with some changes, one after the other."""
     for each in changes:
         for _, pattern, change in _CHANGES:
             if found := pattern.fullmatch(each.text):
@@ -124,11 +118,7 @@ def changed(present: Present, changes: Iterable[Change]) -> Present:
 def read_changes(stated: Sequence[str], *, is_forecast: bool = False) -> list[Change]:
     """Return the changes: each text is one, or with ``@`` in front a file of them.
 
-    Raises
-    ------
-    InputError
-        If there is no such file, if it has no line, or if a change of the policy is for anything
-        but a forecast.
+    The policy can be changed for a forecast alone.
     """
     found: list[Change] = []
     for text in stated:
