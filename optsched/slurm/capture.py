@@ -14,8 +14,7 @@ from typing import NamedTuple
 from optsched.errors import InputError
 from optsched.files import FolderKind, write_bytes, write_text
 
-SECONDS = 60.0
-"""Time limit in seconds; a busy controller may let a command wait for a while."""
+SECONDS = 60.0  # time limit in seconds; a busy controller may let a command wait for a while
 
 FILTERS = (
     *("SQUEUE_", "SINFO_", "SCONTROL_"),

@@ -36,11 +36,8 @@ LARGEST = 15_000
 MOST_PAIRS = 1_500
 """Most pairs of alike shares and nodes, of the second program, for which it is solved."""
 
-WORK = 100
-"""Work limit of each program, in nodes of branch and bound."""
-
-MOST_ALIKE = 500
-"""Most alike nodes that are one in the first program."""
+WORK = 100  # work limit of each program, in nodes of branch and bound
+MOST_ALIKE = 500  # most alike nodes that are one in the first program
 
 MOST_UNITS = 400_000
 """Most units of a resource on alike nodes: beyond that the tolerance of solvers hides single ones.

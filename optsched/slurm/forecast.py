@@ -21,11 +21,8 @@ from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
-LEAST = 10
-"""Least number of jobs of a group that counts."""
-
-LAST = 200
-"""Most jobs of a group that count, the last ones."""
+LEAST = 10  # least number of jobs of a group that counts
+LAST = 200  # most jobs of a group that count, the last ones
 
 FILES = ("sacct.json", "sacct.sacct")
 """Names of a file of jobs that have ended, in a folder with the output of Slurm."""
@@ -114,8 +111,7 @@ def read_history(folder: Path) -> Trace | None:
     return clean(trace) if (trace.runtime >= 1).any() else None
 
 
-INTERVAL = (0.1, 0.9)
-"""Quantiles of the draws between which the start of a job is in 80 % of them."""
+INTERVAL = (0.1, 0.9)  # quantiles of the draws between which the start of a job is in 80 % of them
 
 
 class Start(NamedTuple):
@@ -292,8 +288,7 @@ def _quantiles(drawn: Floats) -> Floats:
 SHORTER = (0.75, 0.5, 0.25, 0.1)
 """Shares of its limit with which it is tried whether a job starts sooner."""
 
-SOONER = 60.0
-"""Seconds by which a start is sooner at least, that it counts."""
+SOONER = 60.0  # seconds by which a start is sooner at least, that it counts
 
 
 def sooner(future: Future, label: str) -> list[tuple[str, float]]:
@@ -330,8 +325,7 @@ def sooner(future: Future, label: str) -> list[tuple[str, float]]:
     return found
 
 
-SUBMITTED = "what-if"
-"""Name of a job that is only submitted in a what-if."""
+SUBMITTED = "what-if"  # name of a job that is only submitted in a what-if
 
 
 class Shift(NamedTuple):
@@ -370,8 +364,7 @@ def by(moved: Sequence[Shift], name: str) -> Mapping[str, list[Shift]]:
     return found
 
 
-NAMED = 10
-"""Most jobs that a note names."""
+NAMED = 10  # most jobs that a note names
 
 
 def named(labels: Sequence[str]) -> str:

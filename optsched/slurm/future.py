@@ -22,22 +22,11 @@ from optsched.sites.job_request import UnplaceableError
 from optsched.sites.parts import FLEX, Reservation
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
+from optsched.slurm import playing
 from optsched.slurm.access import longest, open_partitions, own_qos_of
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
 from optsched.slurm.order import FairShares, Floats, Usage, aging, fair_shares
-from optsched.slurm.playing import (
-    HEEDED,
-    UNHEEDED,
-    Backfill,
-    Backfilling,
-    ByPriority,
-    Gate,
-    PlayedSite,
-    Reserving,
-    backfill,
-    stated,
-)
 from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import (
     OF_LIMITS,
@@ -66,17 +55,10 @@ from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
 from optsched.traces.trace import UNKNOWN, Header, Trace
 
-HORIZON = 5 * 365 * 86_400
-"""Seconds that stand for a time without end: no job runs for longer."""
-
-UNOWNED = "unowned"
-"""What nodes have `MANY` of that no user owns."""
-
-MANY = 10**6
-"""More than the chunks of jobs on a node."""
-
-MOST_TASKS = 1000
-"""Most tasks of a job array that are played; the others are left out."""
+HORIZON = 5 * 365 * 86_400  # seconds that stand for a time without end: no job runs for longer
+UNOWNED = "unowned"  # what nodes have `MANY` of that no user owns
+MANY = 10**6  # more than the chunks of jobs on a node
+MOST_TASKS = 1000  # most tasks of a job array that are played; the others are left out
 
 MOST_RESERVED = 300
 """Most blocked jobs that are looked at by default, else ``easy``; more take long."""
@@ -151,17 +133,19 @@ class Future:
     @property
     def unheeded(self) -> tuple[str, ...]:
         """The settings of Slurm's backfill scheduler on reservations that are not played."""
-        names = UNHEEDED if self.chosen == "conservative" else UNHEEDED | HEEDED
+        names = (
+            playing.UNHEEDED if self.chosen == "conservative" else playing.UNHEEDED | playing.HEEDED
+        )
         return tuple(
             f"{name}={text}" if text else name
-            for name, text in stated(self.supply.settings).items()
-            if name in names or (name in HEEDED and whole_number(text) is None)
+            for name, text in playing.stated(self.supply.settings).items()
+            if name in names or (name in playing.HEEDED and whole_number(text) is None)
         )
 
     @cached_property
-    def backfill(self) -> Backfill:
+    def backfill(self) -> playing.Backfill:
         """What the settings say on reservations."""
-        return backfill(self.supply.settings)
+        return playing.backfill(self.supply.settings)
 
     @cached_property
     def quotas(self) -> tuple[Ints, Ints]:
@@ -227,13 +211,13 @@ class Future:
         if not len(self.waiting):
             return np.empty(0), {}
         runtime = np.minimum(np.maximum(np.ceil(seconds), 1), self.limits).astype(np.int64)
-        gate = None if self.limited is None else Gate(self.limited)
+        gate = None if self.limited is None else playing.Gate(self.limited)
         policy: Policy
         if self.chosen == "conservative":
-            policy = Reserving(gate, self.by_priority(), self.backfill, self.quotas)
+            policy = playing.Reserving(gate, self.by_priority(), self.backfill, self.quotas)
         else:
             kind: Literal["easy", "none"] = "easy" if self.chosen == "easy" else "none"
-            policy = Backfilling(kind, gate=gate, by_priority=self.by_priority())
+            policy = playing.Backfilling(kind, gate=gate, by_priority=self.by_priority())
         engine = Engine(replace(self.trace, runtime=runtime), self.machine, policy, NoProblems())
         engine.run()
         starts: Floats = engine.core.start[self.waiting]
@@ -243,7 +227,7 @@ class Future:
     def _fair(self) -> FairShares | None:
         return fair_shares(self.supply)
 
-    def by_priority(self) -> ByPriority | None:
+    def by_priority(self) -> playing.ByPriority | None:
         """Return the order of the rows as their priorities change; None if nothing changes."""
         grows, now = aging(self.supply.settings), self.supply.time
         # of a running job, the first row counts for all of it
@@ -267,7 +251,7 @@ class Future:
         if keep and not counts:
             return None
         of_jobs = priority, ages, waited, are_set
-        return ByPriority(grows, usage, self.waiting, *of_jobs, len(self.rows))
+        return playing.ByPriority(grows, usage, self.waiting, *of_jobs, len(self.rows))
 
     @cached_property
     def trace(self) -> Trace:
@@ -395,17 +379,19 @@ class Future:
         return np.column_stack([wide.get(name, none) for name in self._columns])
 
     @cached_property
-    def machine(self) -> PlayedSite:
+    def machine(self) -> playing.PlayedSite:
         """The nodes, idle."""
         runs = np.array([not row.label for row in self.rows], dtype=bool)
-        return PlayedSite(self._site, [row.ways for row in self.rows], runs, self.supply.closing)
+        return playing.PlayedSite(
+            self._site, [row.ways for row in self.rows], runs, self.supply.closing
+        )
 
     @cached_property
     def _pending(self) -> tuple[list[Row], dict[str, str]]:
         """Return the rows of the pending jobs, and why others are left out."""
         now, found = self.supply.time, list[Row]()
-        stated, left = self._requests[0], {**self._requests[1]}
-        for job, requests in stated:
+        requested, left = self._requests[0], {**self._requests[1]}
+        for job, requests in requested:
             ways = tuple(map(self._way, requests))
             limit = _whole(longest(job, open_partitions(job, self._anyhow(job))))
             limit = min(limit, self._in_reservation(job))

@@ -15,7 +15,6 @@ from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.job_request import MEMORY, UnplaceableError
-from optsched.slurm.starts import held_as_planned, planned_to_run
 from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import Request, alternatives, shares_with_own
 from optsched.slurm.running import (
@@ -28,6 +27,7 @@ from optsched.slurm.running import (
     supply_at,
 )
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
+from optsched.slurm.starts import held_as_planned, planned_to_run
 from optsched.slurm.supply import Supply
 
 ACTIONS = {
@@ -39,8 +39,7 @@ ACTIONS = {
 }
 """What may be done."""
 
-IN_SERVICE = "in service"
-"""Name of the resource that drained nodes lack."""
+IN_SERVICE = "in service"  # name of the resource that drained nodes lack
 
 OPEN = "not closed by others"
 """Name, with a number behind it, of the resource that nodes lack while a job closes them."""

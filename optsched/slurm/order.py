@@ -216,8 +216,7 @@ def _tier(partitions: Iterable[str], tiers: Mapping[str, int]) -> int:
 OF_PARENT = 2**31 - 1
 """What Slurm writes for the shares of those that have the shares of their account."""
 
-PERIOD = 300.0
-"""Seconds between two calculations of priorities by default."""
+PERIOD = 300.0  # seconds between two calculations of priorities by default
 
 
 class FairTree:

@@ -25,14 +25,9 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.snapshot import Row, SlurmSnapshot
 
-LONGEST_COMMENT = 1024
-"""Most bytes of a comment that Slurm accepts."""
-
-LONGEST_MARK = "optsched:-01234567:-2147483645:-2147483645"
-"""A mark as long as one may be."""
-
-LEAST_NICE = -(2**31) + 3
-"""The least nice that Slurm accepts."""
+LONGEST_COMMENT = 1024  # most bytes of a comment that Slurm accepts
+LONGEST_MARK = "optsched:-01234567:-2147483645:-2147483645"  # a mark as long as one may be
+LEAST_NICE = -(2**31) + 3  # the least nice that Slurm accepts
 
 _MARKED = re.compile(
     r"optsched:(?P<excludes>-?)(?P<digest>[0-9a-f]{8})"

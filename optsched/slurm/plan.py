@@ -24,9 +24,17 @@ from optsched.slurm.order import Order, age, ahead_by, rank
 from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_pins
 from optsched.slurm.queue import QueuedJob, SlurmQueue, read_queue
 from optsched.slurm.requests import lacking
-from optsched.slurm.starts import Reserved, beside, reserve, reserved, started_now, starts_now, with_reserved
 from optsched.slurm.running import read_captured, unseen_preemption
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
+from optsched.slurm.starts import (
+    Reserved,
+    beside,
+    reserve,
+    reserved,
+    started_now,
+    starts_now,
+    with_reserved,
+)
 from optsched.slurm.supply import Supply
 from optsched.slurm.what_if import Change, Present, changed
 from optsched.solvers.conflict import SECONDS, conflict_or_vector
@@ -370,11 +378,8 @@ def read_situation(folder: Path, ask: Ask) -> Situation:
     return Situation(queue, supply, posed, ask, kept)
 
 
-MOST_DELAYED = 10
-"""Most jobs of which a plan says by how much it delays them."""
-
-FRESH = 1.0
-"""Age in seconds from which the queue is read again before an update."""
+MOST_DELAYED = 10  # most jobs of which a plan says by how much it delays them
+FRESH = 1.0  # age in seconds from which the queue is read again before an update
 
 CHANGING = frozenset(
     (
@@ -445,11 +450,8 @@ def _changed(update: Update, now: QueuedJob | None) -> str:
     return ""
 
 
-MOST_WEIGHT = 2**30
-"""Upper limit of the sum of weights, so that solvers reckon with them exactly."""
-
-AT_ONCE = 16
-"""Jobs of which weights state the order at once."""
+MOST_WEIGHT = 2**30  # upper limit of the sum of weights, so that solvers reckon with them exactly
+AT_ONCE = 16  # jobs of which weights state the order at once
 
 
 class Strict(NamedTuple):

@@ -42,16 +42,14 @@ OWNERS: Mapping[str, Callable[[QueuedJob], Hashable]] = {
 A job in several partitions counts in the first one.
 """
 
-NO_QUOTA = 2**60
-"""More than all kinds of quotas of all jobs."""
+NO_QUOTA = 2**60  # more than all kinds of quotas of all jobs
 
 DEFAULTS = {"bf_max_job_test": 500, TASKS: 20}
 
 HEEDED = frozenset((*OWNERS, "bf_window", "bf_min_age_reserve", "bf_min_prio_reserve"))
 """Settings that a forecast heeds in which each blocked job may have a reservation."""
 
-UNHEEDED = frozenset(("bf_one_resv_per_job",))
-"""Settings on reservations that no forecast heeds."""
+UNHEEDED = frozenset(("bf_one_resv_per_job",))  # settings on reservations that no forecast heeds
 
 
 class Backfill(NamedTuple):

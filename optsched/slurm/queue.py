@@ -37,8 +37,7 @@ from optsched.sites.slurm_notation import (
 LAST_WITH_SHARED = 44
 """Last version of the data parser that says which jobs are exclusive; version 45 is silent."""
 
-VERSION_OF_FIELDS = 38
-"""Version of Slurm 22.05, whose fields of memory are never those of the GPUs."""
+VERSION_OF_FIELDS = 38  # version of Slurm 22.05, whose fields of memory are never those of the GPUs
 
 MEMORY_STATED = ("JOB_MEM_SET", "EXACT_MEMORY_REQUESTED")
 """Flags of a job that states its memory, of each node or of each core."""
@@ -49,8 +48,7 @@ WITH_UNSTATED_SEGMENTS = range(40, 43)
 FIRST_WITH_SPREAD = 44
 """First version that says whether a job asks each of its segments of another block."""
 
-SAME_NODE = ("node", "none")
-"""What Slurm writes for jobs that share their nodes with no other job."""
+SAME_NODE = ("node", "none")  # what Slurm writes for jobs that share their nodes with no other job
 
 MOST_TASKS = 4_000_001
 """Most tasks of a job array that Slurm can be configured for; of all arrays of a queue, too."""

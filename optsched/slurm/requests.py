@@ -33,20 +33,7 @@ from optsched.sites.job_request import (
 from optsched.sites.parts import FLEX, Blocks, Reservation, Torus, Tree
 from optsched.sites.site import Partition
 from optsched.sites.slurm_notation import SHARED
-from optsched.slurm.access import (
-    admits,
-    affordable,
-    cores_for_memory,
-    keeps_parts,
-    longest,
-    open_partitions,
-    own_qos_of,
-    partitions_of,
-    reservations_of,
-    why_closed,
-    why_not_in,
-    with_gpu_defaults,
-)
+from optsched.slurm import access
 from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.supply import Supply, beside
@@ -59,11 +46,8 @@ WAITING = frozenset(
 )
 """Reasons of Slurm that are no rule: for want of resources, or checked here from other fields."""
 
-OF_PARTITION = "Partition"
-"""Start of the reasons that concern one partition, of several perhaps."""
-
-OF_LIMITS = ("Assoc", "QOS")
-"""Starts of the reasons that name a limit of an association or a QOS."""
+OF_PARTITION = "Partition"  # start of the reasons that concern one partition, of several perhaps
+OF_LIMITS = ("Assoc", "QOS")  # starts of the reasons that name a limit of an association or a QOS
 
 HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 """States of jobs that wait for someone to release them."""
@@ -189,15 +173,17 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     if job.array_limit and started >= job.array_limit:
         return f"its array has reached its limit of {counted(job.array_limit, 'running task')}"
     if job.reservation:
-        why = [why_not_in(job, each, supply) for each in reservations_of(job, supply)]
+        why = [access.why_not_in(job, each, supply) for each in access.reservations_of(job, supply)]
         if not why:
             return f"there is no reservation {job.reservation} that is shown"
         if all(why):
             return "; ".join(why)
-    partitions = partitions_of(job, supply)
-    if partitions and not open_partitions(job, supply):
+    partitions = access.partitions_of(job, supply)
+    if partitions and not access.open_partitions(job, supply):
         return _no_partition(job, supply)
-    if job.reason.startswith(OF_LIMITS) and supply.limits.has_changed(job, own_qos_of(job, supply)):
+    if job.reason.startswith(OF_LIMITS) and supply.limits.has_changed(
+        job, access.own_qos_of(job, supply)
+    ):
         return ""  # they are known, and others than when Slurm named them
     if job.reason in WAITING or (job.reason.startswith(OF_PARTITION) and len(partitions) > 1):
         return ""
@@ -235,14 +221,14 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
     found: list[Request] = []
     refusals = []
     for own in _in_each_reservation(job, supply):
-        if (binding := _binding(own, supply)) and keeps_parts(binding, supply):
+        if (binding := _binding(own, supply)) and access.keeps_parts(binding, supply):
             name = binding.name
             refusals.append(UnplaceableError(f"reservation {name} has parts of its nodes alone"))
             continue
         licences = licences_of(own, supply)
-        for partition in open_partitions(own, supply):
+        for partition in access.open_partitions(own, supply):
             permitted = _permitted(own, supply, partition)
-            asks = own if job is not asked else with_gpu_defaults(own, partition, supply)
+            asks = own if job is not asked else access.with_gpu_defaults(own, partition, supply)
             for nodes in nodes_with(own.constraint, supply.site) & permitted & with_shards:
                 try:
                     found.append(_within(asks, supply, partition, nodes, licences))
@@ -274,7 +260,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     Together they are met by the nodes of `request`, one of the `alternatives` of the job.
     """
     site = supply.site
-    partitions = open_partitions(job, supply)
+    partitions = access.open_partitions(job, supply)
     inside = site.of_partitions(partitions)
     names = " or ".join(partition.name for partition in partitions)
     found: list[tuple[str, Flags]] = [(f"in partition {names}", inside)]
@@ -289,7 +275,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     found += [(f"not {state}", states != state) for state in ("down", "drained")]
     if supply.completing.any():
         found.append(("not completing a job", ~supply.completing))
-    limit = min((longest(job, [each]) for each in partitions), default=math.inf)
+    limit = min((access.longest(job, [each]) for each in partitions), default=math.inf)
     runs_in = _in_each_reservation(job, supply)
     unreserved: Flags = np.any([_unreserved(each, supply, limit) for each in runs_in], axis=0)
     own = [binding for each in runs_in if (binding := _binding(each, supply))]
@@ -306,22 +292,22 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
 
 def _no_partition(job: QueuedJob, supply: Supply) -> str:
     """Return why no partition is open to a job."""
-    if partitions := partitions_of(job, supply):
-        reasons = (why_closed(job, partition, supply) for partition in partitions)
+    if partitions := access.partitions_of(job, supply):
+        reasons = (access.why_closed(job, partition, supply) for partition in partitions)
         return "; ".join(dict.fromkeys(reasons))
     return f"the site has no partition {' or '.join(job.partitions) or 'for it'}"
 
 
 def _in_each_reservation(job: QueuedJob, supply: Supply) -> list[QueuedJob]:
     """Return a job as it would be in each of its reservations in which it may start."""
-    there = reservations_of(job, supply)
-    there = [each for each in there if not why_not_in(job, each, supply)] or there
+    there = access.reservations_of(job, supply)
+    there = [each for each in there if not access.why_not_in(job, each, supply)] or there
     return [replace(job, reservation=each.name) for each in there] or [job]
 
 
 def _binding(job: QueuedJob, supply: Supply) -> Reservation | None:
     """Return the reservation whose nodes alone a job may use; None if there is none."""
-    own = next(iter(reservations_of(job, supply)), None)
+    own = next(iter(access.reservations_of(job, supply)), None)
     return own if own is not None and own.nodes and FLEX not in own.flags else None
 
 
@@ -341,7 +327,7 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
             raise UnplaceableError(f"licence {name} is not one of the site")
     if not found:
         return {}
-    last = supply.time + longest(job, partitions_of(job, supply))
+    last = supply.time + access.longest(job, access.partitions_of(job, supply))
     own = job.reservation.split(",")
     others = [each for each in supply.reservations if each.name not in own]
     return found | {
@@ -371,8 +357,8 @@ def licences_from(job: QueuedJob, supply: Supply, start: float, limit: float) ->
 def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
     """Return the nodes of a partition on which a job may start now and run to its limit."""
     permitted = supply.site.of_partitions([partition])
-    for each in reservations_of(job, supply):
-        if not admits(job, each, supply, partition.name):
+    for each in access.reservations_of(job, supply):
+        if not access.admits(job, each, supply, partition.name):
             return np.zeros_like(permitted)
     own = _binding(job, supply)
     if own is not None:
@@ -380,7 +366,7 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
         permitted &= usable & _marked(own.nodes, supply)
     else:
         permitted &= supply.usable
-    permitted &= _unreserved(job, supply, longest(job, [partition]))
+    permitted &= _unreserved(job, supply, access.longest(job, [partition]))
     for _, nodes in _open(job, supply):
         permitted &= nodes
     return permitted & ~supply.completing & ~_marked(job.excluded, supply)
@@ -398,7 +384,9 @@ def _open(job: QueuedJob, supply: Supply) -> list[tuple[str, Flags]]:
 
 def shares_with_own(job: QueuedJob, supply: Supply) -> bool:
     """Return whether a job shares its nodes only with jobs of its user."""
-    return job.exclusive == "user" or any(p.exclusive_user for p in partitions_of(job, supply))
+    return job.exclusive == "user" or any(
+        p.exclusive_user for p in access.partitions_of(job, supply)
+    )
 
 
 def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
@@ -450,7 +438,7 @@ def _within(
     job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, licences: dict[str, int]
 ) -> Request:
     """Return the request of a job for some nodes of a partition."""
-    if reason := cores_for_memory(job, partition, supply):
+    if reason := access.cores_for_memory(job, partition, supply):
         raise UnplaceableError(reason)
     columns, capacity = supply.layout, supply.capacity[nodes]
 
@@ -490,7 +478,7 @@ def _within(
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
     if exclusive:
         count = division.chunks if division.most_per_node == 1 else job.least_nodes
-        nodes = affordable(job, partition, supply, nodes, count)
+        nodes = access.affordable(job, partition, supply, nodes, count)
     if exclusive and partition.name in supply.cores_left:
         nodes = nodes & (supply.site.capacity[:, 0] <= supply.access[partition.name].cores_per_node)
     span = "anywhere"

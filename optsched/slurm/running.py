@@ -310,11 +310,8 @@ def _users(jobs: Iterable[_Running], in_use: Ints) -> NDArray[np.object_]:
     return np.where(hidden > 0, "", np.array([*only], object))
 
 
-MOST_VIEWS = 8
-"""Most sets of jobs that may be preempted of which each is played by itself."""
-
-NO_TIME = "00:00:00"
-"""A ``PreemptExemptTime`` that protects no job."""
+MOST_VIEWS = 8  # most sets of jobs that may be preempted of which each is played by itself
+NO_TIME = "00:00:00"  # a ``PreemptExemptTime`` that protects no job
 
 _NUMBER = re.compile(r":([0-9]+)")
 

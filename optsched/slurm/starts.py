@@ -95,8 +95,7 @@ def changes(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[list[int
     return sorted({now, *(math.ceil(at) for at in {*ends, *seconds} if at > now)}), seconds
 
 
-PLACED_BY = "tree-best-fit"
-"""The rule by which a blocked job gets its nodes."""
+PLACED_BY = "tree-best-fit"  # the rule by which a blocked job gets its nodes
 
 
 @dataclass(frozen=True)
@@ -254,8 +253,7 @@ def _longest(job: QueuedJob, supply: Supply) -> float:
     return longest(job, partitions_of(job, supply))
 
 
-RESOLUTION = 60
-"""Seconds to which Slurm's backfill scheduler rounds times (``bf_resolution``)."""
+RESOLUTION = 60  # seconds to which Slurm's backfill scheduler rounds times (``bf_resolution``)
 
 
 def when(start: int, now: int) -> str:

@@ -46,8 +46,7 @@ from optsched.traces.trace import SECONDS_PER_DAY, Trace
 
 WEEK = 7 * SECONDS_PER_DAY
 
-MONDAY = 3 * SECONDS_PER_DAY
-"""Seconds from a Monday to the first second of 1970, a Thursday."""
+MONDAY = 3 * SECONDS_PER_DAY  # seconds from a Monday to the first second of 1970, a Thursday
 
 GPU = "gpu"
 
@@ -316,14 +315,9 @@ def _monday(times: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-MOST_BARS = 40
-"""Most groups of nodes in a picture."""
-
-MOST_MOVES = 20
-"""Most moves of running jobs that are listed one by one."""
-
-WEEKS = 12
-"""Most weeks of a table."""
+MOST_BARS = 40  # most groups of nodes in a picture
+MOST_MOVES = 20  # most moves of running jobs that are listed one by one
+WEEKS = 12  # most weeks of a table
 
 
 def page(state: ClusterState, history: Trace | None, source: Path | str | None = None) -> Page:

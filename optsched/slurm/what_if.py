@@ -55,15 +55,9 @@ OWNERS = {"user": "user", "account": "account", "qos": "qos", "partition": "part
 OF_TIME = ("TimeLimit", "Wall", "Minutes")
 """Parts of the reasons that a time limit is too long; another limit ends them."""
 
-MOST_ADDED = 100_000
-"""Most nodes that can be added."""
-
-
-MOST_ASKED = 10**6
-"""Most nodes, tasks and cores of a task that a job can ask for."""
-
-MOST_PRIORITY = 2**32 - 3
-"""Highest priority; Slurm gives the numbers above it other meanings."""
+MOST_ADDED = 100_000  # most nodes that can be added
+MOST_ASKED = 10**6  # most nodes, tasks and cores of a task that a job can ask for
+MOST_PRIORITY = 2**32 - 3  # highest priority; Slurm gives the numbers above it other meanings
 
 
 class Change(NamedTuple):
