@@ -33,12 +33,11 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import captured
 from optsched.slurm.explain import DEFAULT, Explanation
 from optsched.slurm.explain import explain as explained
-from optsched.slurm.factors import read_factors
 from optsched.slurm.hold_problem import ACTIONS, UNTIL, Claim, Question
 from optsched.slurm.order import tasks
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
-from optsched.slurm.queue import QueuedJob
+from optsched.slurm.queue import QueuedJob, read_factors
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
 from optsched.slurm.starts import when

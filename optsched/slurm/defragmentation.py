@@ -375,7 +375,6 @@ def _with_cuts(amounts: Ints, at: Ints, room: Ints, group: Ints) -> tuple[Ints, 
 
 
 def _sums(rows: Ints, group: Ints) -> Ints:
-    """Return the sums of rows by group."""
     found = np.zeros((int(group.max()) + 1, rows.shape[1]), dtype=np.int64)
     np.add.at(found, group, rows)
     return found

@@ -16,7 +16,6 @@ from optsched.sites.job_request import UnplaceableError, licences_asked
 from optsched.sites.parts import MAGNETIC
 from optsched.sites.slurm_files import listed
 from optsched.slurm import access
-from optsched.slurm.factors import Factors, behind_by
 from optsched.slurm.hold_problem import (
     ACTIONS,
     Question,
@@ -26,7 +25,7 @@ from optsched.slurm.hold_problem import (
     questions,
 )
 from optsched.slurm.order import Order, new_priority
-from optsched.slurm.queue import QueuedJob, SlurmQueue
+from optsched.slurm.queue import Factors, QueuedJob, SlurmQueue, behind_by
 from optsched.slurm.requests import (
     HELD,
     Request,
@@ -78,12 +77,9 @@ class Explanation:
             found += ("how soon jobs are completed on nodes where it then fits",)
         if planned is None or planned <= now:
             return found
-        if self.earliest is not None and self.earliest <= planned + RESOLUTION:
-            return found
-        return (
-            *found,
-            f"why Slurm plans its start in {short(planned - now)}, which seems too soon",
-        )
+        if self.earliest is None or self.earliest > planned + RESOLUTION:
+            found += (f"why Slurm plans its start in {short(planned - now)}, which seems too soon",)
+        return found
 
     @cached_property
     def rule(self) -> str:

@@ -132,6 +132,9 @@ class Start(NamedTuple):
         return self.by_limits if math.isnan(self.median) else self.median
 
 
+TIMES = ("by_limits", "median", "low", "high")
+
+
 @dataclass(frozen=True, eq=False)
 class Forecast:
     """The starts of the pending jobs of a queue, if no job is submitted meanwhile."""
@@ -195,10 +198,7 @@ class Forecast:
                     "priority": one.job.priority,
                     "ahead": one.ahead,
                     "slurm_start": one.job.start,
-                    "by_limits": _known(one.by_limits),
-                    "median": _known(one.median),
-                    "low": _known(one.low),
-                    "high": _known(one.high),
+                    **{name: _known(getattr(one, name)) for name in TIMES},
                     "basis": one.basis or None,
                     "doubts": [*self.future.doubts.get(one.label, ())],
                     "why_never": self.never.get(one.label),
@@ -351,7 +351,7 @@ def shifts(before: Forecast, after: Forecast) -> tuple[Shift, ...]:
         if one.job.name != SUBMITTED:
             was, will = (there[label].expected if label in there else math.nan for there in starts)
             found.append(Shift(label, one.job, was, will))
-    moved = [each for each in found if each.seconds]
+    moved = (each for each in found if each.seconds)
     return tuple(sorted(moved, key=lambda each: -abs(each.seconds)))
 
 

@@ -403,24 +403,18 @@ class Future:
                 left[rest.label] = f"only {MOST_TASKS:,} tasks of its array are played"
             labels = [f"{job.array_id}_{task}" for task in tasks[:MOST_TASKS]] or [job.label]
             found += [Row(label, job, ways, begin, limit) for label in labels]
-        return self._without_dependents(found, left)
-
-    def _without_dependents(
-        self, rows: list[Row], left: dict[str, str]
-    ) -> tuple[list[Row], dict[str, str]]:
-        """Leave jobs out that wait for jobs that are left out."""
-        while True:
-            gone = self._gone(rows) if left else set()
+        while True:  # jobs that wait for jobs that are left out are left out, too
+            gone = self._gone(found) if left else set()
             out = dict[str, str]()
-            for row in rows:
+            for row in found:
                 dependency = "" if row.job is None else row.job.dependency
                 asked = _OF_JOB.findall(dependency)
                 never = [each for each in asked if each in gone]
                 if never and (len(never) == len(asked) or "?" not in dependency):
                     out[row.label] = f"it depends on job {never[0]}, which has no forecast"
             if not out:
-                return rows, left
-            rows, left = [row for row in rows if row.label not in out], left | out
+                return found, left
+            found, left = [row for row in found if row.label not in out], left | out
 
     @cached_property
     def _absent(self) -> set[str]:
@@ -440,11 +434,10 @@ class Future:
             never, kept = now + 2 * HORIZON, []
             for each in self.supply.reservations:
                 if each.name in own:
-                    kept.append(replace(each, start=min(each.start, now)))
+                    each = replace(each, start=min(each.start, now))
                 elif each.name in self._reservations:
-                    kept.append(replace(each, start=never, end=never + 1))
-                else:
-                    kept.append(each)
+                    each = replace(each, start=never, end=never + 1)
+                kept.append(each)
             changed = replace(self.supply.idle, limits=Limits(), reservations=tuple(kept))
             self._idle[job.reservation] = changed
         return self._idle[job.reservation]
@@ -476,15 +469,10 @@ class Future:
         requests = [*alternatives(free, supply)]
         # without groups of nodes, and licences of reservations
         there = supply.site.licences.keys()
-        played = [
-            replace(
-                each,
-                span="anywhere",
-                limits=(),
-                licences={name: n for name, n in each.licences.items() if name in there},
-            )
-            for each in requests
-        ]
+        played = []
+        for each in requests:
+            licences = {name: n for name, n in each.licences.items() if name in there}
+            played.append(replace(each, span="anywhere", limits=(), licences=licences))
         if not any(each.fits(supply) for each in played):
             nearest = max(played, key=lambda each: each.room(supply) / each.chunks)
             until = UNTIL.get(lacks_service(free, supply))
@@ -507,7 +495,6 @@ class Future:
         return {row.label: found for row in self.waiting_rows if (found := of_job[row.number])}
 
     def _doubts(self, job: QueuedJob, requests: Sequence[Request]) -> Iterator[str]:
-        """Yield in what a job is not played as Slurm would start it."""
         if self._in_reservation(job) < min(job.limit or math.inf, HORIZON):
             yield f"reservation {job.reservation} ends before the time limit, and jobs with it"
         flex = any(name in self._reservations for name in job.reservation.split(","))
@@ -540,11 +527,9 @@ class Future:
         return views(self.queue, self.supply)
 
     def _running(self) -> Iterator[Row]:
-        """Yield the rows of the running jobs."""
         supply, now = self.supply, self.supply.time
         for job, held in self._held:
-            limit = _whole(end_of(job, now) - now)
-            alone = is_alone(job, supply)
+            limit, alone = _whole(end_of(job, now) - now), is_alone(job, supply)
             licences = tuple(held.licences.get(name, 0) for name in supply.site.licences)
             is_first = True
             cores = dict.fromkeys(job.partitions, held.amounts[:, 0])
@@ -554,7 +539,7 @@ class Future:
                 if ways := self._on(nodes, amounts, alone, licences):
                     left = self._until_reserved(job, nodes, limit)
                     yield Row("", job, ways, 0, left, is_first)
-                    licences, is_first = (0,) * len(licences), False
+                    licences, is_first = (), False
 
     @cached_property
     def _owners(self) -> Mapping[int, tuple[QueuedJob, ...]]:
@@ -580,11 +565,10 @@ class Future:
         together: dict[tuple[int, ...], tuple[tuple[QueuedJob, ...], list[int]]] = {}
         for node, jobs in self._owners.items():
             together.setdefault(tuple(job.job_id for job in jobs), (jobs, []))[1].append(node)
-        none = (0,) * len(self.supply.site.licences)
         whole = np.array([MANY * (name == UNOWNED) for name in self._columns])
         for jobs, nodes in together.values():
             end = max((end_of(each, now) - now for each in jobs), default=math.inf)
-            if ways := self._on(np.array(sorted(nodes)), whole, False, none):
+            if ways := self._on(np.array(sorted(nodes)), whole):
                 yield Row("", None, ways, 0, _whole(end), False, jobs)
 
     @cached_property
@@ -607,16 +591,16 @@ class Future:
         supply = self.supply
         rest = hidden_amounts((held for _, held in self._held), supply)
         wide = self._widened(np.maximum(rest, 0), slice(None), {})
-        none = (0,) * len(supply.site.licences)
         for amounts in np.unique(wide, axis=0):
             nodes = np.flatnonzero((wide == amounts).all(axis=1))
-            if amounts.any() and (ways := self._on(nodes, amounts, False, none)):
+            if ways := self._on(nodes, amounts):
                 yield Row("", None, ways, 0, HORIZON, is_first=False)
 
     def _on(
-        self, nodes: Ints, amounts: Ints, alone: bool, licences: tuple[int, ...]
+        self, nodes: Ints, amounts: Ints, alone: bool = False, licences: tuple[int, ...] = ()
     ) -> tuple[tuple[Chunks, Flags], ...]:
         """Return the only way to have amounts on each of some nodes; none if no node is in use."""
+        licences = licences or (0,) * len(self.supply.site.licences)
         there = np.zeros(len(self.supply.site.nodes), dtype=bool)
         there[nodes] = self._site.is_usable[nodes]
         if not there.any() or not amounts.any():
@@ -630,24 +614,15 @@ class Future:
         first, entries = [0], list[tuple[int, int, bool]]()
         number: dict[tuple[str, str, str], int] = {}
         left: list[int] = []
-
-        def add(key: tuple[str, str, str], most: int, amount: int, row: Row, binds: bool) -> None:
-            if key not in number:
-                number[key] = len(left)
-                left.append(most)
-            if not row.label:  # what runs is in use already, and takes it once it is played
-                left[number[key]] += amount
-            entries.append((number[key], amount, binds))
-
         running = Counter(job.array_id for job in self.queue.running)
         for row in self.rows:
-            job = row.job
-            if job is not None and (row.label or row.is_first):
-                for key, (most, amount, binds) in self._counted(row, job).items():
-                    add(key, most, amount, row, binds)
-                if job.array_limit:
-                    most = job.array_limit - running[job.array_id]
-                    add((str(job.array_id), "array", ""), most, 1, row, bool(row.label))
+            for key, most, amount, binds in self._counted(row, running):
+                if key not in number:
+                    number[key] = len(left)
+                    left.append(most)
+                if not row.label:  # what runs is in use already, and takes it once it is played
+                    left[number[key]] += amount
+                entries.append((number[key], amount, binds))
             first.append(len(entries))
         if not left:
             return None
@@ -656,19 +631,20 @@ class Future:
         return _tables.Limited(np.array(first), columns[0], columns[1], columns[2] > 0, rest)
 
     def _counted(
-        self, row: Row, job: QueuedJob
-    ) -> dict[tuple[str, str, str], tuple[int, int, bool]]:
-        """Return by limit how much is left of it, how much a row takes, and whether it binds."""
-        limits = self.supply.limits
-        if not limits.known:
-            return {}
-        amounts, own = job.tres, own_qos_of(job, self.supply)
+        self, row: Row, running: Mapping[int, int]
+    ) -> Iterator[tuple[tuple[str, str, str], int, int, bool]]:
+        """Yield limits: what is left of each, how much a row takes of it, and whether it binds."""
+        job, limits = row.job, self.supply.limits
+        if job is None or not (row.label or row.is_first):
+            return
+        own = own_qos_of(job, self.supply)
         binding = {limit.key for limit in limits.on(job, own[0])} if row.label and own else set()
-        return {
-            limit.key: (limit.most - limit.used, amount, limit.key in binding)
-            for limit, amount in limits.counted(job, amounts, own, row.limit).items()
-            if amount
-        }
+        for limit, amount in limits.counted(job, job.tres, own, row.limit).items():
+            if amount:
+                yield limit.key, limit.most - limit.used, amount, limit.key in binding
+        if job.array_limit:
+            most = job.array_limit - running[job.array_id]
+            yield (str(job.array_id), "array", ""), most, 1, bool(row.label)
 
 
 def _names(job: QueuedJob, label: str) -> set[str]:

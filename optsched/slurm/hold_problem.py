@@ -161,7 +161,6 @@ def questions(
 
 
 def _is_useful(claim: Claim, request: Request) -> bool:
-    """Return whether a claim holds something of use for a request."""
     held = claim.held
     return bool(request.nodes[held.nodes].any() or {*held.licences} & {*request.licences})
 
@@ -251,9 +250,8 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     except UnplaceableError:
         return None
     requests = [each for each in found if each.span == "anywhere" and not each.limits]
-    if not requests:
-        return None
-    if any(each.joins is not None for each in requests):  # with whom they share is not modelled
+    # with whom jobs share nodes that join others is not modelled
+    if not requests or any(each.joins is not None for each in requests):
         return None
     nodes: Flags = np.any([each.nodes for each in requests], axis=0) & ~supply.taken
     alike = [supply.threads]

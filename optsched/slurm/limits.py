@@ -364,10 +364,6 @@ def read_qos(
             try:
                 usage[name] = parse_number(text)
             except ValueError:
-                raise InputError(
-                    f"{text!r}; expected a number such as 1.000000",
-                    file=path,
-                    line=number,
-                    field="UsageFactor",
-                ) from None
+                mistake = f"{text!r}; expected a number such as 1.000000"
+                raise InputError(mistake, file=path, line=number, field="UsageFactor") from None
     return preempts, usage

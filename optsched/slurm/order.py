@@ -163,7 +163,6 @@ class Order:
                 yield kind, bisect_left(kind.keys, (-job.priority, job.job_id)), False
 
     def _tasks_before(self, job: QueuedJob) -> tuple[int, ...]:
-        """Return the tasks of its own array that are before a task."""
         there = self._free.get(job.job_id, job).array_tasks
         return there[: bisect_left(there, job.array_tasks[0])] if job.array_tasks else ()
 

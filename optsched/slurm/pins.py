@@ -168,7 +168,6 @@ def updates_of(
 
 
 def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
-    """Return why a job is not pinned to its planned nodes; an empty text if it is."""
     job = row.job
     if job.required:
         return "it requires these nodes itself"

@@ -201,15 +201,9 @@ class QueuePlan:
             is_due = row.job.planned_nodes and (row.job.start or 0) <= situation.supply.time
             if not at and not is_due:
                 continue
-            nodes = dict.fromkeys(at)
-            found.append(
-                PlannedJob(
-                    row.label,
-                    row.job,
-                    tuple(str(names[node]) for node in nodes),
-                    tuple(sorted({groups[node] for node in nodes})) if groups else (),
-                )
-            )
+            nodes = tuple(str(names[node]) for node in dict.fromkeys(at))
+            its_groups = tuple(sorted({groups[node] for node in at})) if groups else ()
+            found.append(PlannedJob(row.label, row.job, nodes, its_groups))
         return tuple(found)
 
     @cached_property
@@ -258,9 +252,8 @@ class QueuePlan:
         order = sorted(range(len(rows)), key=lambda place: rank(rows[place].job, supply))
         for place in order:
             row = rows[place]
-            if self.placements.nodes[place] or not row.request.fits(supply):
-                continue
-            if self._would_delay(place):
+            is_placed = self.placements.nodes[place]
+            if is_placed or not row.request.fits(supply) or self._would_delay(place):
                 continue
             if not any(
                 rank(row.job, supply) < rank(other.job, supply) and row.request.nodes[[*at]].any()
@@ -507,7 +500,6 @@ def strict(
 
 
 def _weighed(problem: NodePlacement, weights: Ints, then: Sequence[str]) -> NodePlacement:
-    """Return a problem with other weights, and its rules."""
     if isinstance(problem, RuledPlacement):
         return with_rules(_weighed(problem.relaxation, weights, then), problem.rules)
     return replace(problem, weights=weights, then=then)
@@ -620,12 +612,9 @@ class _Moves:
 
     def _filled(self, job: int, nodes: Ints, room: Ints) -> list[int]:
         """Return nodes that hold the chunks of a job, the best first; none if there is no room."""
-        left = int(self.problem.chunks[job])
-        found: list[int] = []
+        chunks = self.problem.chunks[job]
         nodes = nodes[np.lexsort((self.jobs[nodes] == 0, self.weights[nodes]))]
-        for node in nodes[room[nodes] > 0].tolist():
-            found += [node] * min(left, int(room[node]))
-            left = int(self.problem.chunks[job]) - len(found)
-            if not left:
-                return found
-        return []
+        room = np.maximum(room[nodes], 0)
+        left = chunks - np.cumsum(room) + room  # once the nodes before are full
+        found = np.repeat(nodes, np.clip(left, 0, room)).tolist()
+        return found if len(found) == chunks else []

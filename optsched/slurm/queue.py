@@ -1,19 +1,19 @@
-"""The queue of Slurm: pending and running jobs, as ``squeue --json`` writes them."""
+"""The queue of Slurm, as ``squeue --json`` writes it, and the factors of its priorities."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from optsched.errors import InputError
 from optsched.files import MOST, read_bytes
-from optsched.numbers import counted
+from optsched.numbers import counted, whole_number
 from optsched.sites.job_request import JobRequest
 from optsched.sites.slurm_files import (
     NO_VALUE,
@@ -23,6 +23,7 @@ from optsched.sites.slurm_files import (
     lines_of,
     on_several_lines,
     read_dump,
+    read_text,
 )
 from optsched.sites.slurm_notation import (
     Shares,
@@ -54,11 +55,12 @@ MOST_TASKS = 4_000_001
 """Most tasks of a job array that Slurm can be configured for; of all arrays of a queue, too."""
 
 UNSTATED = {
-    "switches": "switches",
-    "planned_nodes": "planned nodes",
-    "allocations.gres": "allocated GPUs and other generic resources",
+    "exclusive": "whether {} {} exclusive",
+    "switches": "the switches of {}",
+    "planned_nodes": "the planned nodes of {}",
+    "allocations.gres": "the allocated GPUs and other generic resources of {}",
 }
-"""Words for the fields that a dump may not state of a job, beside `QueuedJob.exclusive`."""
+"""What a dump may not state of jobs, by field of `QueuedJob`."""
 
 ENDED = frozenset(
     (
@@ -216,11 +218,7 @@ class SlurmQueue:
         """What the dump does not state, counted."""
         found = []
         for name, number in self.missing.items():
-            jobs = counted(number, "job")
-            if name == "exclusive":
-                text = f"whether {jobs} {'is' if number == 1 else 'are'} exclusive"
-            else:
-                text = f"the {UNSTATED[name]} of {jobs}"
+            text = UNSTATED[name].format(counted(number, "job"), "is" if number == 1 else "are")
             found.append(f"the queue does not state {text}")
         return tuple(found)
 
@@ -492,7 +490,6 @@ def _other(record: RecordFields) -> Iterator[str]:
 
 
 def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocation, ...]:
-    """Return the amounts that a job has on each node."""
     resources = record.fields.get("job_resources")
     if not resources:
         return ()
@@ -581,3 +578,77 @@ def _line(line: str) -> tuple[int, _Text]:
     except InputError as error:
         raise InputError(*error.mistakes, field=field) from None
     return int(job_id[1]), _Text(exclusive, int(switches[0][0]) if switches else 0, wait, nodes)
+
+
+FACTORS = {
+    "SITE": "site",
+    "AGE": "age",
+    "ASSOC": "association",
+    "FAIRSHARE": "fair share",
+    "JOBSIZE": "job size",
+    "PARTITION": "partition",
+    "QOS": "QOS",
+    "NICE": "nice",
+    "TRES": "TRES",
+}
+"""Words for the columns of ``sprio``, all of which are weighted."""
+
+_OF_TRES = re.compile(r"=([0-9]{1,15}(?:\.[0-9]{1,9})?)(?=,|$)")
+
+Factors: TypeAlias = Mapping[int, Mapping[str, int]]
+"""The weighted factors of each pending job by its number."""
+
+
+def read_factors(folder: Path) -> Factors:
+    """Return the factors in a folder with captured output of Slurm; none without ``sprio.txt``."""
+    path = captured_file(folder, "sprio.txt")
+    if path is None:
+        return {}
+    header, *lines = read_text(path).splitlines() or [""]
+    names = header.split()
+    if "JOBID" not in names or "PRIORITY" not in names:
+        raise InputError("no JOBID and PRIORITY; expected what sprio -l writes", file=path, line=1)
+    # the partition has a name and a factor, and the last columns may be empty
+    numbers = [place for place, name in enumerate(names) if name in FACTORS]
+    first = names.index("PRIORITY")
+    found: dict[int, Mapping[str, int]] = {}
+    for number, line in enumerate(lines, 2):
+        words = line.split()
+        if not words:
+            continue
+        job = whole_number(words[0])
+        if job is None:
+            mistake = f"{words[0]!r}; expected the number of a job"
+            raise InputError(mistake, file=path, line=number, field="JOBID")
+        factors: dict[str, int] = {}
+        for place in numbers:
+            word = words[place] if first < place < len(words) else ""
+            if (value := whole_number(word.lstrip("-"))) is not None:
+                sign = -1 if names[place] == "NICE" else 1
+                factors[FACTORS[names[place]]] = sign * value
+            elif each := _OF_TRES.findall(word):
+                factors[FACTORS[names[place]]] = round(sum(map(float, each)))
+        found[job] = factors
+    return found
+
+
+def behind_by(
+    job: QueuedJob, others: Iterable[QueuedJob], factors: Factors
+) -> list[tuple[str, int]]:
+    """Return by how much jobs before another are ahead in each factor on average, most first."""
+    own = factors.get(job.job_id)
+    there = [factors[each.job_id] for each in others if each.job_id in factors]
+    if own is None or not there:
+        return []
+    mean = {
+        name: sum(each.get(name, 0) for each in there) / len(there) - own.get(name, 0)
+        for name in FACTORS.values()
+    }
+    found = [(name, round(ahead)) for name, ahead in mean.items() if round(ahead) > 0]
+    return sorted(found, key=lambda pair: -pair[1])
+
+
+def set_by_operator(job: QueuedJob, factors: Factors) -> bool:
+    """Return whether an operator has set the priority of a job: Slurm then shows no factors."""
+    own = factors.get(job.job_id)
+    return own is not None and job.priority > 1 and not any(own.values())

@@ -428,7 +428,6 @@ def _unreserved(job: QueuedJob, supply: Supply, limit: float) -> Flags:
 
 @lru_cache(maxsize=8)  # the lists of many jobs are the same, and may be long
 def _marked(names: tuple[str, ...], supply: Supply) -> Flags:
-    """Return which nodes of the site have one of the names."""
     marked = np.zeros(len(supply.site.nodes), dtype=bool)
     marked[supply.site.known_places(names)] = True
     return read_only(marked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,8 +21,7 @@ from optsched.sites.site import some
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import SHARED
 from optsched.slurm.access import NO_RULES, nodes_of, open_partitions, own_qos_of, partitions_of
-from optsched.slurm.factors import read_factors, set_by_operator
-from optsched.slurm.queue import QueuedJob, SlurmQueue, read_queue
+from optsched.slurm.queue import QueuedJob, SlurmQueue, read_factors, read_queue, set_by_operator
 from optsched.slurm.requests import licences_of, shares_with_own
 from optsched.slurm.supply import Supply, beside, read_supply
 
@@ -168,8 +167,6 @@ def hidden_licences(queue: SlurmQueue, supply: Supply) -> dict[str, int]:
 
 
 class _Running(NamedTuple):
-    """A running job."""
-
     job: QueuedJob
     held: Held
     end: float  # see `end_of`
@@ -201,15 +198,14 @@ def supply_at(supply: Supply, queue: SlurmQueue, time: int) -> Supply:
     time, jobs = max(time, supply.time), _running(supply, queue)
     if (closed := supply.closing <= time).any():
         supply = supply.with_states(closed & supply.site.is_usable, "drained")
-    found = _without(supply, jobs, {each.job.job_id for each in jobs if each.end <= time})
+    ended = [each for each in jobs if each.end <= time]
+    found = _after(supply, ended, [each for each in jobs if each.end > time])
     return replace(found, time=time, completing=supply.completing & (time == supply.time))
 
 
-def _without(supply: Supply, jobs: Iterable[_Running], gone: Collection[int]) -> Supply:
-    """Return the supply without the running jobs of some numbers."""
+def _after(supply: Supply, ended: Sequence[_Running], stay: Sequence[_Running]) -> Supply:
+    """Return the supply after the end of some running jobs, while the others stay."""
     site, limits = supply.site, supply.limits
-    ended = [each for each in jobs if each.job.job_id in gone]
-    stay = [each for each in jobs if each.job.job_id not in gone]
     cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
     free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
     for job, held, end, *_ in ended:
@@ -398,6 +394,8 @@ def views(queue: SlurmQueue, supply: Supply) -> tuple[View, ...]:
     for gone, jobs in seen.items() if len(seen) <= MOST_VIEWS else ():
         left = tuple(each for each in queue.jobs if each.job_id not in gone)
         own = frozenset(each.job_id for each in jobs)
-        there = _without(supply, _running(supply, queue), gone)
+        runs = _running(supply, queue)
+        ended = [each for each in runs if each.job.job_id in gone]
+        there = _after(supply, ended, [each for each in runs if each.job.job_id not in gone])
         found.append(View(own, replace(queue, jobs=left), there))
     return tuple(found)

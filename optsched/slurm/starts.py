@@ -288,14 +288,9 @@ def planned_to_run(queue: SlurmQueue, time: int) -> tuple[QueuedJob, ...]:
 
     So do those planned within `RESOLUTION` of it, which may start then.
     """
-    found = [
-        job
-        for job in queue.pending
-        if job.planned_nodes
-        and job.start is not None
-        and job.start <= time + RESOLUTION
-        and time < planned_end(job)
-    ]
+    planned = (job for job in queue.pending if job.planned_nodes and job.start is not None)
+    begun = (job for job in planned if (job.start or 0) <= time + RESOLUTION)
+    found = (job for job in begun if time < planned_end(job))
     return tuple(sorted(found, key=lambda job: (job.start or 0, job.job_id)))
 
 
@@ -324,16 +319,10 @@ def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
         counts = Counter(_spread(request.chunks, request.most(idle)[nodes].tolist(), nodes))
         if not counts or request.exclusive:
             continue
-        amounts = np.array(
-            [
-                [
-                    counts[node] * request.demand[column(name, int(supply.threads[node]))]
-                    for name in site.resources
-                ]
-                for node in nodes.tolist()
-            ]
-        )
-        return Held(nodes, amounts, licences)
+        threads, demand = supply.threads[nodes].tolist(), request.demand
+        each = [[demand[column(name, n)] for name in site.resources] for n in threads]
+        chunks = np.array([counts[node] for node in nodes.tolist()])
+        return Held(nodes, chunks[:, None] * np.array(each), licences)
     return Held(nodes, whole, licences)
 
 

@@ -97,16 +97,10 @@ class Supply(SlurmSite):
     @cached_property
     def idle(self) -> Supply:
         """What is free when no job runs."""
-        nobody: dict[str, Any] = dict.fromkeys(
-            ("busy", "owners", "labels", "taken", "completing", "users")
-        )
-        return replace(
-            self,
-            free=self.site.capacity,
-            licences=self.site.licences,
-            cores_left=self._most_cores,
-            **nobody,
-        )
+        free = {"free": self.site.capacity, "cores_left": self._most_cores}
+        names = ("busy", "owners", "labels", "taken", "completing", "users")
+        nobody: dict[str, Any] = dict.fromkeys(names)
+        return replace(self, licences=self.site.licences, **nobody | free)
 
     @cached_property
     def _most_cores(self) -> dict[str, Ints]:

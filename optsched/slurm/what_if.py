@@ -252,25 +252,21 @@ def _hold(present: Present, what: str, kind: str | None, name: str) -> Present:
 
     if what == "hold":
         return present.jobs(lambda job: replace(job, held=True) if chosen(job) else job)
-    given = {
-        job.job_id: new_priority(job, present.queue, present.supply)
-        for job in filter(chosen, present.queue.jobs)
-        if not job.priority
-    }
-    alike: dict[tuple[int, str], list[str]] = {}
-    for job in present.queue.jobs:
-        if job.job_id in given:
-            alike.setdefault(given[job.job_id], []).append(job.label)
+    given, alike = dict[int, int](), dict[tuple[int, str], list[str]]()
+    for job in filter(chosen, present.queue.jobs):
+        if not job.priority:
+            priority, why = new_priority(job, present.queue, present.supply)
+            given[job.job_id] = priority
+            alike.setdefault((priority, why), []).append(job.label)
     present = present.jobs(
-        lambda job: released(job, given.get(job.job_id, (0, ""))[0]) if chosen(job) else job
+        lambda job: released(job, given.get(job.job_id, 0)) if chosen(job) else job
     )
     return _assuming(present, *(_given(labels, *one) for one, labels in alike.items()))
 
 
 def _assuming(present: Present, *texts: str) -> Present:
-    """Return the present with notes on what is assumed."""
-    supply = present.supply
-    return replace(present, supply=replace(supply, notes=(*supply.notes, *texts)))
+    notes = (*present.supply.notes, *texts)  # on what is assumed
+    return replace(present, supply=replace(present.supply, notes=notes))
 
 
 def _given(labels: Sequence[str], priority: int, why: str) -> str:
