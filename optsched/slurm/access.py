@@ -119,12 +119,9 @@ def exceeded_limit(
     partition: Partition,
     supply: Supply,
     limits: Limits,
-    amounts: Mapping[str, int] | None = None,
+    amounts: Mapping[str, int] | None = None,  # what it takes, by default the least
 ) -> str:
-    """Return the limit of a QOS or an association that a job exceeds; empty if there is none.
-
-    `amounts` are what it takes, by default the least.
-    """
+    """Return the limit of a QOS or an association that a job exceeds; empty if there is none."""
     own = supply.access.get(partition.name, NO_RULES).own_qos
     amounts = amounts or least_amounts(job, partition, supply)
     return next((why for _, why in limits.broken(job, amounts, own)), "")

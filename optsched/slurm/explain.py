@@ -283,9 +283,8 @@ def pending_job(queue: SlurmQueue, label: str) -> QueuedJob:
         if label in (job.label, str(job.job_id), job.part_of):
             raise InputError(f"{label!r} is {job.state}; expected a pending job", field="job")
     expected = "expected the number of a pending job, such as 17 or 17_3"
-    if not label[:1].isdigit():
-        raise InputError(f"{label!r} is not the number of a job; {expected}", field="job")
-    raise InputError(f"{label!r} is not in the queue; {expected}", field="job")
+    what = "in the queue" if label[:1].isdigit() else "the number of a job"
+    raise InputError(f"{label!r} is not {what}; {expected}", field="job")
 
 
 def unseen_rules(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str, ...]:

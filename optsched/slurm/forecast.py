@@ -24,9 +24,6 @@ from optsched.traces.trace import Trace
 LEAST = 10  # least number of jobs of a group that counts
 LAST = 200  # most jobs of a group that count, the last ones
 
-FILES = ("sacct.json", "sacct.sacct")
-"""Names of a file of jobs that have ended, in a folder with the output of Slurm."""
-
 GROUPS = {
     "jobs of its user in its partition with its limit": ("user", "partition", "limit"),
     "jobs of its user in its partition": ("user", "partition"),
@@ -101,7 +98,7 @@ def run_times(trace: Trace) -> RunTimes:
 
 def read_history(folder: Path) -> Trace | None:
     """Return the jobs in the output of ``sacct`` in a folder that have ended; None without any."""
-    path = captured_file(folder, *FILES)
+    path = captured_file(folder, "sacct.json", "sacct.sacct")
     if path is None:
         return None
     try:
@@ -218,21 +215,15 @@ def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 
     that may preempt others start as if these were gone, see `optsched.slurm.running.views`.
     """
     found = _played(future, times, draws, seed)
-    for view in future.views:
-        there = replace(future, queue=view.queue, supply=view.supply)
-        found = _taken(found, _played(there, times, draws, seed), view.jobs)
-    return found
-
-
-def _taken(found: Forecast, there: Forecast, jobs: frozenset[int]) -> Forecast:
-    """Return a forecast with the starts of some jobs from another one."""
-    place = {row.label: at for at, row in enumerate(there.future.waiting_rows)}
-    rows = [*enumerate(found.future.waiting_rows)]
-    own = [at for at, row in rows if row.number in jobs and row.label in place]
-    its = [place[row.label] for _, row in rows if row.number in jobs and row.label in place]
     by_limits, drawn = found.by_limits.copy(), found.drawn.copy()
-    by_limits[own] = there.by_limits[its]
-    drawn[:, own] = there.drawn[:, its]
+    for view in future.views:
+        seen = replace(future, queue=view.queue, supply=view.supply)
+        there = _played(seen, times, draws, seed)
+        place = {row.label: at for at, row in enumerate(seen.waiting_rows)}
+        for at, row in enumerate(future.waiting_rows):
+            if row.number in view.jobs and row.label in place:
+                by_limits[at] = there.by_limits[place[row.label]]
+                drawn[:, at] = there.drawn[:, place[row.label]]
     return replace(found, by_limits=by_limits, drawn=drawn)
 
 

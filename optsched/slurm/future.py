@@ -178,10 +178,7 @@ class Future:
         return np.array([row.limit for row in self.rows], dtype=np.float64)
 
     def starts(self, seconds: Floats) -> Floats:
-        """Return when each pending job starts if the rows run for some time, shape (pending jobs,).
-
-        Times are in seconds from now; nan for a job that does not start before `HORIZON`.
-        """
+        """Return when pending jobs start if the rows run for some time; nan if after `HORIZON`."""
         return self._played(seconds)[0]
 
     @cached_property

@@ -74,11 +74,11 @@ class Claim:
         """Whether it is a pending job."""
         return self.job is not None and self.job.state == "PENDING"
 
-    @property
-    def cores(self) -> Mapping[str, Ints]:
-        """By name of the partition of the job, its cores on each of its nodes."""
+    def widened(self, supply: Supply) -> Ints:
+        """Return its amounts on its nodes in the columns of a supply."""
         partitions = () if self.job is None else self.job.partitions
-        return dict.fromkeys(partitions, self.held.amounts[:, 0])
+        cores = dict.fromkeys(partitions, self.held.amounts[:, 0])
+        return supply.widened(self.held.amounts, self.held.nodes, cores=cores)
 
     @property
     def label(self) -> str:
@@ -318,16 +318,6 @@ def _idle(queue: SlurmQueue, supply: Supply, by: int) -> Ints:
     return microseconds
 
 
-def _costs(lost: Sequence[int]) -> list[int]:
-    """Return costs by which the least node time is lost, and with equally much the least is done.
-
-    Each action costs 1 beside its node time, which is in microseconds, or in the finest unit in
-    which a problem may have such costs.
-    """
-    unit = 1 + max(max(lost, default=0) // (LARGEST_FIELD // 2), sum(lost) // (COUNTABLE // 2))
-    return [time // unit + 1 for time in lost]
-
-
 def _question(
     start: int,
     problem: Hold,
@@ -336,16 +326,21 @@ def _question(
     supply: Supply,
     idle: Ints | None,
 ) -> Question:
-    """Return a problem with its costs; `idle` is None where no node may be drained."""
+    """Return a problem with its costs; `idle` is None where no node may be drained.
+
+    The least node time is lost, in microseconds, or in the finest unit in which a problem may have
+    such costs; with equally much the least is done, as each action costs 1 beside.
+    """
     moves = any(claim.moved_to is not None for claim in claims)
     names = list(problem.resources)
     migration = [
         0 if claim.moved_to is None else _node_time(claim.held, supply, MIGRATION)
         for claim in claims
     ]
-    lost = [claim.lost for claim in claims]
     drained = [0] * len(problem.free) if idle is None else idle.tolist()
-    costs = _costs([*lost, *migration, *drained])
+    lost = [*(claim.lost for claim in claims), *migration, *drained]
+    unit = 1 + max(max(lost, default=0) // (LARGEST_FIELD // 2), sum(lost) // (COUNTABLE // 2))
+    costs = [time // unit + 1 for time in lost]
     fields: dict[str, Any] = {
         "costs": costs[: len(claims)],
         "pending": [place for place, claim in enumerate(claims) if claim.is_pending],
@@ -355,34 +350,25 @@ def _question(
     if moves:
         sets = [request.nodes, *(c.moved_to for c in claims if c.moved_to is not None)]
         kind_names, kinds, allowed = kinds_of(sets, supply)
-        others = iter(allowed[1:])
+        others, free = iter(allowed[1:]), supply.widened(supply.free, cores=supply.cores_left)
         fields |= {
             "kinds": [kind_names[kind] for kind in kinds.tolist()],
             "allowed": allowed[0],
             "moved": [_chunks(claim, supply, names) for claim in claims],
             "move_costs": costs[len(claims) : 2 * len(claims)],
             "moved_to": [None if c.moved_to is None else next(others) for c in claims],
-            "free_before": _in_columns(supply.free, supply, names, cores=supply.cores_left),
+            "free_before": _in_columns(free, supply, names),
         }
     return Question(
         start, replace(problem, **fields), tuple(claims), np.array(drained), np.array(migration)
     )
 
 
-def _in_columns(
-    amounts: Ints,
-    supply: Supply,
-    names: Sequence[str],
-    nodes: Ints | slice = slice(None),
-    *,
-    cores: Mapping[str, Ints],
-) -> Ints:
-    """Return amounts of the resources of the site in the columns of a problem.
+def _in_columns(wide: Ints, supply: Supply, names: Sequence[str]) -> Ints:
+    """Return amounts of the columns of a supply in those of a problem.
 
-    What else the problem has, such as being in service, counts for the blocked job alone; `cores`
-    are those of partitions that limit them.
+    What else the problem has, such as being in service, counts for the blocked job alone.
     """
-    wide = supply.widened(amounts, nodes, cores=cores)
     wide = np.hstack([wide, np.zeros((len(wide), 1), dtype=np.int64)])
     columns = {name: place for place, name in enumerate(supply.columns)}
     return wide[:, [columns.get(name, -1) for name in names]]
@@ -392,8 +378,7 @@ def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int
     """Return the amounts that a running job takes on other nodes if it is moved: the same."""
     if claim.moved_to is None:
         return []
-    held = claim.held
-    amounts = _in_columns(held.amounts, supply, names, held.nodes, cores=claim.cores)
+    amounts = _in_columns(claim.widened(supply), supply, names)
     if not supply.counts_memory:
         amounts[:, [name.startswith(MEMORY) for name in names]] = 0
     rows = Counter(map(tuple, amounts.tolist()))
@@ -432,8 +417,7 @@ def hold_problem(
     rows = []
     busy = np.zeros(len(free), dtype=np.int64)
     for claim in claims:
-        held = claim.held
-        amounts = _in_columns(held.amounts, supply, names, held.nodes, cores=claim.cores)
+        held, amounts = claim.held, _in_columns(claim.widened(supply), supply, names)
         busy[held.nodes] += amounts[:, 0]
         there = request.nodes[held.nodes] | everywhere
         if claim.job is None:

@@ -91,10 +91,7 @@ def lowering(queue: SlurmQueue) -> tuple[Update, ...]:
 
 
 def pinned(queue: SlurmQueue, *, running: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return the nodes that pinned jobs require or exclude, of pending ones or of those that run.
-
-    By label.
-    """
+    """Return by label the nodes that pinned jobs require or exclude, pending or running ones."""
     return {
         job.label: job.required or job.excluded
         for job in queue.jobs

@@ -176,16 +176,11 @@ class _Running(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _running(supply: Supply, queue: SlurmQueue) -> tuple[_Running, ...]:
-    return tuple(
-        _Running(
-            job,
-            held_by(job, supply),
-            end_of(job, supply.time),
-            shares_with_own(job, supply),
-            is_alone(job, supply),
-        )
-        for job in queue.running
-    )
+    found = []
+    for job in queue.running:
+        owns, alone = shares_with_own(job, supply), is_alone(job, supply)
+        found.append(_Running(job, held_by(job, supply), end_of(job, supply.time), owns, alone))
+    return tuple(found)
 
 
 @lru_cache(maxsize=32)

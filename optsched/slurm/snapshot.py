@@ -141,12 +141,8 @@ def _columns_of_rules(rows: Sequence[Row], queue: SlurmQueue, supply: Supply) ->
 
 
 def _who(jobs: Sequence[QueuedJob]) -> dict[str, list[str]]:
-    return {
-        "user": [job.user for job in jobs],
-        "account": [job.account for job in jobs],
-        "qos": [job.qos for job in jobs],
-        "partition": [",".join(job.partitions) for job in jobs],
-    }
+    texts = {name: [getattr(job, name) for job in jobs] for name in ("user", "account", "qos")}
+    return texts | {"partition": [",".join(job.partitions) for job in jobs]}
 
 
 def _rows(job: QueuedJob, request: Request, supply: Supply, started: int) -> list[Row]:

@@ -34,9 +34,6 @@ def earliest_start(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> int | N
 
     Running jobs end at their time limits, and no other job starts meanwhile. None if it never fits,
     or if a rule keeps it from starting of which the end is not known.
-
-    Whether the job fits changes only at `changes`. Between two of reservations only more is free
-    with time, so there the first time at which the job fits is found by bisection.
     """
     times, of_reservations = changes(job, queue, supply)
 
@@ -61,7 +58,8 @@ def first_fit(
 ) -> int | None:
     """Return the first of ascending times that fits; None if none does.
 
-    Between two of reservations only more is free with time.
+    Whether a job fits changes only at `changes`. Between two of reservations only more is free with
+    time, so there the first one is found by bisection.
     """
     first = 0
     for last, time in enumerate(times):
@@ -267,8 +265,7 @@ def when(start: int, now: int) -> str:
 def started_now(snapshot: SlurmSnapshot, supply: Supply) -> Placements:
     """Return the starts that Slurm plans for now as placements of the chunks of requests.
 
-    Of a job whose chunks are not one for each node, each node takes as many as it has room for. A
-    job that does not fit like this is left out, and so are jobs that are not in the problem. The
+    A job that does not fit there is left out, and so are jobs that are not in the problem. The
     others may not all fit together: Slurm's plan is from its last cycle.
     """
     nodes: list[tuple[int, ...]] = []
@@ -305,8 +302,7 @@ def planned_end(job: QueuedJob) -> float:
 def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
     """Return the amounts that a pending job will hold on the nodes that Slurm plans for it.
 
-    Of a job whose chunks are not one for each node, each node takes as many as it has room for. A
-    job that shares no nodes, or of which it is not known what it asks there, holds all of them.
+    A job that shares no nodes, or of which it is not known what it asks there, holds all of them.
     """
     site, idle = supply.site, supply.idle
     nodes = np.unique(site.known_places(job.planned_nodes))

@@ -490,9 +490,7 @@ def _reservations(state: ClusterState) -> Iterator[Part]:
 
 def _known(seconds: float) -> Value:
     """Return a time; none where it is not finite."""
-    if not math.isfinite(seconds):
-        return None
-    return Cell(moment(seconds, is_short=True), seconds)
+    return Cell(moment(seconds, is_short=True), seconds) if math.isfinite(seconds) else None
 
 
 def _waits(state: ClusterState) -> Iterator[Part]:

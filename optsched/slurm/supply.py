@@ -129,22 +129,15 @@ class Supply(SlurmSite):
         return self.widened(self.site.capacity, cores=self._most_cores)
 
     def widened(
-        self,
-        amounts: Ints,
-        nodes: Ints | slice = slice(None),
-        *,
-        cores: Mapping[str, Ints] | None = None,
+        self, amounts: Ints, nodes: Ints | slice = slice(None), *, cores: Mapping[str, Ints]
     ) -> Ints:
-        """Return amounts of the resources on nodes in the columns, shape (nodes, columns).
-
-        `cores` are those of partitions that limit them, 0 for all others.
-        """
+        """Return amounts on nodes in the columns; `cores` by partition that limits them, else 0."""
         own = [
             amounts[:, :2] * np.where(self.threads[nodes] == count, 1, count)[:, None]
             for count in self.thread_counts
         ]
         none = np.zeros(len(amounts), dtype=np.int64)
-        limited = [(cores or {}).get(name, none)[:, None] for name in self.cores_left]
+        limited = [cores.get(name, none)[:, None] for name in self.cores_left]
         return np.hstack([amounts, *own, *limited])
 
     @cached_property
