@@ -539,7 +539,6 @@ class _Moves:
         self.jobs[list(problem.busy)] = 1
         self.is_closed = np.zeros(len(weights), dtype=bool)  # as its job shares it with none
         self.exclusive = {*problem.exclusive}
-        self.nodes = np.arange(len(weights))
         groups = {"switch": problem.switches, "block": problem.blocks}
         self.group = {  # the number of the group of each node, in the order of their names
             name: np.unique(np.array(names), return_inverse=True)[1].ravel()
@@ -601,7 +600,7 @@ class _Moves:
         """Yield sets of nodes in which a job spans no more groups than now."""
         name = "block" if self.problem.span[job] == "block" else "switch"
         if name not in self.group:
-            yield self.nodes
+            yield np.arange(len(self.weights))
             return
         at, group = list(self.at[job]), self.group[name]
         own = np.unique(group[at])

@@ -106,17 +106,14 @@ class Request:
     def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
         """Return the groups that hold all chunks, and the blocks if it is one of them."""
         if self.has_shares:
-            raise UnplaceableError(
-                "it asks for shares of a GPU, and what it lacks of them is not modelled"
-            )
+            what = "it asks for shares of a GPU, and what it lacks of them"
+            raise UnplaceableError(f"{what} is not modelled")
         if not self.limits:
             return self.span, supply.blocks
         limit = self.limits[0]
         if len(self.limits) > 1 or limit.most != 1:
-            raise UnplaceableError(
-                f"it may be in several of the {limit.level}, "
-                "and what it lacks there is not modelled"
-            )
+            what = f"it may be in several of the {limit.level}, and what it lacks there"
+            raise UnplaceableError(f"{what} is not modelled")
         return "block", limit.groups
 
     def fewest_nodes(self, supply: Supply) -> int:

@@ -172,10 +172,9 @@ def _add(present: Present, number: str, like: str) -> Present:
             return column + (new[place],) * count
         return np.concatenate((column, np.repeat(new[place : place + 1], count, axis=0)))
 
+    added = np.arange(total, total + count)
     partitions = tuple(
-        replace(each, nodes=np.concatenate((each.nodes, np.arange(total, total + count))))
-        if place in each.nodes
-        else each
+        replace(each, nodes=np.append(each.nodes, added)) if place in each.nodes else each
         for each in site.partitions
     )
     topologies = dict(site.topologies)
