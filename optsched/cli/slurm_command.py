@@ -38,7 +38,6 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.forecast import read_history
 from optsched.slurm.order import age
-from optsched.slurm.own_plan import when
 from optsched.slurm.pins import Update, pinned_placements
 from optsched.slurm.plan import (
     Ask,
@@ -51,6 +50,7 @@ from optsched.slurm.plan import (
 )
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row
+from optsched.slurm.starts import when
 from optsched.slurm.supply import read_supply
 from optsched.slurm.what_if import Change, read_changes
 from optsched.solvers.finding import find_solver

@@ -33,14 +33,14 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.capture import captured
 from optsched.slurm.explain import DEFAULT, Explanation
 from optsched.slurm.explain import explain as explained
-from optsched.slurm.factors import read_factors
 from optsched.slurm.hold_problem import ACTIONS, UNTIL, Question
 from optsched.slurm.order import tasks
-from optsched.slurm.own_plan import when
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
+from optsched.slurm.queue import read_factors
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
+from optsched.slurm.starts import when
 from optsched.slurm.what_if import Change, Present, changed, read_changes
 from optsched.solvers.finding import find_solver
 from optsched.solvers.result import Budget, Result, Status

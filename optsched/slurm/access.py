@@ -48,15 +48,9 @@ def open_partitions(job: QueuedJob, supply: Supply) -> list[Partition]:
 
 def why_closed(job: QueuedJob, partition: Partition, supply: Supply) -> str:
     """Return why a job may not start in a partition; empty if it may."""
-    access = supply.access.get(partition.name, NO_RULES)
-    reasons = (
-        _limited(job, partition, access),
-        _memory(job, partition, access, supply),
-        _late(job, supply),
-        _shut(job, partition, access, supply),
-        exceeded_limit(job, partition, supply, supply.limits),
+    return next(_reasons(job, partition, supply), "") or exceeded_limit(
+        job, partition, supply, supply.limits
     )
-    return next(filter(None, reasons), "")
 
 
 def reservations_of(job: QueuedJob, supply: Supply) -> list[Reservation]:
@@ -77,7 +71,7 @@ def why_not_in(job: QueuedJob, reservation: Reservation, supply: Supply) -> str:
 
 def admits(job: QueuedJob, reservation: Reservation, supply: Supply, partition: str) -> bool:
     """Return whether a reservation admits a job in a partition, as far as is known."""
-    if job.user in ("root", _slurm_user(supply)):
+    if _is_root(job, supply):
         return True
     above = supply.limits.accounts_above(job.account) if _below(supply) else ()
     own = {
@@ -88,13 +82,11 @@ def admits(job: QueuedJob, reservation: Reservation, supply: Supply, partition: 
     }
     for kind, names in own.items():
         listed = {*reservation.admits.get(kind, ())}
-        if listed & {f"-{name}" for name in names}:
-            return False
         positive = {name for name in listed if not name.startswith("-")}
-        if positive and positive.isdisjoint(names):
-            below = kind == "accounts" and _below(supply) and not supply.limits.parents
-            if not below:
-                return False
+        may_be_below = kind == "accounts" and _below(supply) and not supply.limits.parents
+        is_missing = positive and positive.isdisjoint(names) and not may_be_below
+        if is_missing or listed & {f"-{name}" for name in names}:
+            return False
     return True
 
 
@@ -107,7 +99,7 @@ def keeps_parts(reservation: Reservation, supply: Supply) -> bool:
 
 def unknown_admission(job: QueuedJob, reservation: Reservation, supply: Supply) -> Iterator[str]:
     """Yield in words what is not known of whether a reservation admits a job."""
-    if job.user in ("root", _slurm_user(supply)):
+    if _is_root(job, supply):
         return
     name = f"reservation {reservation.name}"
     if groups := reservation.admits.get("groups"):
@@ -127,14 +119,12 @@ def exceeded_limit(
     partition: Partition,
     supply: Supply,
     limits: Limits,
-    amounts: Mapping[str, int] | None = None,
+    amounts: Mapping[str, int] | None = None,  # what it takes, by default the least
 ) -> str:
-    """Return the limit of a QOS or an association that a job exceeds; empty if there is none.
-
-    `amounts` are what it takes, by default the least.
-    """
+    """Return the limit of a QOS or an association that a job exceeds; empty if there is none."""
     own = supply.access.get(partition.name, NO_RULES).own_qos
-    return limits.exceeded(job, amounts or least_amounts(job, partition, supply), own)
+    amounts = amounts or least_amounts(job, partition, supply)
+    return next((why for _, why in limits.broken(job, amounts, own)), "")
 
 
 def users_of_limit(
@@ -175,11 +165,6 @@ def affordable(
     return found
 
 
-def limits_changed(job: QueuedJob, supply: Supply) -> bool:
-    """Return whether limits of a job are in use otherwise than when Slurm was asked."""
-    return supply.limits.has_changed(job, own_qos_of(job, supply))
-
-
 def own_qos_of(job: QueuedJob, supply: Supply) -> list[str]:
     """Return the QOS of the partitions of a job, with an empty one for a partition without."""
     return [supply.access.get(name, NO_RULES).own_qos for name in job.partitions]
@@ -201,31 +186,41 @@ def least_amounts(job: QueuedJob, partition: Partition, supply: Supply) -> Mappi
     return {**job.tres, "cpu": cores, "node": nodes}
 
 
-def _limited(job: QueuedJob, partition: Partition, access: Access) -> str:
-    """Return which limit of a partition on its size or time a job exceeds."""
-    name = partition.name
+def _reasons(job: QueuedJob, partition: Partition, supply: Supply) -> Iterator[str]:
+    """Yield the rules of a partition on size, time, memory and users that a job breaks."""
+    name, access = partition.name, supply.access.get(partition.name, NO_RULES)
     if not partition.up:
-        return f"partition {name} is down"
+        yield f"partition {name} is down"
     is_let = len(job.partitions) == 1 and job.reason == PASSED
     is_free = is_let or job.limit_by_operator
     if job.limit is not None and job.limit > partition.max_time and not is_free:
         limit = short(job.limit) if job.limit < math.inf else "none"
-        return (
-            f"its time limit, {limit}, exceeds the {short(partition.max_time)} of partition {name}"
-        )
+        most_time = f"the {short(partition.max_time)} of partition {name}"
+        yield f"its time limit, {limit}, exceeds {most_time}"
     least = job.needed_nodes
     if job.most_nodes and least > job.most_nodes:
-        return f"its tasks need {least:,} nodes, and it may have {job.most_nodes:,}"
+        yield f"its tasks need {least:,} nodes, and it may have {job.most_nodes:,}"
     for nodes in (least, job.most_nodes):
         if nodes > partition.max_nodes and not is_let:
-            most = f"{partition.max_nodes:,.0f} of partition {name}"
-            return f"its {nodes:,} nodes are more than the {most}"
+            its = f"its {nodes:,} nodes are more than the"
+            yield f"{its} {partition.max_nodes:,.0f} of partition {name}"
     asked = f"it asks for {counted(least, 'node')}, and partition {name}"
     if least > len(partition.nodes):
-        return f"{asked} has {len(partition.nodes):,}"
+        yield f"{asked} has {len(partition.nodes):,}"
     if least < access.least_nodes and not is_let:
-        return f"{asked} wants {access.least_nodes:,} or more"
-    return ""
+        yield f"{asked} wants {access.least_nodes:,} or more"
+    most = _memory_limit(access, supply, "maxmempernode")
+    memory = job.memory_per_node
+    if memory is None:
+        tasks = max(job.tasks_per_node, 1, -(-job.tasks // job.most_nodes) if job.most_nodes else 1)
+        memory = (job.memory_per_core or 0) * max(tasks * job.cores_per_task, job.least_cores)
+    if 0 < most < memory:
+        yield f"it asks for {memory:,} MB of memory on a node, and partition {name} allows {most:,}"
+    time = job.least_time or job.limit or 0
+    if job.deadline is not None and job.deadline < supply.time + time < math.inf:
+        left = short(max(0, job.deadline - supply.time))
+        yield f"it could not end before its deadline, in {left}, by its time limit, {short(time)}"
+    yield from _shut(job, name, access, supply)
 
 
 def _memory_limit(access: Access, supply: Supply, key: str) -> int:
@@ -233,19 +228,6 @@ def _memory_limit(access: Access, supply: Supply, key: str) -> int:
     if access.memory_per_node or access.memory_per_core:
         return access.memory_per_node if key == "maxmempernode" else access.memory_per_core
     return whole_number(supply.settings.get(key, "")) or 0
-
-
-def _memory(job: QueuedJob, partition: Partition, access: Access, supply: Supply) -> str:
-    """Return how a job exceeds the memory of a node that a partition allows."""
-    most = _memory_limit(access, supply, "maxmempernode")
-    asked = job.memory_per_node
-    if asked is None:
-        tasks = max(job.tasks_per_node, 1, -(-job.tasks // job.most_nodes) if job.most_nodes else 1)
-        asked = (job.memory_per_core or 0) * max(tasks * job.cores_per_task, job.least_cores)
-    if not most or asked <= most:
-        return ""
-    name = partition.name
-    return f"it asks for {asked:,} MB of memory on a node, and partition {name} allows {most:,}"
 
 
 def with_gpu_defaults(job: QueuedJob, partition: Partition, supply: Supply) -> QueuedJob:
@@ -276,22 +258,12 @@ def cores_for_memory(job: QueuedJob, partition: Partition, supply: Supply) -> st
     return f"{asks}, and partition {partition.name} gives more cores for more than {most:,}"
 
 
-def _late(job: QueuedJob, supply: Supply) -> str:
-    """Return that a job could not end before its deadline; empty if it could."""
-    time = job.least_time or job.limit or 0
-    if job.deadline is None or time == math.inf or supply.time + time <= job.deadline:
-        return ""
-    left = short(max(0, job.deadline - supply.time))
-    return f"it could not end before its deadline, in {left}, by its time limit, {short(time)}"
-
-
-def _shut(job: QueuedJob, partition: Partition, access: Access, supply: Supply) -> str:
-    """Return which rule of a partition on who may use it a job does not keep to."""
-    name = partition.name
-    if access.root_only and job.user not in ("root", _slurm_user(supply)):
-        return f"partition {name} is for root alone"
+def _shut(job: QueuedJob, name: str, access: Access, supply: Supply) -> Iterator[str]:
+    """Yield the rules of a partition on who may use it that a job breaks."""
+    if access.root_only and not _is_root(job, supply):
+        yield f"partition {name} is for root alone"
     if access.reserved_only and not job.reservation:
-        return f"partition {name} is for jobs of a reservation alone"
+        yield f"partition {name} is for jobs of a reservation alone"
     if _obeys_accounts(supply):
         accounts, but = {job.account}, ""
         if _version(supply) >= FIRST_WITH_SUBACCOUNTS:
@@ -300,14 +272,13 @@ def _shut(job: QueuedJob, partition: Partition, access: Access, supply: Supply) 
         if access.accounts and accounts.isdisjoint(access.accounts):
             admitted = ",".join(access.accounts)
             refused = f"and not {job.account or '-'}{but}"
-            return f"partition {name} admits the accounts {admitted}, {refused}"
+            yield f"partition {name} admits the accounts {admitted}, {refused}"
         if not access.accounts and not accounts.isdisjoint(access.denied_accounts):
-            return f"partition {name} denies the account {job.account}"
+            yield f"partition {name} denies the account {job.account}"
     if access.qos and job.qos not in access.qos:
-        return f"partition {name} admits the QOS {','.join(access.qos)}, and not {job.qos or '-'}"
+        yield f"partition {name} admits the QOS {','.join(access.qos)}, and not {job.qos or '-'}"
     if not access.qos and job.qos in access.denied_qos:
-        return f"partition {name} denies the QOS {job.qos}"
-    return ""
+        yield f"partition {name} denies the QOS {job.qos}"
 
 
 def unknown_rules(
@@ -346,8 +317,8 @@ def _version(supply: Supply) -> tuple[int, ...]:
     return tuple(99 if part is None else part for part in parts)
 
 
-def _slurm_user(supply: Supply) -> str:
-    return supply.settings.get("slurmuser", "root").partition("(")[0]
+def _is_root(job: QueuedJob, supply: Supply) -> bool:
+    return job.user in ("root", supply.settings.get("slurmuser", "root").partition("(")[0])
 
 
 def nodes_of(job: QueuedJob, supply: Supply) -> Flags:

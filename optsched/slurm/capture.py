@@ -14,8 +14,7 @@ from typing import NamedTuple
 from optsched.errors import InputError
 from optsched.files import FolderKind, write_bytes, write_text
 
-SECONDS = 60.0
-"""Time limit in seconds; a busy controller may let a command wait for a while."""
+SECONDS = 60.0  # time limit in seconds; a busy controller may let a command wait for a while
 
 FILTERS = (
     *("SQUEUE_", "SINFO_", "SCONTROL_"),
@@ -95,12 +94,9 @@ FOLDER = FolderKind("captured output of Slurm", "squeue.json", ("*.json", "*.txt
 
 
 def capture(folder: Path) -> None:
-    """Write what Slurm says of its jobs and nodes into an empty folder.
+    """Write what Slurm says of its jobs and nodes into an empty folder, which can be read then.
 
     A file that the version of Slurm cannot write is left out.
-
-    `folder`: the folder, which then can be read by `optsched.slurm.queue.read_queue` and
-    `optsched.slurm.supply.read_supply`.
     """
     json = capture_queue(folder)
     refused = [

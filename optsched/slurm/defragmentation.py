@@ -36,11 +36,8 @@ LARGEST = 15_000
 MOST_PAIRS = 1_500
 """Most pairs of alike shares and nodes, of the second program, for which it is solved."""
 
-WORK = 100
-"""Work limit of each program, in nodes of branch and bound."""
-
-MOST_ALIKE = 500
-"""Most alike nodes that are one in the first program."""
+WORK = 100  # work limit of each program, in nodes of branch and bound
+MOST_ALIKE = 500  # most alike nodes that are one in the first program
 
 MOST_UNITS = 400_000
 """Most units of a resource on alike nodes: beyond that the tolerance of solvers hides single ones.
@@ -118,21 +115,11 @@ def defragment(queue: SlurmQueue, supply: Supply, is_open: Flags) -> Defragmenta
     """Return the most whole nodes that moves of running jobs win, and the fewest jobs to move.
 
     A job keeps its amounts on each of its nodes, and no two of its shares go to one node. There is
-    room for all moves together in the end, perhaps in no order of single ones. Nothing is done.
+    room for all moves together in the end, perhaps in no order of single ones. Nothing is done; the
+    plan is verified on the amounts of each node, and the bounds are proven by solvers.
 
-    Parameters
-    ----------
-    queue : Queue
-        The running jobs.
-    supply : Supply
-        What is free now, as running jobs allow others.
-    is_open : bool array, shape (nodes,)
-        Nodes that are in service and not reserved.
-
-    Returns
-    -------
-    Defragmentation
-        The plan, verified on the amounts of each node, and the bounds that solvers have proven.
+    `supply`: what is free now, as running jobs allow others; `is_open`: whether each node is in
+    service and not reserved.
     """
     shares, stay, unclear = _shares(queue, supply, is_open)
     known = (len(shares.jobs), dict(stay.most_common()), unclear)
@@ -388,7 +375,6 @@ def _with_cuts(amounts: Ints, at: Ints, room: Ints, group: Ints) -> tuple[Ints, 
 
 
 def _sums(rows: Ints, group: Ints) -> Ints:
-    """Return the sums of rows by group."""
     found = np.zeros((int(group.max()) + 1, rows.shape[1]), dtype=np.int64)
     np.add.at(found, group, rows)
     return found

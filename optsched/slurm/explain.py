@@ -15,18 +15,7 @@ from optsched.numbers import counted, moment, short, whole_number
 from optsched.sites.job_request import UnplaceableError, licences_asked
 from optsched.sites.parts import MAGNETIC
 from optsched.sites.slurm_files import listed
-from optsched.slurm.access import (
-    admits,
-    keeps_parts,
-    nodes_of,
-    open_partitions,
-    partitions_of,
-    reservations_of,
-    unknown_admission,
-    unknown_rules,
-    users_of_limit,
-)
-from optsched.slurm.factors import Factors, behind_by
+from optsched.slurm import access
 from optsched.slurm.hold_problem import (
     ACTIONS,
     Question,
@@ -36,8 +25,7 @@ from optsched.slurm.hold_problem import (
     questions,
 )
 from optsched.slurm.order import Order, new_priority
-from optsched.slurm.own_plan import RESOLUTION, planned_end
-from optsched.slurm.queue import QueuedJob, SlurmQueue
+from optsched.slurm.queue import Factors, QueuedJob, SlurmQueue, behind_by
 from optsched.slurm.requests import (
     HELD,
     Request,
@@ -46,7 +34,6 @@ from optsched.slurm.requests import (
     released,
     requirements,
 )
-from optsched.slurm.reserved import changes, earliest_start
 from optsched.slurm.running import (
     end_of,
     held_by,
@@ -57,10 +44,10 @@ from optsched.slurm.running import (
     unseen_on_nodes,
     unseen_preemption,
 )
+from optsched.slurm.starts import RESOLUTION, changes, earliest_start, planned_end
 from optsched.slurm.supply import Supply
 
-DEFAULT = ("requeue",)
-"""What may be done by default."""
+DEFAULT = ("requeue",)  # what may be done by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +77,9 @@ class Explanation:
             found += ("how soon jobs are completed on nodes where it then fits",)
         if planned is None or planned <= now:
             return found
-        if self.earliest is not None and self.earliest <= planned + RESOLUTION:
-            return found
-        return (
-            *found,
-            f"why Slurm plans its start in {short(planned - now)}, which seems too soon",
-        )
+        if self.earliest is None or self.earliest > planned + RESOLUTION:
+            found += (f"why Slurm plans its start in {short(planned - now)}, which seems too soon",)
+        return found
 
     @cached_property
     def rule(self) -> str:
@@ -105,7 +89,7 @@ class Explanation:
     @cached_property
     def limit_users(self) -> tuple[tuple[str, int], ...]:
         """Who has how much of the limit that keeps the job from starting, most first."""
-        return users_of_limit(self.job, self.queue.running, self.supply)
+        return access.users_of_limit(self.job, self.queue.running, self.supply)
 
     @cached_property
     def released(self) -> QueuedJob:
@@ -299,9 +283,8 @@ def pending_job(queue: SlurmQueue, label: str) -> QueuedJob:
         if label in (job.label, str(job.job_id), job.part_of):
             raise InputError(f"{label!r} is {job.state}; expected a pending job", field="job")
     expected = "expected the number of a pending job, such as 17 or 17_3"
-    if not label[:1].isdigit():
-        raise InputError(f"{label!r} is not the number of a job; {expected}", field="job")
-    raise InputError(f"{label!r} is not in the queue; {expected}", field="job")
+    what = "in the queue" if label[:1].isdigit() else "the number of a job"
+    raise InputError(f"{label!r} is not {what}; {expected}", field="job")
 
 
 def unseen_rules(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str, ...]:
@@ -309,14 +292,14 @@ def unseen_rules(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str
     found = list(supply.unread)
     if job.exclusive is None:
         found.append("whether it shares its nodes, which the queue does not state")
-    own = reservations_of(job, supply)
+    own = access.reservations_of(job, supply)
     for reservation in own:
-        found += unknown_admission(job, reservation, supply)
+        found += access.unknown_admission(job, reservation, supply)
     if job.reservation and not own:
         found.append(f"reservation {job.reservation}, which is not shown")
-    for partition in open_partitions(job, supply) or partitions_of(job, supply):
+    for partition in access.open_partitions(job, supply) or access.partitions_of(job, supply):
         users = (each.user for each in queue.running if partition.name in each.partitions)
-        found += unknown_rules(job, partition, supply, users)
+        found += access.unknown_rules(job, partition, supply, users)
     return tuple(dict.fromkeys(found))
 
 
@@ -333,7 +316,7 @@ def unseen(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str, ...]
 
 def _hidden(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> Iterator[str]:
     """Yield what no job of the queue holds, though it is in use: of its nodes and licences."""
-    usable = np.isin(supply.site.states, ("up", "reserved")) & nodes_of(job, supply)
+    usable = np.isin(supply.site.states, ("up", "reserved")) & access.nodes_of(job, supply)
     held = (held_by(each, supply) for each in queue.running)
     cores = np.where(usable, hidden_amounts(held, supply)[:, 0], 0)
     nodes = [supply.site.nodes[node] for node in np.flatnonzero(cores > 0).tolist()]
@@ -350,7 +333,7 @@ def _hidden(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> Iterator[str]:
 
 def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
     """Yield how Slurm may start a job where reservations that are not its own are in the way."""
-    there, asked = nodes_of(job, supply), licences_asked(job.licences).keys()
+    there, asked = access.nodes_of(job, supply), licences_asked(job.licences).keys()
     own, names = job.reservation.split(","), []
     for each in supply.reservations:
         on_nodes = bool((np.isin(supply.site.nodes, each.nodes) & there).any())
@@ -361,10 +344,10 @@ def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
         ):
             continue
         names.append(name := f"reservation {each.name}")
-        if on_nodes and keeps_parts(each, supply):
+        if on_nodes and access.keeps_parts(each, supply):
             yield f"what {name} leaves of its nodes to others"
         partitions = job.partitions or ("",)
-        admitted = any(admits(job, each, supply, partition) for partition in partitions)
+        admitted = any(access.admits(job, each, supply, partition) for partition in partitions)
         if MAGNETIC in each.flags and admitted and not job.reservation:
             yield f"whether it starts in the magnetic {name}"
     if names and 0 < job.least_time < (math.inf if job.limit is None else job.limit):

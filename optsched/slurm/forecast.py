@@ -21,14 +21,8 @@ from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
-LEAST = 10
-"""Least number of jobs of a group that counts."""
-
-LAST = 200
-"""Most jobs of a group that count, the last ones."""
-
-FILES = ("sacct.json", "sacct.sacct")
-"""Names of a file of jobs that have ended, in a folder with the output of Slurm."""
+LEAST = 10  # least number of jobs of a group that counts
+LAST = 200  # most jobs of a group that count, the last ones
 
 GROUPS = {
     "jobs of its user in its partition with its limit": ("user", "partition", "limit"),
@@ -104,7 +98,7 @@ def run_times(trace: Trace) -> RunTimes:
 
 def read_history(folder: Path) -> Trace | None:
     """Return the jobs in the output of ``sacct`` in a folder that have ended; None without any."""
-    path = captured_file(folder, *FILES)
+    path = captured_file(folder, "sacct.json", "sacct.sacct")
     if path is None:
         return None
     try:
@@ -114,8 +108,7 @@ def read_history(folder: Path) -> Trace | None:
     return clean(trace) if (trace.runtime >= 1).any() else None
 
 
-INTERVAL = (0.1, 0.9)
-"""Quantiles of the draws between which the start of a job is in 80 % of them."""
+INTERVAL = (0.1, 0.9)  # quantiles of the draws between which the start of a job is in 80 % of them
 
 
 class Start(NamedTuple):
@@ -134,6 +127,9 @@ class Start(NamedTuple):
     def expected(self) -> float:
         """The median, or without draws the start by the limits."""
         return self.by_limits if math.isnan(self.median) else self.median
+
+
+TIMES = ("by_limits", "median", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +195,7 @@ class Forecast:
                     "priority": one.job.priority,
                     "ahead": one.ahead,
                     "slurm_start": one.job.start,
-                    "by_limits": _known(one.by_limits),
-                    "median": _known(one.median),
-                    "low": _known(one.low),
-                    "high": _known(one.high),
+                    **{name: _known(getattr(one, name)) for name in TIMES},
                     "basis": one.basis or None,
                     "doubts": [*self.future.doubts.get(one.label, ())],
                     "why_never": self.never.get(one.label),
@@ -222,21 +215,15 @@ def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 
     that may preempt others start as if these were gone, see `optsched.slurm.running.views`.
     """
     found = _played(future, times, draws, seed)
-    for view in future.views:
-        there = replace(future, queue=view.queue, supply=view.supply)
-        found = _taken(found, _played(there, times, draws, seed), view.jobs)
-    return found
-
-
-def _taken(found: Forecast, there: Forecast, jobs: frozenset[int]) -> Forecast:
-    """Return a forecast with the starts of some jobs from another one."""
-    place = {row.label: at for at, row in enumerate(there.future.waiting_rows)}
-    rows = [*enumerate(found.future.waiting_rows)]
-    own = [at for at, row in rows if row.number in jobs and row.label in place]
-    its = [place[row.label] for _, row in rows if row.number in jobs and row.label in place]
     by_limits, drawn = found.by_limits.copy(), found.drawn.copy()
-    by_limits[own] = there.by_limits[its]
-    drawn[:, own] = there.drawn[:, its]
+    for view in future.views:
+        seen = replace(future, queue=view.queue, supply=view.supply)
+        there = _played(seen, times, draws, seed)
+        place = {row.label: at for at, row in enumerate(seen.waiting_rows)}
+        for at, row in enumerate(future.waiting_rows):
+            if row.number in view.jobs and row.label in place:
+                by_limits[at] = there.by_limits[place[row.label]]
+                drawn[:, at] = there.drawn[:, place[row.label]]
     return replace(found, by_limits=by_limits, drawn=drawn)
 
 
@@ -292,8 +279,7 @@ def _quantiles(drawn: Floats) -> Floats:
 SHORTER = (0.75, 0.5, 0.25, 0.1)
 """Shares of its limit with which it is tried whether a job starts sooner."""
 
-SOONER = 60.0
-"""Seconds by which a start is sooner at least, that it counts."""
+SOONER = 60.0  # seconds by which a start is sooner at least, that it counts
 
 
 def sooner(future: Future, label: str) -> list[tuple[str, float]]:
@@ -330,8 +316,7 @@ def sooner(future: Future, label: str) -> list[tuple[str, float]]:
     return found
 
 
-SUBMITTED = "what-if"
-"""Name of a job that is only submitted in a what-if."""
+SUBMITTED = "what-if"  # name of a job that is only submitted in a what-if
 
 
 class Shift(NamedTuple):
@@ -345,10 +330,8 @@ class Shift(NamedTuple):
     @property
     def seconds(self) -> float:
         """The shift in seconds; infinite for a job that starts no more, or only then."""
-        if math.isnan(self.before) or math.isnan(self.after):
-            same = math.isnan(self.before) and math.isnan(self.after)
-            return 0.0 if same else math.inf if math.isnan(self.after) else -math.inf
-        return self.after - self.before
+        before, after = (math.inf if math.isnan(at) else at for at in (self.before, self.after))
+        return 0.0 if before == after else after - before
 
 
 def shifts(before: Forecast, after: Forecast) -> tuple[Shift, ...]:
@@ -359,7 +342,7 @@ def shifts(before: Forecast, after: Forecast) -> tuple[Shift, ...]:
         if one.job.name != SUBMITTED:
             was, will = (there[label].expected if label in there else math.nan for there in starts)
             found.append(Shift(label, one.job, was, will))
-    moved = [each for each in found if each.seconds]
+    moved = (each for each in found if each.seconds)
     return tuple(sorted(moved, key=lambda each: -abs(each.seconds)))
 
 
@@ -372,8 +355,7 @@ def by(moved: Sequence[Shift], name: str) -> Mapping[str, list[Shift]]:
     return found
 
 
-NAMED = 10
-"""Most jobs that a note names."""
+NAMED = 10  # most jobs that a note names
 
 
 def named(labels: Sequence[str]) -> str:

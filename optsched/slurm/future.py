@@ -22,22 +22,11 @@ from optsched.sites.job_request import UnplaceableError
 from optsched.sites.parts import FLEX, Reservation
 from optsched.sites.requests import Chunks
 from optsched.sites.site import Site
+from optsched.slurm import playing
 from optsched.slurm.access import longest, open_partitions, own_qos_of
 from optsched.slurm.hold_problem import UNTIL, lacks_service
 from optsched.slurm.limits import Limits
 from optsched.slurm.order import FairShares, Floats, Usage, aging, fair_shares
-from optsched.slurm.playing import (
-    HEEDED,
-    UNHEEDED,
-    Backfill,
-    Backfilling,
-    ByPriority,
-    Gate,
-    PlayedSite,
-    Reserving,
-    backfill,
-    stated,
-)
 from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import (
     OF_LIMITS,
@@ -66,17 +55,10 @@ from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
 from optsched.traces.trace import UNKNOWN, Header, Trace
 
-HORIZON = 5 * 365 * 86_400
-"""Seconds that stand for a time without end: no job runs for longer."""
-
-UNOWNED = "unowned"
-"""What nodes have `MANY` of that no user owns."""
-
-MANY = 10**6
-"""More than the chunks of jobs on a node."""
-
-MOST_TASKS = 1000
-"""Most tasks of a job array that are played; the others are left out."""
+HORIZON = 5 * 365 * 86_400  # seconds that stand for a time without end: no job runs for longer
+UNOWNED = "unowned"  # what nodes have `MANY` of that no user owns
+MANY = 10**6  # more than the chunks of jobs on a node
+MOST_TASKS = 1000  # most tasks of a job array that are played; the others are left out
 
 MOST_RESERVED = 300
 """Most blocked jobs that are looked at by default, else ``easy``; more take long."""
@@ -135,38 +117,35 @@ class Future:
         pending = sorted(self._pending[0], key=lambda row: (-row.priority, row.number))
         return (*self._running(), *self._hidden(), *self._owned(), *pending)
 
-    @property
+    @cached_property
     def chosen(self) -> str:
         """The policy: by default ``none`` with sched/builtin, else see `MOST_RESERVED`."""
         if self.policy or self.supply.settings.get("schedulertype", "").endswith("builtin"):
             return self.policy or "none"
-        return "conservative" if self._looked_at <= MOST_RESERVED else "easy"
-
-    @cached_property
-    def _looked_at(self) -> int:
-        """The number of pending jobs that are looked at if all are blocked."""
         quotas, most = self.quotas
-        left, count = most.copy(), 0
+        left, looked_at = most.copy(), 0  # if all pending jobs are blocked
         for own in quotas[self.waiting, 1:]:
             if (left[own] > 0).all():
                 left[own] -= 1
-                count += 1
-        return count
+                looked_at += 1
+        return "conservative" if looked_at <= MOST_RESERVED else "easy"
 
     @property
     def unheeded(self) -> tuple[str, ...]:
         """The settings of Slurm's backfill scheduler on reservations that are not played."""
-        names = UNHEEDED if self.chosen == "conservative" else UNHEEDED | HEEDED
+        names = (
+            playing.UNHEEDED if self.chosen == "conservative" else playing.UNHEEDED | playing.HEEDED
+        )
         return tuple(
             f"{name}={text}" if text else name
-            for name, text in stated(self.supply.settings).items()
-            if name in names or (name in HEEDED and whole_number(text) is None)
+            for name, text in playing.stated(self.supply.settings).items()
+            if name in names or (name in playing.HEEDED and whole_number(text) is None)
         )
 
     @cached_property
-    def backfill(self) -> Backfill:
+    def backfill(self) -> playing.Backfill:
         """What the settings say on reservations."""
-        return backfill(self.supply.settings)
+        return playing.backfill(self.supply.settings)
 
     @cached_property
     def quotas(self) -> tuple[Ints, Ints]:
@@ -199,10 +178,7 @@ class Future:
         return np.array([row.limit for row in self.rows], dtype=np.float64)
 
     def starts(self, seconds: Floats) -> Floats:
-        """Return when each pending job starts if the rows run for some time, shape (pending jobs,).
-
-        Times are in seconds from now; nan for a job that does not start before `HORIZON`.
-        """
+        """Return when pending jobs start if the rows run for some time; nan if after `HORIZON`."""
         return self._played(seconds)[0]
 
     @cached_property
@@ -232,13 +208,13 @@ class Future:
         if not len(self.waiting):
             return np.empty(0), {}
         runtime = np.minimum(np.maximum(np.ceil(seconds), 1), self.limits).astype(np.int64)
-        gate = None if self.limited is None else Gate(self.limited)
+        gate = None if self.limited is None else playing.Gate(self.limited)
         policy: Policy
         if self.chosen == "conservative":
-            policy = Reserving(gate, self.by_priority(), self.backfill, self.quotas)
+            policy = playing.Reserving(gate, self.by_priority(), self.backfill, self.quotas)
         else:
             kind: Literal["easy", "none"] = "easy" if self.chosen == "easy" else "none"
-            policy = Backfilling(kind, gate=gate, by_priority=self.by_priority())
+            policy = playing.Backfilling(kind, gate=gate, by_priority=self.by_priority())
         trace = replace(self.trace, runtime=runtime)
         engine = Engine(trace, self.machine, policy, ProblemSolver({}))
         engine.run()
@@ -249,7 +225,7 @@ class Future:
     def _fair(self) -> FairShares | None:
         return fair_shares(self.supply)
 
-    def by_priority(self) -> ByPriority | None:
+    def by_priority(self) -> playing.ByPriority | None:
         """Return the order of the rows as their priorities change; None if nothing changes."""
         grows, now = aging(self.supply.settings), self.supply.time
         # of a running job, the first row counts for all of it
@@ -273,7 +249,7 @@ class Future:
         if keep and not counts:
             return None
         of_jobs = priority, ages, waited, are_set
-        return ByPriority(grows, usage, self.waiting, *of_jobs, len(self.rows))
+        return playing.ByPriority(grows, usage, self.waiting, *of_jobs, len(self.rows))
 
     @cached_property
     def trace(self) -> Trace:
@@ -348,14 +324,11 @@ class Future:
         own = self._reservation(job)
         if own is None:
             return HORIZON
-        return _whole(own.end - max(own.start, self.supply.time) + self._overrun)
-
-    @property
-    def _overrun(self) -> float:
-        """For how long jobs go on after the end of their reservation, in seconds."""
+        # jobs go on after the end for some minutes, or to their limits
         text = self.supply.settings.get("resvoverrun", "").partition(" ")[0]
-        minutes = whole_number(text)
-        return 60 * minutes if minutes is not None else math.inf if text else 0
+        minutes = whole_number(text or "0")
+        overrun = math.inf if minutes is None else 60 * minutes
+        return _whole(own.end - max(own.start, self.supply.time) + overrun)
 
     @cached_property
     def _reservations(self) -> Mapping[str, Reservation]:
@@ -404,17 +377,19 @@ class Future:
         return np.column_stack([wide.get(name, none) for name in self._columns])
 
     @cached_property
-    def machine(self) -> PlayedSite:
+    def machine(self) -> playing.PlayedSite:
         """The nodes, idle."""
         runs = np.array([not row.label for row in self.rows], dtype=bool)
-        return PlayedSite(self._site, [row.ways for row in self.rows], runs, self.supply.closing)
+        return playing.PlayedSite(
+            self._site, [row.ways for row in self.rows], runs, self.supply.closing
+        )
 
     @cached_property
     def _pending(self) -> tuple[list[Row], dict[str, str]]:
         """Return the rows of the pending jobs, and why others are left out."""
         now, found = self.supply.time, list[Row]()
-        stated, left = self._requests[0], {**self._requests[1]}
-        for job, requests in stated:
+        requested, left = self._requests[0], {**self._requests[1]}
+        for job, requests in requested:
             ways = tuple(map(self._way, requests))
             limit = _whole(longest(job, open_partitions(job, self._anyhow(job))))
             limit = min(limit, self._in_reservation(job))
@@ -426,24 +401,18 @@ class Future:
                 left[rest.label] = f"only {MOST_TASKS:,} tasks of its array are played"
             labels = [f"{job.array_id}_{task}" for task in tasks[:MOST_TASKS]] or [job.label]
             found += [Row(label, job, ways, begin, limit) for label in labels]
-        return self._without_dependents(found, left)
-
-    def _without_dependents(
-        self, rows: list[Row], left: dict[str, str]
-    ) -> tuple[list[Row], dict[str, str]]:
-        """Leave jobs out that wait for jobs that are left out."""
-        while True:
-            gone = self._gone(rows) if left else set()
+        while True:  # jobs that wait for jobs that are left out are left out, too
+            gone = self._gone(found) if left else set()
             out = dict[str, str]()
-            for row in rows:
+            for row in found:
                 dependency = "" if row.job is None else row.job.dependency
                 asked = _OF_JOB.findall(dependency)
                 never = [each for each in asked if each in gone]
                 if never and (len(never) == len(asked) or "?" not in dependency):
                     out[row.label] = f"it depends on job {never[0]}, which has no forecast"
             if not out:
-                return rows, left
-            rows, left = [row for row in rows if row.label not in out], left | out
+                return found, left
+            found, left = [row for row in found if row.label not in out], left | out
 
     @cached_property
     def _absent(self) -> set[str]:
@@ -463,11 +432,10 @@ class Future:
             never, kept = now + 2 * HORIZON, []
             for each in self.supply.reservations:
                 if each.name in own:
-                    kept.append(replace(each, start=min(each.start, now)))
+                    each = replace(each, start=min(each.start, now))
                 elif each.name in self._reservations:
-                    kept.append(replace(each, start=never, end=never + 1))
-                else:
-                    kept.append(each)
+                    each = replace(each, start=never, end=never + 1)
+                kept.append(each)
             changed = replace(self.supply.idle, limits=Limits(), reservations=tuple(kept))
             self._idle[job.reservation] = changed
         return self._idle[job.reservation]
@@ -490,10 +458,19 @@ class Future:
         free = replace(job, dependency="", eligible=None, array_limit=0)
         if limits.known and job.reason.startswith(OF_LIMITS):
             free = replace(free, reason="")
-        if rule := blocked_by_rule(free, supply) or self._over_limit(job):
+        if rule := blocked_by_rule(free, supply):
             raise UnplaceableError(rule)
+        own = own_qos_of(job, supply)
+        over = [next(limits.broken(job, job.tres, each, idle=True), None) for each in own]
+        if over and over[0] and all(over):  # whatever runs
+            raise UnplaceableError(over[0][1])
         requests = [*alternatives(free, supply)]
-        played = [_as_played(each, supply) for each in requests]
+        # without groups of nodes, and licences of reservations
+        there = supply.site.licences.keys()
+        played = []
+        for each in requests:
+            licences = {name: n for name, n in each.licences.items() if name in there}
+            played.append(replace(each, span="anywhere", limits=(), licences=licences))
         if not any(each.fits(supply) for each in played):
             nearest = max(played, key=lambda each: each.room(supply) / each.chunks)
             until = UNTIL.get(lacks_service(free, supply))
@@ -516,7 +493,6 @@ class Future:
         return {row.label: found for row in self.waiting_rows if (found := of_job[row.number])}
 
     def _doubts(self, job: QueuedJob, requests: Sequence[Request]) -> Iterator[str]:
-        """Yield in what a job is not played as Slurm would start it."""
         if self._in_reservation(job) < min(job.limit or math.inf, HORIZON):
             yield f"reservation {job.reservation} ends before the time limit, and jobs with it"
         flex = any(name in self._reservations for name in job.reservation.split(","))
@@ -548,18 +524,10 @@ class Future:
         """The queue as it is for jobs that may preempt others."""
         return views(self.queue, self.supply)
 
-    def _over_limit(self, job: QueuedJob) -> str:
-        """Return the limit that a job exceeds whatever runs; empty if there is none."""
-        limits, own = self.supply.limits, own_qos_of(job, self.supply)
-        found = [limits.exceeded(job, job.tres, each, idle=True) for each in own]
-        return found[0] if found and all(found) else ""
-
     def _running(self) -> Iterator[Row]:
-        """Yield the rows of the running jobs."""
         supply, now = self.supply, self.supply.time
         for job, held in self._held:
-            limit = _whole(end_of(job, now) - now)
-            alone = is_alone(job, supply)
+            limit, alone = _whole(end_of(job, now) - now), is_alone(job, supply)
             licences = tuple(held.licences.get(name, 0) for name in supply.site.licences)
             is_first = True
             cores = dict.fromkeys(job.partitions, held.amounts[:, 0])
@@ -569,7 +537,7 @@ class Future:
                 if ways := self._on(nodes, amounts, alone, licences):
                     left = self._until_reserved(job, nodes, limit)
                     yield Row("", job, ways, 0, left, is_first)
-                    licences, is_first = (0,) * len(licences), False
+                    licences, is_first = (), False
 
     @cached_property
     def _owners(self) -> Mapping[int, tuple[QueuedJob, ...]]:
@@ -595,11 +563,10 @@ class Future:
         together: dict[tuple[int, ...], tuple[tuple[QueuedJob, ...], list[int]]] = {}
         for node, jobs in self._owners.items():
             together.setdefault(tuple(job.job_id for job in jobs), (jobs, []))[1].append(node)
-        none = (0,) * len(self.supply.site.licences)
         whole = np.array([MANY * (name == UNOWNED) for name in self._columns])
         for jobs, nodes in together.values():
             end = max((end_of(each, now) - now for each in jobs), default=math.inf)
-            if ways := self._on(np.array(sorted(nodes)), whole, False, none):
+            if ways := self._on(np.array(sorted(nodes)), whole):
                 yield Row("", None, ways, 0, _whole(end), False, jobs)
 
     @cached_property
@@ -622,16 +589,16 @@ class Future:
         supply = self.supply
         rest = hidden_amounts((held for _, held in self._held), supply)
         wide = self._widened(np.maximum(rest, 0), slice(None), {})
-        none = (0,) * len(supply.site.licences)
         for amounts in np.unique(wide, axis=0):
             nodes = np.flatnonzero((wide == amounts).all(axis=1))
-            if amounts.any() and (ways := self._on(nodes, amounts, False, none)):
+            if ways := self._on(nodes, amounts):
                 yield Row("", None, ways, 0, HORIZON, is_first=False)
 
     def _on(
-        self, nodes: Ints, amounts: Ints, alone: bool, licences: tuple[int, ...]
+        self, nodes: Ints, amounts: Ints, alone: bool = False, licences: tuple[int, ...] = ()
     ) -> tuple[tuple[Chunks, Flags], ...]:
         """Return the only way to have amounts on each of some nodes; none if no node is in use."""
+        licences = licences or (0,) * len(self.supply.site.licences)
         there = np.zeros(len(self.supply.site.nodes), dtype=bool)
         there[nodes] = self._site.is_usable[nodes]
         if not there.any() or not amounts.any():
@@ -645,24 +612,15 @@ class Future:
         first, entries = [0], list[tuple[int, int, bool]]()
         number: dict[tuple[str, str, str], int] = {}
         left: list[int] = []
-
-        def add(key: tuple[str, str, str], most: int, amount: int, row: Row, binds: bool) -> None:
-            if key not in number:
-                number[key] = len(left)
-                left.append(most)
-            if not row.label:  # what runs is in use already, and takes it once it is played
-                left[number[key]] += amount
-            entries.append((number[key], amount, binds))
-
         running = Counter(job.array_id for job in self.queue.running)
         for row in self.rows:
-            job = row.job
-            if job is not None and (row.label or row.is_first):
-                for key, (most, amount, binds) in self._counted(row, job).items():
-                    add(key, most, amount, row, binds)
-                if job.array_limit:
-                    most = job.array_limit - running[job.array_id]
-                    add((str(job.array_id), "array", ""), most, 1, row, bool(row.label))
+            for key, most, amount, binds in self._counted(row, running):
+                if key not in number:
+                    number[key] = len(left)
+                    left.append(most)
+                if not row.label:  # what runs is in use already, and takes it once it is played
+                    left[number[key]] += amount
+                entries.append((number[key], amount, binds))
             first.append(len(entries))
         if not left:
             return None
@@ -671,31 +629,26 @@ class Future:
         return _tables.Limited(np.array(first), columns[0], columns[1], columns[2] > 0, rest)
 
     def _counted(
-        self, row: Row, job: QueuedJob
-    ) -> dict[tuple[str, str, str], tuple[int, int, bool]]:
-        """Return by limit how much is left of it, how much a row takes, and whether it binds."""
-        limits = self.supply.limits
-        if not limits.known:
-            return {}
-        amounts, own = job.tres, own_qos_of(job, self.supply)
+        self, row: Row, running: Mapping[int, int]
+    ) -> Iterator[tuple[tuple[str, str, str], int, int, bool]]:
+        """Yield limits: what is left of each, how much a row takes of it, and whether it binds."""
+        job, limits = row.job, self.supply.limits
+        if job is None or not (row.label or row.is_first):
+            return
+        own = own_qos_of(job, self.supply)
         binding = {limit.key for limit in limits.on(job, own[0])} if row.label and own else set()
-        return {
-            limit.key: (limit.most - limit.used, amount, limit.key in binding)
-            for limit, amount in limits.counted(job, amounts, own, row.limit).items()
-            if amount
-        }
+        for limit, amount in limits.counted(job, job.tres, own, row.limit).items():
+            if amount:
+                yield limit.key, limit.most - limit.used, amount, limit.key in binding
+        if job.array_limit:
+            most = job.array_limit - running[job.array_id]
+            yield (str(job.array_id), "array", ""), most, 1, bool(row.label)
 
 
 def _names(job: QueuedJob, label: str) -> set[str]:
     """Return the names of a job, or of a task with a label, in dependencies of other jobs."""
     found = {label, str(job.job_id)}
     return found | {str(job.array_id), f"{job.array_id}_*"} if job.array_id else found
-
-
-def _as_played(request: Request, supply: Supply) -> Request:
-    """Return a request as it is played: without groups of nodes, and licences of reservations."""
-    licences = {name: n for name, n in request.licences.items() if name in supply.site.licences}
-    return replace(request, span="anywhere", limits=(), licences=licences)
 
 
 def _whole(seconds: float) -> int:

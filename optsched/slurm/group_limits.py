@@ -28,8 +28,7 @@ from optsched.sites.job_request import UnplaceableError
 from optsched.sites.parts import Blocks, Places, Torus, Tree
 from optsched.sites.slurm_notation import host_list
 
-LEVELS = 5
-"""Number of block sizes where the file states none, each twice the one before."""
+LEVELS = 5  # number of block sizes where the file states none, each twice the one before
 
 
 class GroupLimit(NamedTuple):

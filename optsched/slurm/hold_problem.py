@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.job_request import MEMORY, UnplaceableError
-from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.requests import Request, alternatives, shares_with_own
 from optsched.slurm.running import (
@@ -29,6 +27,7 @@ from optsched.slurm.running import (
     supply_at,
 )
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
+from optsched.slurm.starts import held_as_planned, planned_to_run
 from optsched.slurm.supply import Supply
 
 ACTIONS = {
@@ -40,8 +39,7 @@ ACTIONS = {
 }
 """What may be done."""
 
-IN_SERVICE = "in service"
-"""Name of the resource that drained nodes lack."""
+IN_SERVICE = "in service"  # name of the resource that drained nodes lack
 
 OPEN = "not closed by others"
 """Name, with a number behind it, of the resource that nodes lack while a job closes them."""
@@ -51,8 +49,6 @@ STOPPABLE = ("RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED")
 
 ENDING = frozenset(("COMPLETING", "STAGE_OUT", "REVOKED"))
 """Further words of the state of jobs that have ended."""
-
-NO_CLOSERS: Mapping[int, Sequence[int]] = MappingProxyType({})
 
 MIGRATION = 600
 """Seconds that the nodes of a job are taken to lose when it is checkpointed and restarted."""
@@ -78,11 +74,11 @@ class Claim:
         """Whether it is a pending job."""
         return self.job is not None and self.job.state == "PENDING"
 
-    @property
-    def cores(self) -> Mapping[str, Ints]:
-        """By name of the partition of the job, its cores on each of its nodes."""
+    def widened(self, supply: Supply) -> Ints:
+        """Return its amounts on its nodes in the columns of a supply."""
         partitions = () if self.job is None else self.job.partitions
-        return dict.fromkeys(partitions, self.held.amounts[:, 0])
+        cores = dict.fromkeys(partitions, self.held.amounts[:, 0])
+        return supply.widened(self.held.amounts, self.held.nodes, cores=cores)
 
     @property
     def label(self) -> str:
@@ -134,13 +130,16 @@ def questions(
         then = in_service(then, drained, held)
     planned = planned_to_run(queue, start) if {"hold", "drain"} & {*actions} else ()
     closers = _closers(running, lambda each: closes(each, job, supply), then)
-    then = _opened(then, closers)
+    owners, taken = then.owners.copy(), then.taken.copy()
+    owners[[*closers]], taken[[*closers]] = "", False
+    then = replace(then, owners=owners, taken=taken)
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
     runs = [_running_claim(*each, supply, start, actions) for each in zip(running, held)]
-    waits = [_pending_claim(*each, supply, start, actions) for each in waiting]
-    idle = None
-    if "drain" in actions and start > supply.time:
-        idle = _idle(queue, supply, start)
+    waits = []
+    for each, has in waiting:
+        lost = _node_time(has, supply, max(0, start - max(supply.time, each.start or 0)))
+        waits.append(Claim(lost, has, each, liftable="hold" in actions and not each.part_of))
+    idle = _idle(queue, supply, start) if "drain" in actions and start > supply.time else None
     nothing = np.zeros((1, len(supply.site.resources)), dtype=np.int64)
     found = []
     for request in alternatives(job, then):
@@ -162,7 +161,6 @@ def questions(
 
 
 def _is_useful(claim: Claim, request: Request) -> bool:
-    """Return whether a claim holds something of use for a request."""
     held = claim.held
     return bool(request.nodes[held.nodes].any() or {*held.licences} & {*request.licences})
 
@@ -223,22 +221,6 @@ def _strangers(
     return found
 
 
-def _opened(supply: Supply, closers: Mapping[int, Sequence[int]]) -> Supply:
-    """Return the supply with its nodes open that visible jobs close."""
-    owners, taken = supply.owners.copy(), supply.taken.copy()
-    owners[[*closers]], taken[[*closers]] = "", False
-    return replace(supply, owners=owners, taken=taken)
-
-
-def _pending_claim(
-    job: QueuedJob, held: Held, supply: Supply, by: int, actions: Collection[str]
-) -> Claim:
-    """Return the claim of a pending job that runs at a time by Slurm's plan."""
-    waits = max(0, by - max(supply.time, job.start or 0))
-    may_hold = "hold" in actions and not job.part_of
-    return Claim(_node_time(held, supply, waits), held, job, liftable=may_hold)
-
-
 def _with_planned(
     supply: Supply, planned: Sequence[QueuedJob]
 ) -> tuple[Supply, list[tuple[QueuedJob, Held]]]:
@@ -268,9 +250,8 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     except UnplaceableError:
         return None
     requests = [each for each in found if each.span == "anywhere" and not each.limits]
-    if not requests:
-        return None
-    if any(each.joins is not None for each in requests):  # with whom they share is not modelled
+    # with whom jobs share nodes that join others is not modelled
+    if not requests or any(each.joins is not None for each in requests):
         return None
     nodes: Flags = np.any([each.nodes for each in requests], axis=0) & ~supply.taken
     alike = [supply.threads]
@@ -337,16 +318,6 @@ def _idle(queue: SlurmQueue, supply: Supply, by: int) -> Ints:
     return microseconds
 
 
-def _costs(lost: Sequence[int]) -> list[int]:
-    """Return costs by which the least node time is lost, and with equally much the least is done.
-
-    Each action costs 1 beside its node time, which is in microseconds, or in the finest unit in
-    which a problem may have such costs.
-    """
-    unit = 1 + max(max(lost, default=0) // (LARGEST_FIELD // 2), sum(lost) // (COUNTABLE // 2))
-    return [time // unit + 1 for time in lost]
-
-
 def _question(
     start: int,
     problem: Hold,
@@ -355,16 +326,21 @@ def _question(
     supply: Supply,
     idle: Ints | None,
 ) -> Question:
-    """Return a problem with its costs; `idle` is None where no node may be drained."""
+    """Return a problem with its costs; `idle` is None where no node may be drained.
+
+    The least node time is lost, in microseconds, or in the finest unit in which a problem may have
+    such costs; with equally much the least is done, as each action costs 1 beside.
+    """
     moves = any(claim.moved_to is not None for claim in claims)
     names = list(problem.resources)
     migration = [
         0 if claim.moved_to is None else _node_time(claim.held, supply, MIGRATION)
         for claim in claims
     ]
-    lost = [claim.lost for claim in claims]
     drained = [0] * len(problem.free) if idle is None else idle.tolist()
-    costs = _costs([*lost, *migration, *drained])
+    lost = [*(claim.lost for claim in claims), *migration, *drained]
+    unit = 1 + max(max(lost, default=0) // (LARGEST_FIELD // 2), sum(lost) // (COUNTABLE // 2))
+    costs = [time // unit + 1 for time in lost]
     fields: dict[str, Any] = {
         "costs": costs[: len(claims)],
         "pending": [place for place, claim in enumerate(claims) if claim.is_pending],
@@ -374,34 +350,25 @@ def _question(
     if moves:
         sets = [request.nodes, *(c.moved_to for c in claims if c.moved_to is not None)]
         kind_names, kinds, allowed = kinds_of(sets, supply)
-        others = iter(allowed[1:])
+        others, free = iter(allowed[1:]), supply.widened(supply.free, cores=supply.cores_left)
         fields |= {
             "kinds": [kind_names[kind] for kind in kinds.tolist()],
             "allowed": allowed[0],
             "moved": [_chunks(claim, supply, names) for claim in claims],
             "move_costs": costs[len(claims) : 2 * len(claims)],
             "moved_to": [None if c.moved_to is None else next(others) for c in claims],
-            "free_before": _in_columns(supply.free, supply, names, cores=supply.cores_left),
+            "free_before": _in_columns(free, supply, names),
         }
     return Question(
         start, replace(problem, **fields), tuple(claims), np.array(drained), np.array(migration)
     )
 
 
-def _in_columns(
-    amounts: Ints,
-    supply: Supply,
-    names: Sequence[str],
-    nodes: Ints | slice = slice(None),
-    *,
-    cores: Mapping[str, Ints],
-) -> Ints:
-    """Return amounts of the resources of the site in the columns of a problem.
+def _in_columns(wide: Ints, supply: Supply, names: Sequence[str]) -> Ints:
+    """Return amounts of the columns of a supply in those of a problem.
 
-    What else the problem has, such as being in service, counts for the blocked job alone; `cores`
-    are those of partitions that limit them.
+    What else the problem has, such as being in service, counts for the blocked job alone.
     """
-    wide = supply.widened(amounts, nodes, cores=cores)
     wide = np.hstack([wide, np.zeros((len(wide), 1), dtype=np.int64)])
     columns = {name: place for place, name in enumerate(supply.columns)}
     return wide[:, [columns.get(name, -1) for name in names]]
@@ -411,8 +378,7 @@ def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int
     """Return the amounts that a running job takes on other nodes if it is moved: the same."""
     if claim.moved_to is None:
         return []
-    held = claim.held
-    amounts = _in_columns(held.amounts, supply, names, held.nodes, cores=claim.cores)
+    amounts = _in_columns(claim.widened(supply), supply, names)
     if not supply.counts_memory:
         amounts[:, [name.startswith(MEMORY) for name in names]] = 0
     rows = Counter(map(tuple, amounts.tolist()))
@@ -426,13 +392,16 @@ def hold_problem(
     claims: Sequence[Claim] = (),
     # By node, the jobs that close it to the job: none of them may stay. By default, a job
     # that may join others joins those of `supply`.
-    closers: Mapping[int, Sequence[int]] = NO_CLOSERS,
+    closers: Mapping[int, Sequence[int]] | None = None,
     *,
     # Whether to state what claims hold of nodes that the job may not use, too
     everywhere: bool = False,
 ) -> Hold:
     """Return the problem of a request, with claims that may be lifted at no cost."""
     fields = placement_fields([Row(job.label, job, request)], supply)
+    # with whom a job shares nodes that joins others the closers say
+    exclusive = request.exclusive and (request.joins is None or closers is None)
+    closers = closers or {}
     names, free = list(fields["resources"]), fields["free"]
     demand = fields["demand"][0].tolist()
     # an amount for each that is in the way, as lifting one of them on a node is not enough
@@ -445,13 +414,10 @@ def hold_problem(
             bar = np.full((len(free), 1), request.chunks)
             bar[nodes] = 0
             names, free, demand = [*names, name], np.hstack([free, bar]), [*demand, 1]
-    # with whom a job shares nodes that joins others the closers say
-    exclusive = request.exclusive and (request.joins is None or closers is NO_CLOSERS)
     rows = []
     busy = np.zeros(len(free), dtype=np.int64)
     for claim in claims:
-        held = claim.held
-        amounts = _in_columns(held.amounts, supply, names, held.nodes, cores=claim.cores)
+        held, amounts = claim.held, _in_columns(claim.widened(supply), supply, names)
         busy[held.nodes] += amounts[:, 0]
         there = request.nodes[held.nodes] | everywhere
         if claim.job is None:

@@ -101,12 +101,6 @@ class Limits:
         """Whether limits are enforced, and known."""
         return self.qos is not None
 
-    def exceeded(
-        self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str, *, idle: bool = False
-    ) -> str:
-        """Return the first limit that keeps a job from starting, see `broken`; empty for none."""
-        return next((why for _, why in self.broken(job, amounts, own_qos, idle=idle)), "")
-
     def broken(
         self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str, *, idle: bool = False
     ) -> Iterator[tuple[Limit, str]]:
@@ -116,10 +110,10 @@ class Limits:
         ``gres/gpu``; `own_qos`: the QOS of the partition, if any.
         """
         for limit in self.on(job, own_qos):
-            is_free = idle and KINDS[limit.name] in OF_RUNNING
-            its = limit._replace(used=0) if is_free else limit
-            if why := _exceeded(its, job, amounts, self.safe):
-                yield its, why
+            if idle and KINDS[limit.name] in OF_RUNNING:
+                limit = limit._replace(used=0)
+            if why := _exceeded(limit, job, amounts, self.safe):
+                yield limit, why
 
     def on(self, job: QueuedJob, own_qos: str) -> Iterator[Limit]:
         """Yield the limits on a job with what is in use now; of two on the same, the first one."""
@@ -234,31 +228,26 @@ def _exceeded(limit: Limit, job: QueuedJob, amounts: Mapping[str, int], safe: bo
     kind, most, used = KINDS[limit.name], limit.most, limit.used
     many = amounts.get(limit.resource, 0)
     minutes = 0 if job.limit is None else job.limit / 60
-    asked: float
+    all_minutes = many * minutes if many else 0  # none of a job of no end that asks for none
     if kind == "least of a job":
-        if many >= most:
-            return ""
         what = f"at least {most:,} {limit.resource}, and it asks for {many:,}"
-        return f"{limit.owner} requires {what} ({limit.name})"
-    if kind == "jobs":
-        asked = 1
-    elif kind == "amounts":
-        asked = many
-    elif kind == "minutes left":
-        asked = many * minutes
-    elif kind == "minutes used":
-        asked = many * minutes if safe else min(many, 1)
-    elif kind == "time used":
-        asked = minutes if safe else 1
-    elif kind == "time" and job.limit_by_operator:
-        return ""
-    else:
-        per_node = max(1, amounts.get("node", 1))
-        each = {"time": minutes, "of a job": many, "of a node": many // per_node}
-        asked, used = each.get(kind, many * minutes), 0
+        return "" if many >= most else f"{limit.owner} requires {what} ({limit.name})"
+    of_running: dict[str, float] = {
+        **dict(zip(OF_RUNNING, (1, many, all_minutes))),
+        "minutes used": all_minutes if safe else min(many, 1),
+        "time used": minutes if safe else 1,
+    }
+    alone: dict[str, float] = {
+        "time": 0 if job.limit_by_operator else minutes,
+        "of a job": many,
+        "of a node": many // max(1, amounts.get("node", 1)),
+        "minutes of a job": all_minutes,
+    }
+    used = used if kind in of_running else 0
+    asked = (of_running | alone)[kind]
     if not asked or used + asked <= most:
         return ""
-    unit = "minutes" if not limit.resource else limit.resource
+    unit = limit.resource or "minutes"
     if kind == "jobs":
         unit = "running jobs"
     elif "minutes" in kind:
@@ -375,10 +364,6 @@ def read_qos(
             try:
                 usage[name] = parse_number(text)
             except ValueError:
-                raise InputError(
-                    f"{text!r}; expected a number such as 1.000000",
-                    file=path,
-                    line=number,
-                    field="UsageFactor",
-                ) from None
+                mistake = f"{text!r}; expected a number such as 1.000000"
+                raise InputError(mistake, file=path, line=number, field="UsageFactor") from None
     return preempts, usage

@@ -30,8 +30,7 @@ Floats = NDArray[np.float64]
 
 def rank(job: QueuedJob, supply: Supply) -> tuple[int, int, int]:
     """Return the place of a job in the order of Slurm: by tier, then priority, then number."""
-    tier = max((supply.tiers.get(name, 0) for name in job.partitions), default=0)
-    return -tier, -job.priority, job.job_id
+    return -_tier(job.partitions, supply.tiers), -job.priority, job.job_id
 
 
 def ahead_by(job: QueuedJob, others: Iterable[QueuedJob]) -> int:
@@ -66,7 +65,10 @@ def new_priority(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[int
     for kind, jobs in (("user, account, QOS", own), ("QOS", alike if job.qos else ())):
         if jobs:
             one = max(jobs, key=lambda each: (each.submit or 0, each.job_id))
-            priority = max(1, one.priority + one.nice - job.nice - _of_age(one, supply))
+            grows = aging(supply.settings)
+            ages = np.array([grows.accrued(one, supply.time)], dtype=np.float64)
+            of_age = round(grows.of(ages).item())
+            priority = max(1, one.priority + one.nice - job.nice - of_age)
             like = f"that of job {one.label}, of the same {kind} and partition, without its age"
             return priority, like
     return lowest, "the lowest of the queue"
@@ -108,12 +110,6 @@ def time_of(settings: Mapping[str, str], name: str, default: float) -> float:
         return default
 
 
-def _of_age(job: QueuedJob, supply: Supply) -> int:
-    """Return how much of the priority of a pending job is for its age."""
-    grows = aging(supply.settings)
-    return round(grows.of(np.array([grows.accrued(job, supply.time)], dtype=np.float64)).item())
-
-
 def tasks(jobs: Iterable[QueuedJob]) -> int:
     """Return the number of jobs, in which each task of a job array counts."""
     return sum(max(1, len(job.array_tasks)) for job in jobs)
@@ -146,9 +142,9 @@ class Order:
             found += () if of_tier and is_higher else kind.jobs[:stop]
         tiers = self._tiers(job)
         found.sort(key=lambda each: (-_tier(each.partitions, tiers), -each.priority, each.job_id))
-        own = self._tasks_before(job)
-        same = next((each for each in self._free if each.job_id == job.job_id), job)
-        return (*found, *((replace(same, array_tasks=own),) if own else ()))
+        if own := self._tasks_before(job):
+            found.append(replace(self._free[job.job_id], array_tasks=own))
+        return tuple(found)
 
     def number_before(self, job: QueuedJob) -> int:
         """Return the number of `before`, in which each task of an array counts."""
@@ -167,30 +163,24 @@ class Order:
                 yield kind, bisect_left(kind.keys, (-job.priority, job.job_id)), False
 
     def _tasks_before(self, job: QueuedJob) -> tuple[int, ...]:
-        """Return the tasks of its own array that are before a task."""
-        there = self._tasks.get(job.job_id, ()) if job.array_tasks else ()
-        return there[: bisect_left(there, job.array_tasks[0])] if there else ()
+        there = self._free.get(job.job_id, job).array_tasks
+        return there[: bisect_left(there, job.array_tasks[0])] if job.array_tasks else ()
 
     @cached_property
-    def _free(self) -> tuple[QueuedJob, ...]:
-        """The pending jobs that no rule keeps from starting now, with the tasks that may."""
-        found = list[QueuedJob]()
+    def _free(self) -> Mapping[int, QueuedJob]:
+        """By number, pending jobs that no rule keeps from starting now, with tasks that may."""
+        found = dict[int, QueuedJob]()
         for job in self.queue.pending:
             started = started_of(job, self.queue, self.supply)
-            if blocked_by_rule(job, self.supply, started):
-                continue
-            most = job.array_limit - started if job.array_limit else len(job.array_tasks)
-            found.append(replace(job, array_tasks=job.array_tasks[:most]))
-        return tuple(found)
-
-    @cached_property
-    def _tasks(self) -> Mapping[int, tuple[int, ...]]:
-        return {job.job_id: job.array_tasks for job in self._free if job.array_tasks}
+            if not blocked_by_rule(job, self.supply, started):
+                most = job.array_limit - started if job.array_limit else len(job.array_tasks)
+                found[job.job_id] = replace(job, array_tasks=job.array_tasks[:most])
+        return found
 
     @cached_property
     def _kinds(self) -> Mapping[tuple[str, ...], _Kind]:
         of_kind: dict[tuple[str, ...], list[QueuedJob]] = {}
-        for job in sorted(self._free, key=lambda job: (-job.priority, job.job_id)):
+        for job in sorted(self._free.values(), key=lambda job: (-job.priority, job.job_id)):
             of_kind.setdefault(job.partitions, []).append(job)
         return {
             names: _Kind(
@@ -225,8 +215,7 @@ def _tier(partitions: Iterable[str], tiers: Mapping[str, int]) -> int:
 OF_PARENT = 2**31 - 1
 """What Slurm writes for the shares of those that have the shares of their account."""
 
-PERIOD = 300.0
-"""Seconds between two calculations of priorities by default."""
+PERIOD = 300.0  # seconds between two calculations of priorities by default
 
 
 class FairTree:

@@ -25,14 +25,9 @@ from optsched.sites.slurm_notation import host_list
 from optsched.slurm.queue import QueuedJob, SlurmQueue
 from optsched.slurm.snapshot import Row, SlurmSnapshot
 
-LONGEST_COMMENT = 1024
-"""Most bytes of a comment that Slurm accepts."""
-
-LONGEST_MARK = "optsched:-01234567:-2147483645:-2147483645"
-"""A mark as long as one may be."""
-
-LEAST_NICE = -(2**31) + 3
-"""The least nice that Slurm accepts."""
+LONGEST_COMMENT = 1024  # most bytes of a comment that Slurm accepts
+LONGEST_MARK = "optsched:-01234567:-2147483645:-2147483645"  # a mark as long as one may be
+LEAST_NICE = -(2**31) + 3  # the least nice that Slurm accepts
 
 _MARKED = re.compile(
     r"optsched:(?P<excludes>-?)(?P<digest>[0-9a-f]{8})"
@@ -96,14 +91,11 @@ def lowering(queue: SlurmQueue) -> tuple[Update, ...]:
 
 
 def pinned(queue: SlurmQueue, *, running: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return the nodes that pinned jobs require or exclude, of pending ones or of those that run.
-
-    By label.
-    """
+    """Return by label the nodes that pinned jobs require or exclude, pending or running ones."""
     return {
         job.label: job.required or job.excluded
         for job in queue.jobs
-        if _is_pinned(job) and (job.has_nodes if running else job.state == "PENDING")
+        if _field(job) and (job.has_nodes if running else job.state == "PENDING")
     }
 
 
@@ -114,7 +106,7 @@ def pinned_placements(queue: SlurmQueue, snapshot: SlurmSnapshot) -> Placements 
     """
     problem = snapshot.problem
     index = {name: place for place, name in enumerate(problem.nodes or ())}
-    pins = {job.label: job for job in queue.pending if _is_pinned(job)}
+    pins = {job.label: job for job in queue.pending if _field(job)}
     nodes = []
     for row, count in zip(snapshot.rows, problem.chunks.tolist()):
         job = pins.get(row.label)
@@ -173,7 +165,6 @@ def updates_of(
 
 
 def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
-    """Return why a job is not pinned to its planned nodes; an empty text if it is."""
     job = row.job
     if job.required:
         return "it requires these nodes itself"
@@ -200,12 +191,10 @@ def _original(job: QueuedJob) -> QueuedJob:
     marked = _MARKED.fullmatch(job.comment)
     if marked is None:
         return job
-    is_pinned = _is_pinned(job)
+    field = _field(job)
     job = replace(_as_before(job, marked), comment=marked["comment"] or "")
-    if not is_pinned:
-        return job
-    if marked["excludes"]:
-        return replace(job, excluded=())
+    if field != "required":
+        return replace(job, excluded=()) if field else job
     # after a restart Slurm 24.11 shows no number, of which a pin is evidence
     most = job.most_nodes or (len(job.required) if len(job.required) > 1 else 0)
     return replace(job, required=(), most_nodes=most)
@@ -232,11 +221,6 @@ def _lowered(job: QueuedJob) -> Update | None:
     return Update(job.label, "lower", job, (*set_nice, comment))
 
 
-def _is_pinned(job: QueuedJob) -> bool:
-    """Return whether a job requires, or excludes, the nodes that its mark states."""
-    return bool(_field(job))
-
-
 def _field(job: QueuedJob) -> str:
     """Return the field that has the nodes of the pin of a job; empty without a pin."""
     marked = _MARKED.fullmatch(job.comment)
@@ -249,18 +233,15 @@ def _field(job: QueuedJob) -> str:
 def _cleared(job: QueuedJob) -> Update | None:
     """Return the update that takes the pin of a job back; None for a job without one."""
     original, field = _original(job), _field(job)
-    pending, its = job.state == "PENDING", bool(field)
-    if original is job or not (pending or (job.has_nodes and not its)):
+    if original is job or not (job.state == "PENDING" or (job.has_nodes and not field)):
         return _lowered(job)
-    settings = (f"Nice={original.nice}",) if original.nice != job.nice else ()
-    settings = (*settings, f"Comment={original.comment}")
-    if its:
-        return Update(job.label, "clear", job, (f"{NODES[field]}=", *settings))
-    return Update(job.label, "unmark", job, settings)
+    settings = [f"{NODES[field]}="] if field else []
+    settings += [f"Nice={original.nice}"] if original.nice != job.nice else []
+    settings.append(f"Comment={original.comment}")
+    return Update(job.label, "clear" if field else "unmark", job, (*settings,))
 
 
 def _digest(nodes: Iterable[str]) -> str:
-    """Return a digest of a set of nodes."""
     return hashlib.sha256("\n".join(sorted({*nodes})).encode()).hexdigest()[:8]
 
 

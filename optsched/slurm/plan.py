@@ -21,13 +21,20 @@ from optsched.numbers import short
 from optsched.slurm.capture import capture_queue, captured, run_command
 from optsched.slurm.explain import unseen_rules
 from optsched.slurm.order import Order, age, ahead_by, rank
-from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, clearing, updates_of, without_pins
 from optsched.slurm.queue import QueuedJob, SlurmQueue, read_queue
 from optsched.slurm.requests import lacking
-from optsched.slurm.reserved import Reserved, beside, reserve, reserved, starts_now, with_reserved
 from optsched.slurm.running import read_captured, unseen_preemption
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
+from optsched.slurm.starts import (
+    Reserved,
+    beside,
+    reserve,
+    reserved,
+    started_now,
+    starts_now,
+    with_reserved,
+)
 from optsched.slurm.supply import Supply
 from optsched.slurm.what_if import Change, Present, changed
 from optsched.solvers.conflict import SECONDS, conflict_or_vector
@@ -93,7 +100,6 @@ class PlannedJob:
     nodes: tuple[str, ...]  # its nodes by our plan, empty if it is not placed
     # Leaf switches of these nodes, or their blocks on a site without a tree of switches
     groups: tuple[str, ...]
-    slurm: PlannedStart | None  # the start that Slurm plans, if any
 
 
 @dataclass(frozen=True)
@@ -172,7 +178,7 @@ class QueuePlan:
         The weight is what is weighed, GPUs for instance, without the scale of the problem.
         """
         situation = self.situation
-        slurm = started_now(situation.queue, situation.posed, situation.supply)
+        slurm = started_now(situation.posed, situation.supply)
         return {"plan": self._total(self.placements), "slurm": self._total(slurm)}
 
     def _total(self, placements: Placements) -> dict[str, int]:
@@ -190,22 +196,14 @@ class QueuePlan:
         problem = situation.posed.problem
         names = problem.nodes or ()
         groups = problem.switches or problem.blocks
-        starts = {each.label: each for each in slurm_plan(situation.queue)}
         found = []
         for row, at in zip(situation.posed.rows, self.placements.nodes):
-            start = starts.get(row.label, starts.get(row.job.label))
-            if not at and not (start and (start.start or 0) <= situation.supply.time):
+            is_due = row.job.planned_nodes and (row.job.start or 0) <= situation.supply.time
+            if not at and not is_due:
                 continue
-            nodes = dict.fromkeys(at)
-            found.append(
-                PlannedJob(
-                    row.label,
-                    row.job,
-                    tuple(str(names[node]) for node in nodes),
-                    tuple(sorted({groups[node] for node in nodes})) if groups else (),
-                    start,
-                )
-            )
+            nodes = tuple(str(names[node]) for node in dict.fromkeys(at))
+            its_groups = tuple(sorted({groups[node] for node in at})) if groups else ()
+            found.append(PlannedJob(row.label, row.job, nodes, its_groups))
         return tuple(found)
 
     @cached_property
@@ -254,9 +252,8 @@ class QueuePlan:
         order = sorted(range(len(rows)), key=lambda place: rank(rows[place].job, supply))
         for place in order:
             row = rows[place]
-            if self.placements.nodes[place] or not row.request.fits(supply):
-                continue
-            if self._would_delay(place):
+            is_placed = self.placements.nodes[place]
+            if is_placed or not row.request.fits(supply) or self._would_delay(place):
                 continue
             if not any(
                 rank(row.job, supply) < rank(other.job, supply) and row.request.nodes[[*at]].any()
@@ -308,8 +305,8 @@ class QueuePlan:
                     "priority": each.job.priority,
                     "nodes": list(each.nodes),
                     "groups": list(each.groups),
-                    "slurm_nodes": list(each.slurm.nodes) if each.slurm else [],
-                    "slurm_start": each.slurm.start if each.slurm else None,
+                    "slurm_nodes": list(each.job.planned_nodes),
+                    "slurm_start": each.job.start if each.job.planned_nodes else None,
                 }
                 for each in self.jobs
             ],
@@ -374,11 +371,8 @@ def read_situation(folder: Path, ask: Ask) -> Situation:
     return Situation(queue, supply, posed, ask, kept)
 
 
-MOST_DELAYED = 10
-"""Most jobs of which a plan says by how much it delays them."""
-
-FRESH = 1.0
-"""Age in seconds from which the queue is read again before an update."""
+MOST_DELAYED = 10  # most jobs of which a plan says by how much it delays them
+FRESH = 1.0  # age in seconds from which the queue is read again before an update
 
 CHANGING = frozenset(
     (
@@ -416,13 +410,16 @@ def carry_out(
     If a pin is taken back, it alone counts: Slurm 22.05 changes the memory of waiting jobs.
     With each update comes why the job was left alone; empty if it was updated.
     """
-    jobs: Mapping[str, QueuedJob] = {}
+    jobs: dict[str, QueuedJob] = {}  # by label, each task of an array under its own, too
     lost: frozenset[str] = frozenset()
     read_at = float("-inf")
     for update in updates:
         if time.monotonic() - read_at > FRESH:
             queue = current_queue()
-            jobs, lost = _by_label(queue), plan.lost(queue) if plan else lost
+            jobs = {job.label: job for job in queue.jobs}
+            for job in queue.jobs:
+                jobs |= {f"{job.array_id}_{task}": job for task in job.array_tasks}
+            lost = plan.lost(queue) if plan else lost
             read_at = time.monotonic()
         reason = _changed(update, jobs.get(update.label))
         if not reason and update.what == "pin" and update.label in lost:
@@ -446,19 +443,8 @@ def _changed(update: Update, now: QueuedJob | None) -> str:
     return ""
 
 
-def _by_label(queue: SlurmQueue) -> dict[str, QueuedJob]:
-    """Return the jobs of a queue by label, each task of an array under its own."""
-    found = {job.label: job for job in queue.jobs}
-    for job in queue.jobs:
-        found |= {f"{job.array_id}_{task}": job for task in job.array_tasks}
-    return found
-
-
-MOST_WEIGHT = 2**30
-"""Upper limit of the sum of weights, so that solvers reckon with them exactly."""
-
-AT_ONCE = 16
-"""Jobs of which weights state the order at once."""
+MOST_WEIGHT = 2**30  # upper limit of the sum of weights, so that solvers reckon with them exactly
+AT_ONCE = 16  # jobs of which weights state the order at once
 
 
 class Strict(NamedTuple):
@@ -514,7 +500,6 @@ def strict(
 
 
 def _weighed(problem: NodePlacement, weights: Ints, then: Sequence[str]) -> NodePlacement:
-    """Return a problem with other weights, and its rules."""
     if isinstance(problem, RuledPlacement):
         return with_rules(_weighed(problem.relaxation, weights, then), problem.rules)
     return replace(problem, weights=weights, then=then)
@@ -554,9 +539,12 @@ class _Moves:
         self.jobs[list(problem.busy)] = 1
         self.is_closed = np.zeros(len(weights), dtype=bool)  # as its job shares it with none
         self.exclusive = {*problem.exclusive}
-        self.nodes = np.arange(len(weights))
         groups = {"switch": problem.switches, "block": problem.blocks}
-        self.group = {name: _numbered(names) for name, names in groups.items() if names is not None}
+        self.group = {  # the number of the group of each node, in the order of their names
+            name: np.unique(np.array(names), return_inverse=True)[1].ravel()
+            for name, names in groups.items()
+            if names is not None
+        }
         self.pools = {
             name: [np.flatnonzero(of == one) for one in range(of.max(initial=-1) + 1)]
             for name, of in self.group.items()
@@ -612,7 +600,7 @@ class _Moves:
         """Yield sets of nodes in which a job spans no more groups than now."""
         name = "block" if self.problem.span[job] == "block" else "switch"
         if name not in self.group:
-            yield self.nodes
+            yield np.arange(len(self.weights))
             return
         at, group = list(self.at[job]), self.group[name]
         own = np.unique(group[at])
@@ -623,18 +611,9 @@ class _Moves:
 
     def _filled(self, job: int, nodes: Ints, room: Ints) -> list[int]:
         """Return nodes that hold the chunks of a job, the best first; none if there is no room."""
-        left = int(self.problem.chunks[job])
-        found: list[int] = []
+        chunks = self.problem.chunks[job]
         nodes = nodes[np.lexsort((self.jobs[nodes] == 0, self.weights[nodes]))]
-        for node in nodes[room[nodes] > 0].tolist():
-            found += [node] * min(left, int(room[node]))
-            left = int(self.problem.chunks[job]) - len(found)
-            if not left:
-                return found
-        return []
-
-
-def _numbered(groups: Sequence[str]) -> Ints:
-    """Return the number of the group of each node, in the order of their names."""
-    numbers: Ints = np.unique(np.array(groups), return_inverse=True)[1].ravel()
-    return numbers
+        room = np.maximum(room[nodes], 0)
+        left = chunks - np.cumsum(room) + room  # once the nodes before are full
+        found = np.repeat(nodes, np.clip(left, 0, room)).tolist()
+        return found if len(found) == chunks else []

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,16 +42,14 @@ OWNERS: Mapping[str, Callable[[QueuedJob], Hashable]] = {
 A job in several partitions counts in the first one.
 """
 
-NO_QUOTA = 2**60
-"""More than all kinds of quotas of all jobs."""
+NO_QUOTA = 2**60  # more than all kinds of quotas of all jobs
 
 DEFAULTS = {"bf_max_job_test": 500, TASKS: 20}
 
 HEEDED = frozenset((*OWNERS, "bf_window", "bf_min_age_reserve", "bf_min_prio_reserve"))
 """Settings that a forecast heeds in which each blocked job may have a reservation."""
 
-UNHEEDED = frozenset(("bf_one_resv_per_job",))
-"""Settings on reservations that no forecast heeds."""
+UNHEEDED = frozenset(("bf_one_resv_per_job",))  # settings on reservations that no forecast heeds
 
 
 class Backfill(NamedTuple):
@@ -124,65 +123,54 @@ class Gate:
         return found
 
 
+@dataclass(eq=False)
 class ByPriority:
     """The order of the rows: those that run, then the others by age and fair share."""
 
-    def __init__(
-        self,
-        grows: Aging,
-        usage: Usage | None,  # None if no fair share changes
-        waiting: Ints,
-        priority: Floats,
-        ages: Floats,
-        waited: Floats,  # for how long each could have started
-        are_set: Flags,  # whether operators have set the priorities, which do not change then
-        rows: int,
-    ) -> None:
-        self._grows, self._waiting, self._ages, self._are_set = grows, waiting, ages, are_set
-        self._usage, self._waited = usage, waited
-        self._fixed = priority - self._changing(ages, 0, ())
-        self._since = np.zeros(rows)  # when each came into the queue
-        self._rank = np.arange(rows, dtype=np.float64)
+    grows: Aging
+    usage: Usage | None  # None if no fair share changes
+    waiting: Ints
+    priority: Floats
+    ages: Floats
+    waited: Floats  # for how long each could have started
+    are_set: Flags  # whether operators have set the priorities, which do not change then
+    rows: int
+
+    def __post_init__(self) -> None:
+        self._fixed = self.priority - self._changing(self.ages, 0, ())
+        self._since = np.zeros(self.rows)  # when each came into the queue
+        self._rank = np.arange(self.rows, dtype=np.float64)
 
     def rank(self, system: System) -> Floats:
         """Return the place of each row at a time at which some come into the queue."""
         now = system.now
         self._since[system.submitted] = now
-        self._there = now - self._since[self._waiting]
-        ages = self._ages + (now if self._grows.always else self._there)
-        self._priority = np.floor(self._fixed + self._changing(ages, now, system.ended))
-        order = np.argsort(-self._priority, kind="stable")
-        self._rank[self._waiting[order]] = self._waiting
+        self._there = now - self._since[self.waiting]
+        ages = self.ages + (now if self.grows.always else self._there)
+        self.priority = np.floor(self._fixed + self._changing(ages, now, system.ended))
+        order = np.argsort(-self.priority, kind="stable")
+        self._rank[self.waiting[order]] = self.waiting
         return self._rank
 
     def limit(self, ahead: Floats, backfill: Backfill) -> None:
         """Let rows reserve within the window that are old and high enough, and others not."""
-        is_old = self._waited + self._there >= backfill.least_age
-        is_high = self._priority >= backfill.least_priority
-        ahead[self._waiting] = np.where(is_old & is_high, backfill.window, 0)
+        is_old = self.waited + self._there >= backfill.least_age
+        is_high = self.priority >= backfill.least_priority
+        ahead[self.waiting] = np.where(is_old & is_high, backfill.window, 0)
 
     def noting(self, actions: Iterable[Action]) -> Iterator[Action]:
         """Yield actions, and note the jobs that they start."""
         for action in actions:
             yield action
-            if self._usage is not None and isinstance(action, Start):
-                self._usage.start(action.job)
+            if self.usage is not None and isinstance(action, Start):
+                self.usage.start(action.job)
 
     def _changing(self, ages: Floats, now: float, ended: Iterable[int]) -> Floats:
         """Return the points of each waiting job for its age and its fair share."""
-        found = self._grows.of(ages)
-        if self._usage is not None:
-            found = found + self._usage.points(now, ended)[self._usage.owner[self._waiting]]
-        return np.where(self._are_set, 0.0, found)
-
-
-class _News(NamedTuple):
-    """What a policy hears of at a decision."""
-
-    now: float
-    submitted: list[int]
-    ended: list[int]
-    rejected: list[int]
+        found = self.grows.of(ages)
+        if self.usage is not None:
+            found = found + self.usage.points(now, ended)[self.usage.owner[self.waiting]]
+        return np.where(self.are_set, 0.0, found)
 
 
 @dataclass
@@ -208,7 +196,9 @@ class Reserving(Conservative):
             self._on_nodes.order_by(self.by_priority.rank(system))
             self.by_priority.limit(self._on_nodes.tables.turns.ahead, self.backfill)
         submitted = system.submitted if self.gate is None else self.gate.admit(system)
-        news = _News(system.now, submitted, system.ended, system.rejected)
+        news = SimpleNamespace(
+            now=system.now, submitted=submitted, ended=system.ended, rejected=system.rejected
+        )
         actions = self._on_nodes.actions(news)  # type: ignore[arg-type]
         return actions if self.by_priority is None else self.by_priority.noting(actions)
 

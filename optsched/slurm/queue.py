@@ -1,19 +1,19 @@
-"""The queue of Slurm: pending and running jobs, as ``squeue --json`` writes them."""
+"""The queue of Slurm, as ``squeue --json`` writes it, and the factors of its priorities."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from optsched.errors import InputError
 from optsched.files import MOST, read_bytes
-from optsched.numbers import counted
+from optsched.numbers import counted, whole_number
 from optsched.sites.job_request import JobRequest
 from optsched.sites.slurm_files import (
     NO_VALUE,
@@ -23,6 +23,7 @@ from optsched.sites.slurm_files import (
     lines_of,
     on_several_lines,
     read_dump,
+    read_text,
 )
 from optsched.sites.slurm_notation import (
     Shares,
@@ -37,8 +38,7 @@ from optsched.sites.slurm_notation import (
 LAST_WITH_SHARED = 44
 """Last version of the data parser that says which jobs are exclusive; version 45 is silent."""
 
-VERSION_OF_FIELDS = 38
-"""Version of Slurm 22.05, whose fields of memory are never those of the GPUs."""
+VERSION_OF_FIELDS = 38  # version of Slurm 22.05, whose fields of memory are never those of the GPUs
 
 MEMORY_STATED = ("JOB_MEM_SET", "EXACT_MEMORY_REQUESTED")
 """Flags of a job that states its memory, of each node or of each core."""
@@ -49,18 +49,18 @@ WITH_UNSTATED_SEGMENTS = range(40, 43)
 FIRST_WITH_SPREAD = 44
 """First version that says whether a job asks each of its segments of another block."""
 
-SAME_NODE = ("node", "none")
-"""What Slurm writes for jobs that share their nodes with no other job."""
+SAME_NODE = ("node", "none")  # what Slurm writes for jobs that share their nodes with no other job
 
 MOST_TASKS = 4_000_001
 """Most tasks of a job array that Slurm can be configured for; of all arrays of a queue, too."""
 
 UNSTATED = {
-    "switches": "switches",
-    "planned_nodes": "planned nodes",
-    "allocations.gres": "allocated GPUs and other generic resources",
+    "exclusive": "whether {} {} exclusive",
+    "switches": "the switches of {}",
+    "planned_nodes": "the planned nodes of {}",
+    "allocations.gres": "the allocated GPUs and other generic resources of {}",
 }
-"""Words for the fields that a dump may not state of a job, beside `QueuedJob.exclusive`."""
+"""What a dump may not state of jobs, by field of `QueuedJob`."""
 
 ENDED = frozenset(
     (
@@ -218,11 +218,7 @@ class SlurmQueue:
         """What the dump does not state, counted."""
         found = []
         for name, number in self.missing.items():
-            jobs = counted(number, "job")
-            if name == "exclusive":
-                text = f"whether {jobs} {'is' if number == 1 else 'are'} exclusive"
-            else:
-                text = f"the {UNSTATED[name]} of {jobs}"
+            text = UNSTATED[name].format(counted(number, "job"), "is" if number == 1 else "are")
             found.append(f"the queue does not state {text}")
         return tuple(found)
 
@@ -297,6 +293,8 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
     stated = _stated(record, texts.get(job_id), missing)
     priority, whole = record.count("priority"), record.count("het_job_id")
     limit = record.number("time_limit")
+    is_silent = record.dump.version in WITH_UNSTATED_SEGMENTS
+    states_segment = "segment_size" in record.fields or not is_silent
     return QueuedJob(
         job_id=job_id,
         array_id=array_id,
@@ -346,12 +344,13 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         licences=record.text("licenses"),
         dependency=record.text("dependency"),
         reservation=record.text("resv_name"),
-        segment=_segment(record),
+        segment=record.count("segment_size", short=True) if states_segment else None,
         segments_together="CONSOLIDATE_SEGMENTS" in record.words("flags"),
         other=tuple(_other(record)),
         tres=record.parsed("tres_alloc_str", tres) or asked,
         priority=priority,
-        nice=_signed(record.integer("nice")),
+        # version 38 writes it without its sign
+        nice=nice - 2**32 if 2**31 <= (nice := record.integer("nice")) < 2**32 else nice,
         comment=record.text("comment"),
         requeues=record.flag("requeue") and record.flag("batch_flag"),
         allocations=_allocations(record, missing),
@@ -378,11 +377,6 @@ def _stated(record: RecordFields, text: _Text | None, missing: Counter[str]) -> 
         missing["switches"] += 1
         missing["planned_nodes"] += 1
     return (text or _Text())._replace(exclusive=exclusive)
-
-
-def _signed(number: int) -> int:
-    """Return a number of 32 bits with its sign, which version 38 writes without."""
-    return number - 2**32 if 2**31 <= number < 2**32 else number
 
 
 def _exclusive(word: str) -> str:
@@ -459,12 +453,6 @@ def _ranges(tasks: tuple[int, ...]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
-def _segment(record: RecordFields) -> int | None:
-    if "segment_size" not in record.fields and record.dump.version in WITH_UNSTATED_SEGMENTS:
-        return None
-    return record.count("segment_size", short=True)
-
-
 def _other(record: RecordFields) -> Iterator[str]:
     """Yield in words what a job asks beyond the fields of `QueuedJob`."""
     counted = {
@@ -502,39 +490,30 @@ def _other(record: RecordFields) -> Iterator[str]:
 
 
 def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocation, ...]:
-    """Return the amounts that a job has on each node."""
     resources = record.fields.get("job_resources")
     if not resources:
         return ()
     expected = "nodes with their cores and memory"
     try:
         if "allocated_nodes" in resources:
-            nodes = [
-                (
-                    node["nodename"],
-                    sum(len(socket["cores"]) for socket in node["sockets"].values()),
-                    node["memory_allocated"],
-                )
-                for node in resources["allocated_nodes"]
-            ]
+            nodes = resources["allocated_nodes"]
+            names = [node["nodename"] for node in nodes]
+            memory = [node["memory_allocated"] for node in nodes]
+            sockets = [node["sockets"].values() for node in nodes]
+            cores = [sum(len(one["cores"]) for one in its) for its in sockets]
         else:
-            nodes = [
-                (
-                    node["name"],
-                    sum(
-                        "ALLOCATED" in core["status"]
-                        for socket in node["sockets"]
-                        for core in socket["cores"]
-                    ),
-                    node["memory"]["allocated"],
-                )
-                for node in resources["nodes"]["allocation"]
+            nodes = resources["nodes"]["allocation"]
+            names = [node["name"] for node in nodes]
+            memory = [node["memory"]["allocated"] for node in nodes]
+            stated = [
+                [core["status"] for one in node["sockets"] for core in one["cores"]]
+                for node in nodes
             ]
+            cores = [sum("ALLOCATED" in status for status in its) for its in stated]
     except (KeyError, TypeError, AttributeError):
         raise record.wrong("job_resources", expected) from None
-    if not all(
-        type(node) is str and type(memory) is int and 0 <= memory < NO_VALUE
-        for node, _, memory in nodes
+    if not all(type(name) is str for name in names) or not all(
+        type(each) is int and 0 <= each < NO_VALUE for each in memory
     ):
         raise record.wrong("job_resources", expected)
     try:
@@ -542,12 +521,13 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
         there = [(gres(text), tuple(shares_in_use(text))) for text in texts]
     except InputError:
         raise record.wrong("gres_detail", "a list such as gpu:a100:2(IDX:0-1)") from None
-    if there and len(there) != len(nodes):
+    if there and len(there) != len(names):
         missing["allocations.gres"] += 1
         there = []
+    there = there or [({}, ())] * len(names)
     return tuple(
-        Allocation(node=node, cores=cores, memory=memory, gres=has, shares=shares)
-        for (node, cores, memory), (has, shares) in zip(nodes, there or [({}, ())] * len(nodes))
+        Allocation(node=node, cores=count, memory=most, gres=has, shares=shares)
+        for node, count, most, (has, shares) in zip(names, cores, memory, there)
     )
 
 
@@ -590,12 +570,85 @@ def _line(line: str) -> tuple[int, _Text]:
         exclusive = "node"
     switches = _SWITCHES.findall(line)[-1:]
     planned = _PLANNED.search(line)
+    field = "SchedNodeList"
     try:
         nodes = hosts(planned[1]) if planned else ()
-    except InputError as error:
-        raise InputError(*error.mistakes, field="SchedNodeList") from None
-    try:
+        field = "Switches"
         wait = seconds(switches[0][1]) if switches and switches[0][1] else 0
     except InputError as error:
-        raise InputError(*error.mistakes, field="Switches") from None
+        raise InputError(*error.mistakes, field=field) from None
     return int(job_id[1]), _Text(exclusive, int(switches[0][0]) if switches else 0, wait, nodes)
+
+
+FACTORS = {
+    "SITE": "site",
+    "AGE": "age",
+    "ASSOC": "association",
+    "FAIRSHARE": "fair share",
+    "JOBSIZE": "job size",
+    "PARTITION": "partition",
+    "QOS": "QOS",
+    "NICE": "nice",
+    "TRES": "TRES",
+}
+"""Words for the columns of ``sprio``, all of which are weighted."""
+
+_OF_TRES = re.compile(r"=([0-9]{1,15}(?:\.[0-9]{1,9})?)(?=,|$)")
+
+Factors: TypeAlias = Mapping[int, Mapping[str, int]]
+"""The weighted factors of each pending job by its number."""
+
+
+def read_factors(folder: Path) -> Factors:
+    """Return the factors in a folder with captured output of Slurm; none without ``sprio.txt``."""
+    path = captured_file(folder, "sprio.txt")
+    if path is None:
+        return {}
+    header, *lines = read_text(path).splitlines() or [""]
+    names = header.split()
+    if "JOBID" not in names or "PRIORITY" not in names:
+        raise InputError("no JOBID and PRIORITY; expected what sprio -l writes", file=path, line=1)
+    # the partition has a name and a factor, and the last columns may be empty
+    numbers = [place for place, name in enumerate(names) if name in FACTORS]
+    first = names.index("PRIORITY")
+    found: dict[int, Mapping[str, int]] = {}
+    for number, line in enumerate(lines, 2):
+        words = line.split()
+        if not words:
+            continue
+        job = whole_number(words[0])
+        if job is None:
+            mistake = f"{words[0]!r}; expected the number of a job"
+            raise InputError(mistake, file=path, line=number, field="JOBID")
+        factors: dict[str, int] = {}
+        for place in numbers:
+            word = words[place] if first < place < len(words) else ""
+            if (value := whole_number(word.lstrip("-"))) is not None:
+                sign = -1 if names[place] == "NICE" else 1
+                factors[FACTORS[names[place]]] = sign * value
+            elif each := _OF_TRES.findall(word):
+                factors[FACTORS[names[place]]] = round(sum(map(float, each)))
+        found[job] = factors
+    return found
+
+
+def behind_by(
+    job: QueuedJob, others: Iterable[QueuedJob], factors: Factors
+) -> list[tuple[str, int]]:
+    """Return by how much jobs before another are ahead in each factor on average, most first."""
+    own = factors.get(job.job_id)
+    there = [factors[each.job_id] for each in others if each.job_id in factors]
+    if own is None or not there:
+        return []
+    mean = {
+        name: sum(each.get(name, 0) for each in there) / len(there) - own.get(name, 0)
+        for name in FACTORS.values()
+    }
+    found = [(name, round(ahead)) for name, ahead in mean.items() if round(ahead) > 0]
+    return sorted(found, key=lambda pair: -pair[1])
+
+
+def set_by_operator(job: QueuedJob, factors: Factors) -> bool:
+    """Return whether an operator has set the priority of a job: Slurm then shows no factors."""
+    own = factors.get(job.job_id)
+    return own is not None and job.priority > 1 and not any(own.values())

@@ -213,7 +213,6 @@ class Relief:
 
     @cached_property
     def _pins(self) -> Updates:
-        """The update that pins the job, if it can be pinned."""
         explanation = self.explanation
         row = Row(explanation.job.label, explanation.job, explanation.request)
         problem = NodePlacement(**placement_fields([row], explanation.supply))

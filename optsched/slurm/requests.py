@@ -33,20 +33,7 @@ from optsched.sites.job_request import (
 from optsched.sites.parts import FLEX, Blocks, Reservation, Torus, Tree
 from optsched.sites.site import Partition
 from optsched.sites.slurm_notation import SHARED
-from optsched.slurm.access import (
-    admits,
-    affordable,
-    cores_for_memory,
-    keeps_parts,
-    limits_changed,
-    longest,
-    open_partitions,
-    partitions_of,
-    reservations_of,
-    why_closed,
-    why_not_in,
-    with_gpu_defaults,
-)
+from optsched.slurm import access
 from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.supply import Supply, beside
@@ -59,11 +46,8 @@ WAITING = frozenset(
 )
 """Reasons of Slurm that are no rule: for want of resources, or checked here from other fields."""
 
-OF_PARTITION = "Partition"
-"""Start of the reasons that concern one partition, of several perhaps."""
-
-OF_LIMITS = ("Assoc", "QOS")
-"""Starts of the reasons that name a limit of an association or a QOS."""
+OF_PARTITION = "Partition"  # start of the reasons that concern one partition, of several perhaps
+OF_LIMITS = ("Assoc", "QOS")  # starts of the reasons that name a limit of an association or a QOS
 
 HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 """States of jobs that wait for someone to release them."""
@@ -122,17 +106,14 @@ class Request:
     def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
         """Return the groups that hold all chunks, and the blocks if it is one of them."""
         if self.has_shares:
-            raise UnplaceableError(
-                "it asks for shares of a GPU, and what it lacks of them is not modelled"
-            )
+            what = "it asks for shares of a GPU, and what it lacks of them"
+            raise UnplaceableError(f"{what} is not modelled")
         if not self.limits:
             return self.span, supply.blocks
         limit = self.limits[0]
         if len(self.limits) > 1 or limit.most != 1:
-            raise UnplaceableError(
-                f"it may be in several of the {limit.level}, "
-                "and what it lacks there is not modelled"
-            )
+            what = f"it may be in several of the {limit.level}, and what it lacks there"
+            raise UnplaceableError(f"{what} is not modelled")
         return "block", limit.groups
 
     def fewest_nodes(self, supply: Supply) -> int:
@@ -189,15 +170,17 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     if job.array_limit and started >= job.array_limit:
         return f"its array has reached its limit of {counted(job.array_limit, 'running task')}"
     if job.reservation:
-        why = [why_not_in(job, each, supply) for each in reservations_of(job, supply)]
+        why = [access.why_not_in(job, each, supply) for each in access.reservations_of(job, supply)]
         if not why:
             return f"there is no reservation {job.reservation} that is shown"
         if all(why):
             return "; ".join(why)
-    partitions = partitions_of(job, supply)
-    if partitions and not open_partitions(job, supply):
+    partitions = access.partitions_of(job, supply)
+    if partitions and not access.open_partitions(job, supply):
         return _no_partition(job, supply)
-    if job.reason.startswith(OF_LIMITS) and limits_changed(job, supply):
+    if job.reason.startswith(OF_LIMITS) and supply.limits.has_changed(
+        job, access.own_qos_of(job, supply)
+    ):
         return ""  # they are known, and others than when Slurm named them
     if job.reason in WAITING or (job.reason.startswith(OF_PARTITION) and len(partitions) > 1):
         return ""
@@ -235,14 +218,14 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
     found: list[Request] = []
     refusals = []
     for own in _in_each_reservation(job, supply):
-        if (binding := _binding(own, supply)) and keeps_parts(binding, supply):
+        if (binding := _binding(own, supply)) and access.keeps_parts(binding, supply):
             name = binding.name
             refusals.append(UnplaceableError(f"reservation {name} has parts of its nodes alone"))
             continue
         licences = licences_of(own, supply)
-        for partition in open_partitions(own, supply):
+        for partition in access.open_partitions(own, supply):
             permitted = _permitted(own, supply, partition)
-            asks = own if job is not asked else with_gpu_defaults(own, partition, supply)
+            asks = own if job is not asked else access.with_gpu_defaults(own, partition, supply)
             for nodes in nodes_with(own.constraint, supply.site) & permitted & with_shards:
                 try:
                     found.append(_within(asks, supply, partition, nodes, licences))
@@ -274,7 +257,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     Together they are met by the nodes of `request`, one of the `alternatives` of the job.
     """
     site = supply.site
-    partitions = open_partitions(job, supply)
+    partitions = access.open_partitions(job, supply)
     inside = site.of_partitions(partitions)
     names = " or ".join(partition.name for partition in partitions)
     found: list[tuple[str, Flags]] = [(f"in partition {names}", inside)]
@@ -289,7 +272,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     found += [(f"not {state}", states != state) for state in ("down", "drained")]
     if supply.completing.any():
         found.append(("not completing a job", ~supply.completing))
-    limit = min((longest(job, [each]) for each in partitions), default=math.inf)
+    limit = min((access.longest(job, [each]) for each in partitions), default=math.inf)
     runs_in = _in_each_reservation(job, supply)
     unreserved: Flags = np.any([_unreserved(each, supply, limit) for each in runs_in], axis=0)
     own = [binding for each in runs_in if (binding := _binding(each, supply))]
@@ -306,22 +289,22 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
 
 def _no_partition(job: QueuedJob, supply: Supply) -> str:
     """Return why no partition is open to a job."""
-    if partitions := partitions_of(job, supply):
-        reasons = (why_closed(job, partition, supply) for partition in partitions)
+    if partitions := access.partitions_of(job, supply):
+        reasons = (access.why_closed(job, partition, supply) for partition in partitions)
         return "; ".join(dict.fromkeys(reasons))
     return f"the site has no partition {' or '.join(job.partitions) or 'for it'}"
 
 
 def _in_each_reservation(job: QueuedJob, supply: Supply) -> list[QueuedJob]:
     """Return a job as it would be in each of its reservations in which it may start."""
-    there = reservations_of(job, supply)
-    there = [each for each in there if not why_not_in(job, each, supply)] or there
+    there = access.reservations_of(job, supply)
+    there = [each for each in there if not access.why_not_in(job, each, supply)] or there
     return [replace(job, reservation=each.name) for each in there] or [job]
 
 
 def _binding(job: QueuedJob, supply: Supply) -> Reservation | None:
     """Return the reservation whose nodes alone a job may use; None if there is none."""
-    own = next(iter(reservations_of(job, supply)), None)
+    own = next(iter(access.reservations_of(job, supply)), None)
     return own if own is not None and own.nodes and FLEX not in own.flags else None
 
 
@@ -341,7 +324,7 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
             raise UnplaceableError(f"licence {name} is not one of the site")
     if not found:
         return {}
-    last = supply.time + longest(job, partitions_of(job, supply))
+    last = supply.time + access.longest(job, access.partitions_of(job, supply))
     own = job.reservation.split(",")
     others = [each for each in supply.reservations if each.name not in own]
     return found | {
@@ -371,8 +354,8 @@ def licences_from(job: QueuedJob, supply: Supply, start: float, limit: float) ->
 def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
     """Return the nodes of a partition on which a job may start now and run to its limit."""
     permitted = supply.site.of_partitions([partition])
-    for each in reservations_of(job, supply):
-        if not admits(job, each, supply, partition.name):
+    for each in access.reservations_of(job, supply):
+        if not access.admits(job, each, supply, partition.name):
             return np.zeros_like(permitted)
     own = _binding(job, supply)
     if own is not None:
@@ -380,7 +363,7 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
         permitted &= usable & _marked(own.nodes, supply)
     else:
         permitted &= supply.usable
-    permitted &= _unreserved(job, supply, longest(job, [partition]))
+    permitted &= _unreserved(job, supply, access.longest(job, [partition]))
     for _, nodes in _open(job, supply):
         permitted &= nodes
     return permitted & ~supply.completing & ~_marked(job.excluded, supply)
@@ -392,23 +375,15 @@ def _open(job: QueuedJob, supply: Supply) -> list[tuple[str, Flags]]:
         ("not owned by another user", supply.owners, job.user),
         ("not with jobs of another MCS label", supply.labels, job.mcs_label),
     )
-    return [
-        (text, np.array([each in ("", own) for each in there], dtype=bool))
-        for text, there, own in rules
-        if {*there} - {"", own}
-    ]
+    found = ((text, (there == "") | (there == own)) for text, there, own in rules)
+    return [(text, nodes) for text, nodes in found if not nodes.all()]
 
 
 def shares_with_own(job: QueuedJob, supply: Supply) -> bool:
     """Return whether a job shares its nodes only with jobs of its user."""
-    return job.exclusive == "user" or any(p.exclusive_user for p in partitions_of(job, supply))
-
-
-def _joined(job: QueuedJob, supply: Supply) -> Flags:
-    """Return the nodes on which only jobs of the user of a job run."""
-    return np.array(
-        [job.user in (owner, only) for owner, only in zip(supply.owners, supply.users)], dtype=bool
-    ) & bool(job.user)
+    return job.exclusive == "user" or any(
+        p.exclusive_user for p in access.partitions_of(job, supply)
+    )
 
 
 def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
@@ -450,7 +425,6 @@ def _unreserved(job: QueuedJob, supply: Supply, limit: float) -> Flags:
 
 @lru_cache(maxsize=8)  # the lists of many jobs are the same, and may be long
 def _marked(names: tuple[str, ...], supply: Supply) -> Flags:
-    """Return which nodes of the site have one of the names."""
     marked = np.zeros(len(supply.site.nodes), dtype=bool)
     marked[supply.site.known_places(names)] = True
     return read_only(marked)
@@ -460,7 +434,7 @@ def _within(
     job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, licences: dict[str, int]
 ) -> Request:
     """Return the request of a job for some nodes of a partition."""
-    if reason := cores_for_memory(job, partition, supply):
+    if reason := access.cores_for_memory(job, partition, supply):
         raise UnplaceableError(reason)
     columns, capacity = supply.layout, supply.capacity[nodes]
 
@@ -477,10 +451,11 @@ def _within(
     exclusive = job.is_alone(partition, columns)
     joins = None
     if not exclusive and (job.exclusive == "user" or partition.exclusive_user):
-        exclusive, joins = True, _joined(job, supply)
+        joins = (supply.owners == job.user) | (supply.users == job.user)
+        exclusive, joins = True, joins & bool(job.user)
         notes.append("of the jobs of its user it joins those that run, not other pending ones")
     elif not exclusive and job.mcs_label and supply.by_label:
-        exclusive, joins = True, np.array([each == job.mcs_label for each in supply.labels])
+        exclusive, joins = True, supply.labels == job.mcs_label
         notes.append("of the jobs of its MCS label it joins those that run, not other pending ones")
     if job.takes_all_memory(columns):
         notes.append("it asks for all memory of its nodes and so shares none of them")
@@ -499,7 +474,7 @@ def _within(
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
     if exclusive:
         count = division.chunks if division.most_per_node == 1 else job.least_nodes
-        nodes = affordable(job, partition, supply, nodes, count)
+        nodes = access.affordable(job, partition, supply, nodes, count)
     if exclusive and partition.name in supply.cores_left:
         nodes = nodes & (supply.site.capacity[:, 0] <= supply.access[partition.name].cores_per_node)
     span = "anywhere"

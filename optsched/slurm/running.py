@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,15 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.arrays import Flags, Ints
+from optsched.arrays import Ints
 from optsched.numbers import counted
 from optsched.sites.job_request import UnplaceableError, unit_of
 from optsched.sites.site import some
 from optsched.sites.slurm_files import captured_folder
 from optsched.sites.slurm_notation import SHARED
 from optsched.slurm.access import NO_RULES, nodes_of, open_partitions, own_qos_of, partitions_of
-from optsched.slurm.factors import read_factors, set_by_operator
-from optsched.slurm.queue import QueuedJob, SlurmQueue, read_queue
+from optsched.slurm.queue import QueuedJob, SlurmQueue, read_factors, read_queue, set_by_operator
 from optsched.slurm.requests import licences_of, shares_with_own
 from optsched.slurm.supply import Supply, beside, read_supply
 
@@ -168,8 +167,6 @@ def hidden_licences(queue: SlurmQueue, supply: Supply) -> dict[str, int]:
 
 
 class _Running(NamedTuple):
-    """A running job."""
-
     job: QueuedJob
     held: Held
     end: float  # see `end_of`
@@ -179,16 +176,11 @@ class _Running(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _running(supply: Supply, queue: SlurmQueue) -> tuple[_Running, ...]:
-    return tuple(
-        _Running(
-            job,
-            held_by(job, supply),
-            end_of(job, supply.time),
-            shares_with_own(job, supply),
-            is_alone(job, supply),
-        )
-        for job in queue.running
-    )
+    found = []
+    for job in queue.running:
+        owns, alone = shares_with_own(job, supply), is_alone(job, supply)
+        found.append(_Running(job, held_by(job, supply), end_of(job, supply.time), owns, alone))
+    return tuple(found)
 
 
 @lru_cache(maxsize=32)
@@ -201,22 +193,14 @@ def supply_at(supply: Supply, queue: SlurmQueue, time: int) -> Supply:
     time, jobs = max(time, supply.time), _running(supply, queue)
     if (closed := supply.closing <= time).any():
         supply = supply.with_states(closed & supply.site.is_usable, "drained")
-    found = _after(supply, jobs, lambda each: each.end <= time)
+    ended = [each for each in jobs if each.end <= time]
+    found = _after(supply, ended, [each for each in jobs if each.end > time])
     return replace(found, time=time, completing=supply.completing & (time == supply.time))
 
 
-def supply_without(supply: Supply, queue: SlurmQueue, gone: Collection[int]) -> Supply:
-    """Return the supply without the running jobs of some numbers."""
-    return _after(supply, _running(supply, queue), lambda each: each.job.job_id in gone)
-
-
-def _after(
-    supply: Supply, jobs: Sequence[_Running], has_ended: Callable[[_Running], bool]
-) -> Supply:
-    """Return the supply after the end of some jobs."""
+def _after(supply: Supply, ended: Sequence[_Running], stay: Sequence[_Running]) -> Supply:
+    """Return the supply after the end of some running jobs, while the others stay."""
     site, limits = supply.site, supply.limits
-    ended = [each for each in jobs if has_ended(each)]
-    stay = [each for each in jobs if not has_ended(each)]
     cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
     free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
     for job, held, end, *_ in ended:
@@ -317,11 +301,8 @@ def _users(jobs: Iterable[_Running], in_use: Ints) -> NDArray[np.object_]:
     return np.where(hidden > 0, "", np.array([*only], object))
 
 
-MOST_VIEWS = 8
-"""Most sets of jobs that may be preempted of which each is played by itself."""
-
-NO_TIME = "00:00:00"
-"""A ``PreemptExemptTime`` that protects no job."""
+MOST_VIEWS = 8  # most sets of jobs that may be preempted of which each is played by itself
+NO_TIME = "00:00:00"  # a ``PreemptExemptTime`` that protects no job
 
 _NUMBER = re.compile(r":([0-9]+)")
 
@@ -353,16 +334,11 @@ def may_preempt(
                 tiers.get(name, own) < own and supply.access.get(name, NO_RULES).preempted
                 for name in each.partitions
             )
-        if may and _is_on(each, there, supply):
-            found.append(each)
+        if may:
+            its = supply.site.known_places(each.nodes)  # or where a pending one may be
+            if there[nodes_of(each, supply) if each.state == "PENDING" else its].any():
+                found.append(each)
     return tuple(found)
-
-
-def _is_on(job: QueuedJob, there: Flags, supply: Supply) -> bool:
-    """Return whether a running job is on some of the nodes, or a pending one may be."""
-    if job.state == "PENDING":
-        return bool((nodes_of(job, supply) & there).any())
-    return bool(there[supply.site.known_places(job.nodes)].any())
 
 
 def unseen_preemption(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[str, ...]:
@@ -413,5 +389,8 @@ def views(queue: SlurmQueue, supply: Supply) -> tuple[View, ...]:
     for gone, jobs in seen.items() if len(seen) <= MOST_VIEWS else ():
         left = tuple(each for each in queue.jobs if each.job_id not in gone)
         own = frozenset(each.job_id for each in jobs)
-        found.append(View(own, replace(queue, jobs=left), supply_without(supply, queue, gone)))
+        runs = _running(supply, queue)
+        ended = [each for each in runs if each.job.job_id in gone]
+        there = _after(supply, ended, [each for each in runs if each.job.job_id not in gone])
+        found.append(View(own, replace(queue, jobs=left), there))
     return tuple(found)

@@ -141,12 +141,8 @@ def _columns_of_rules(rows: Sequence[Row], queue: SlurmQueue, supply: Supply) ->
 
 
 def _who(jobs: Sequence[QueuedJob]) -> dict[str, list[str]]:
-    return {
-        "user": [job.user for job in jobs],
-        "account": [job.account for job in jobs],
-        "qos": [job.qos for job in jobs],
-        "partition": [",".join(job.partitions) for job in jobs],
-    }
+    texts = {name: [getattr(job, name) for job in jobs] for name in ("user", "account", "qos")}
+    return texts | {"partition": [",".join(job.partitions) for job in jobs]}
 
 
 def _rows(job: QueuedJob, request: Request, supply: Supply, started: int) -> list[Row]:
@@ -338,7 +334,11 @@ def amounts_to_weigh(rows: Sequence[Row], supply: Supply, weigh: str) -> list[in
         ranks = [len(rows) - rank[priority] for priority in priorities]
         if weigh == "rank":
             return ranks
-        return _first_of_all(ranks, [row.request.fits(supply) for row in rows])
+        fitting = [at for at, row in enumerate(rows) if row.request.fits(supply)]
+        if fitting:  # the first one weighs more than all after it
+            first = max(fitting, key=ranks.__getitem__)
+            ranks[first] = sum(ranks) - ranks[first] + 1
+        return ranks
     if weigh == "nodes":
         return [row.request.fewest_nodes(supply) for row in rows]
     name = {"cores": CORES, "gpus": "gpu"}[weigh]
@@ -348,16 +348,6 @@ def amounts_to_weigh(rows: Sequence[Row], supply: Supply, weigh: str) -> list[in
 def _tells_order(priorities: Sequence[int]) -> bool:
     """Return whether priorities tell the order of jobs alone, but for a few that somebody set."""
     return bool(priorities) and sorted(priorities)[len(priorities) // 2] >= TELLS_ORDER
-
-
-def _first_of_all(ranks: Sequence[int], fits: Sequence[bool]) -> list[int]:
-    """Return the ranks as weights; of the first job that fits more than of all jobs after it."""
-    weights = list(ranks)
-    there = [job for job in range(len(ranks)) if fits[job]]
-    if there:
-        first = max(there, key=lambda job: ranks[job])
-        weights[first] = sum(ranks) - ranks[first] + 1
-    return weights
 
 
 def _weights(rows: Sequence[Row], supply: Supply, weigh: str, most: int) -> Ints:

@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -35,19 +36,17 @@ from optsched.simulator.scenario import versions
 from optsched.sites.job_request import CORES, MEMORY, UnplaceableError
 from optsched.sites.site import some
 from optsched.sites.slurm_notation import host_list
-from optsched.slurm.access import open_partitions
 from optsched.slurm.defragmentation import Defragmentation, defragment
 from optsched.slurm.order import age, tasks
 from optsched.slurm.queue import ENDED, QueuedJob, SlurmQueue
-from optsched.slurm.requests import Request, alternatives
+from optsched.slurm.requests import alternatives
 from optsched.slurm.running import supply_at
 from optsched.slurm.supply import Supply
 from optsched.traces.trace import SECONDS_PER_DAY, Trace
 
 WEEK = 7 * SECONDS_PER_DAY
 
-MONDAY = 3 * SECONDS_PER_DAY
-"""Seconds from a Monday to the first second of 1970, a Thursday."""
+MONDAY = 3 * SECONDS_PER_DAY  # seconds from a Monday to the first second of 1970, a Thursday
 
 GPU = "gpu"
 
@@ -146,15 +145,9 @@ class ClusterState:
             whole = int((~self.now.busy[nodes] & (free[nodes, 0] > 0)).sum())
             some = whole if partition.exclusive else int((free[nodes, 0] > 0).sum())
             most = int(min(partition.max_nodes, len(nodes)))
-            found.append(
-                Largest(
-                    partition.name,
-                    min(whole, most),
-                    min(some, most),
-                    int(free[nodes, 0].max(initial=0)),
-                    int(free[nodes, gpu].max(initial=0)) if gpu >= 0 else 0,
-                )
-            )
+            cores = int(free[nodes, 0].max(initial=0))
+            gpus = int(free[nodes, gpu].max(initial=0)) if gpu >= 0 else 0
+            found.append(Largest(partition.name, min(whole, most), min(some, most), cores, gpus))
         return tuple(found)
 
     @cached_property
@@ -188,9 +181,10 @@ class ClusterState:
         """The least cores and memory that a job of the queue asks for each of its GPUs."""
         asked = []
         for job in self.queue.pending:
-            request = self._request(job)
-            if request is not None and (gpus := request.demand.get(GPU, 0)):
-                asked.append((request.demand[CORES] / gpus, request.demand[MEMORY] / gpus))
+            with suppress(UnplaceableError):
+                demand = alternatives(job, self.supply.idle)[0].demand
+                if gpus := demand.get(GPU, 0):
+                    asked.append((demand[CORES] / gpus, demand[MEMORY] / gpus))
         for job in self.queue.running:
             asked += [
                 (each.cores / gpus, each.memory / gpus)
@@ -201,14 +195,6 @@ class ClusterState:
             return 1, 0
         cores, memory = zip(*asked)
         return max(1, math.ceil(min(cores))), math.ceil(min(memory))
-
-    def _request(self, job: QueuedJob) -> Request | None:
-        if not open_partitions(job, self.supply.idle):
-            return None
-        try:
-            return alternatives(job, self.supply.idle)[0]
-        except UnplaceableError:
-            return None
 
     @cached_property
     def reasons(self) -> Mapping[str, int]:
@@ -224,15 +210,11 @@ class ClusterState:
         for job in self.queue.pending:
             value = getattr(job, name)
             found.setdefault(value if isinstance(value, str) else ",".join(value), []).append(job)
-        rows = [
-            (
-                value,
-                tasks(jobs),
-                sum(tasks([job]) * job.shown_nodes for job in jobs),
-                float(max(age(job, self.supply.time) for job in jobs)),
-            )
-            for value, jobs in found.items()
-        ]
+        rows = []
+        for value, jobs in found.items():
+            nodes = sum(tasks([job]) * job.shown_nodes for job in jobs)
+            oldest = max(age(job, self.supply.time) for job in jobs)
+            rows.append((value, tasks(jobs), nodes, float(oldest)))
         return sorted(rows, key=lambda row: -row[1])
 
 
@@ -306,15 +288,11 @@ def idle_while_waiting(jobs: Past, nodes: int) -> list[tuple[float, float, float
     hours = np.diff(times) / 3600
     waits = waiting[:-1] > 0
     idle = np.maximum(nodes - busy[:-1], 0)
-    week = _monday(times[:-1])
-    return [
-        (
-            float(one),
-            float(hours[(week == one) & waits].sum()),
-            float((hours * idle)[(week == one) & waits].sum()),
-        )
-        for one in np.unique(week)[::-1].tolist()
-    ]
+    week, found = _monday(times[:-1]), []
+    for one in np.unique(week)[::-1].tolist():
+        inside = (week == one) & waits
+        found.append((one, float(hours[inside].sum()), float((hours * idle)[inside].sum())))
+    return found
 
 
 def _monday(times: NDArray[Any]) -> NDArray[np.float64]:
@@ -323,19 +301,9 @@ def _monday(times: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def largest_first(groups: Sequence[Group]) -> list[Group]:
-    """Return groups, those with most idle nodes first."""
-    return sorted(groups, key=lambda group: (-group.idle, group.name))
-
-
-MOST_BARS = 40
-"""Most groups of nodes in a picture."""
-
-MOST_MOVES = 20
-"""Most moves of running jobs that are listed one by one."""
-
-WEEKS = 12
-"""Most weeks of a table."""
+MOST_BARS = 40  # most groups of nodes in a picture
+MOST_MOVES = 20  # most moves of running jobs that are listed one by one
+WEEKS = 12  # most weeks of a table
 
 
 def page(state: ClusterState, history: Trace | None, source: Path | str | None = None) -> Page:
@@ -387,9 +355,8 @@ def _lead(state: ClusterState) -> str:
 
 
 def _free(state: ClusterState) -> Iterator[Part]:
-    """Yield what is free, by leaf switch and by partition."""
     names = state.supply.site.resources
-    leaves = largest_first(state.by_leaf)
+    leaves = sorted(state.by_leaf, key=lambda group: (-group.idle, group.name))
     if leaves:
         shown = leaves[:MOST_BARS]
         what = "leaf switches or blocks" if leaves[1:] else "the leaf switch or block"
@@ -407,25 +374,12 @@ def _groups(caption: str, label: str, groups: Sequence[Group], names: Sequence[s
     columns: list[str | tuple[str, str]] = [label, "nodes", "in service", "idle"]
     columns += [("free", "memory, GB" if name == MEMORY else name) for name in names]
     columns += [("share that is free", names[place]) for place in whole]
-    rows: list[list[Value]] = [
-        [
-            group.name,
-            group.nodes,
-            group.in_service,
-            group.idle,
-            *(
-                free // 1024 if name == MEMORY else free
-                for name, free in zip(names, group.free.tolist())
-            ),
-            *(
-                share(int(group.free[place]) / int(group.total[place]))
-                if group.total[place]
-                else cell(None)
-                for place in whole
-            ),
-        ]
-        for group in groups
-    ]
+    rows = list[list[Value]]()
+    for group in groups:
+        free, total = group.free.tolist(), group.total.tolist()
+        amounts = (many // 1024 if name == MEMORY else many for name, many in zip(names, free))
+        shares = (share(free[at] / total[at]) if total[at] else cell(None) for at in whole)
+        rows.append([*group[:4], *amounts, *shares])
     return Table(caption, columns, rows)
 
 
@@ -446,7 +400,6 @@ def _largest(state: ClusterState) -> Iterator[Part]:
 
 
 def _won(found: Defragmentation) -> str:
-    """Return how many nodes moves of running jobs would win."""
     more = f"{found.won:,} more whole {'node' if found.won == 1 else 'nodes'}"
     return f"{more} would be idle if {counted(found.jobs, 'running job')} could be moved."
 
@@ -519,24 +472,14 @@ def _proven(found: Defragmentation) -> Iterator[str]:
 
 
 def _reservations(state: ClusterState) -> Iterator[Part]:
-    """Yield the reservations: when, of what, and for whom."""
     rows: list[list[Value]] = []
     for each in sorted(state.supply.reservations, key=lambda one: (one.start, one.name)):
         whom = (f"{kind.replace('_', ' ')} {', '.join(them)}" for kind, them in each.admits.items())
         kept = (f"{count:,} {name}" for name, count in each.licences.items())
         first = f"always in {short(each.ahead)}" if each.ahead is not None else _known(each.start)
-        rows.append(
-            [
-                each.name,
-                first,
-                _known(each.end),
-                len(each.nodes),
-                host_list(each.nodes),
-                ", ".join(kept),
-                "; ".join(whom),
-                ", ".join(each.flags),
-            ]
-        )
+        nodes: list[Value] = [len(each.nodes), host_list(each.nodes)]
+        texts = ", ".join(kept), "; ".join(whom), ", ".join(each.flags)
+        rows.append([each.name, first, _known(each.end), *nodes, *texts])
     if rows:
         yield Table(
             "Reservations, the first ones first; a dash for a time that is not known.",
@@ -547,13 +490,10 @@ def _reservations(state: ClusterState) -> Iterator[Part]:
 
 def _known(seconds: float) -> Value:
     """Return a time; none where it is not finite."""
-    if not math.isfinite(seconds):
-        return None
-    return Cell(moment(seconds, is_short=True), seconds)
+    return Cell(moment(seconds, is_short=True), seconds) if math.isfinite(seconds) else None
 
 
 def _waits(state: ClusterState) -> Iterator[Part]:
-    """Yield who waits, and the reasons that Slurm names."""
     if not state.reasons:
         yield "No job waits."
         return
@@ -575,7 +515,6 @@ def _waits(state: ClusterState) -> Iterator[Part]:
 
 
 def _weeks(state: ClusterState, history: Trace) -> Iterator[Part]:
-    """Yield the waits of the last weeks, and idle nodes while jobs waited."""
     jobs = past(history, state.queue, state.supply.time)
     idle = idle_while_waiting(jobs, len(state.supply.site.nodes))[:WEEKS]
     yield Table(
@@ -590,13 +529,7 @@ def _weeks(state: ClusterState, history: Trace) -> Iterator[Part]:
         waits = weekly_waits(jobs, column)
         first = waits[0].week - WEEKS * WEEK if waits else 0.0
         rows: list[list[Value]] = [
-            [
-                _week(each.week),
-                each.name or "-",
-                each.jobs,
-                duration(each.median),
-                duration(each.longest_tenth),
-            ]
+            [_week(each.week), each.name or "-", each.jobs, *map(duration, each[3:])]
             for each in waits
             if each.week > first
         ]

@@ -97,16 +97,10 @@ class Supply(SlurmSite):
     @cached_property
     def idle(self) -> Supply:
         """What is free when no job runs."""
-        nobody: dict[str, Any] = dict.fromkeys(
-            ("busy", "owners", "labels", "taken", "completing", "users")
-        )
-        return replace(
-            self,
-            free=self.site.capacity,
-            licences=self.site.licences,
-            cores_left=self._most_cores,
-            **nobody,
-        )
+        free = {"free": self.site.capacity, "cores_left": self._most_cores}
+        names = ("busy", "owners", "labels", "taken", "completing", "users")
+        nobody: dict[str, Any] = dict.fromkeys(names)
+        return replace(self, licences=self.site.licences, **nobody | free)
 
     @cached_property
     def _most_cores(self) -> dict[str, Ints]:
@@ -135,22 +129,15 @@ class Supply(SlurmSite):
         return self.widened(self.site.capacity, cores=self._most_cores)
 
     def widened(
-        self,
-        amounts: Ints,
-        nodes: Ints | slice = slice(None),
-        *,
-        cores: Mapping[str, Ints] | None = None,
+        self, amounts: Ints, nodes: Ints | slice = slice(None), *, cores: Mapping[str, Ints]
     ) -> Ints:
-        """Return amounts of the resources on nodes in the columns, shape (nodes, columns).
-
-        `cores` are those of partitions that limit them, 0 for all others.
-        """
+        """Return amounts on nodes in the columns; `cores` by partition that limits them, else 0."""
         own = [
             amounts[:, :2] * np.where(self.threads[nodes] == count, 1, count)[:, None]
             for count in self.thread_counts
         ]
         none = np.zeros(len(amounts), dtype=np.int64)
-        limited = [(cores or {}).get(name, none)[:, None] for name in self.cores_left]
+        limited = [cores.get(name, none)[:, None] for name in self.cores_left]
         return np.hstack([amounts, *own, *limited])
 
     @cached_property

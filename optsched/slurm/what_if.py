@@ -55,15 +55,9 @@ OWNERS = {"user": "user", "account": "account", "qos": "qos", "partition": "part
 OF_TIME = ("TimeLimit", "Wall", "Minutes")
 """Parts of the reasons that a time limit is too long; another limit ends them."""
 
-MOST_ADDED = 100_000
-"""Most nodes that can be added."""
-
-
-MOST_ASKED = 10**6
-"""Most nodes, tasks and cores of a task that a job can ask for."""
-
-MOST_PRIORITY = 2**32 - 3
-"""Highest priority; Slurm gives the numbers above it other meanings."""
+MOST_ADDED = 100_000  # most nodes that can be added
+MOST_ASKED = 10**6  # most nodes, tasks and cores of a task that a job can ask for
+MOST_PRIORITY = 2**32 - 3  # highest priority; Slurm gives the numbers above it other meanings
 
 
 class Change(NamedTuple):
@@ -99,13 +93,7 @@ class Present:
 
 
 def changed(present: Present, changes: Iterable[Change]) -> Present:
-    """Return the present with some changes, one after the other.
-
-    Raises
-    ------
-    InputError
-        If a line cannot be read, or names a job, a node or anything else that is not there.
-    """
+    """Return the present with some changes, one after the other."""
     for each in changes:
         for _, pattern, change in _CHANGES:
             if found := pattern.fullmatch(each.text):
@@ -124,11 +112,7 @@ def changed(present: Present, changes: Iterable[Change]) -> Present:
 def read_changes(stated: Sequence[str], *, is_forecast: bool = False) -> list[Change]:
     """Return the changes: each text is one, or with ``@`` in front a file of them.
 
-    Raises
-    ------
-    InputError
-        If there is no such file, if it has no line, or if a change of the policy is for anything
-        but a forecast.
+    The policy can be changed for a forecast alone.
     """
     found: list[Change] = []
     for text in stated:
@@ -188,10 +172,9 @@ def _add(present: Present, number: str, like: str) -> Present:
             return column + (new[place],) * count
         return np.concatenate((column, np.repeat(new[place : place + 1], count, axis=0)))
 
+    added = np.arange(total, total + count)
     partitions = tuple(
-        replace(each, nodes=np.concatenate((each.nodes, np.arange(total, total + count))))
-        if place in each.nodes
-        else each
+        replace(each, nodes=np.append(each.nodes, added)) if place in each.nodes else each
         for each in site.partitions
     )
     topologies = dict(site.topologies)
@@ -266,25 +249,21 @@ def _hold(present: Present, what: str, kind: str | None, name: str) -> Present:
 
     if what == "hold":
         return present.jobs(lambda job: replace(job, held=True) if chosen(job) else job)
-    given = {
-        job.job_id: new_priority(job, present.queue, present.supply)
-        for job in filter(chosen, present.queue.jobs)
-        if not job.priority
-    }
-    alike: dict[tuple[int, str], list[str]] = {}
-    for job in present.queue.jobs:
-        if job.job_id in given:
-            alike.setdefault(given[job.job_id], []).append(job.label)
+    given, alike = dict[int, int](), dict[tuple[int, str], list[str]]()
+    for job in filter(chosen, present.queue.jobs):
+        if not job.priority:
+            priority, why = new_priority(job, present.queue, present.supply)
+            given[job.job_id] = priority
+            alike.setdefault((priority, why), []).append(job.label)
     present = present.jobs(
-        lambda job: released(job, given.get(job.job_id, (0, ""))[0]) if chosen(job) else job
+        lambda job: released(job, given.get(job.job_id, 0)) if chosen(job) else job
     )
     return _assuming(present, *(_given(labels, *one) for one, labels in alike.items()))
 
 
 def _assuming(present: Present, *texts: str) -> Present:
-    """Return the present with notes on what is assumed."""
-    supply = present.supply
-    return replace(present, supply=replace(supply, notes=(*supply.notes, *texts)))
+    notes = (*present.supply.notes, *texts)  # on what is assumed
+    return replace(present, supply=replace(present.supply, notes=notes))
 
 
 def _given(labels: Sequence[str], priority: int, why: str) -> str:

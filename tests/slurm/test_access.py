@@ -424,6 +424,11 @@ def of_user(text):
     return {"qos": f"Account Limits= User Limits= {text}"}
 
 
+def exceeded(limits, job, own_qos=""):
+    """The first limit that a job exceeds."""
+    return next((why for _, why in limits.broken(job, ASKS, own_qos)), "")
+
+
 def of_account(text):
     return {"qos": f"Account Limits= {text} User Limits="}
 
@@ -449,6 +454,7 @@ def of_account(text):
         ({"user": "GrpTRESMins=cpu=500(500)"}, "500 minutes of cpu (GrpTRESMins): 500 in use"),
         ({"user": "GrpWall=60(60.50)"}, "allows 60 minutes (GrpWall): 60 in use"),
         ({"user": "GrpTRES=gres/gpu=0(0)"}, ""),  # of which it asks for none
+        ({"user": "GrpTRESRunMins=gres/gpu=9(0)", "limit": math.inf}, ""),
         ({"qos": "MinTRESPJ=gres/gpu=1"}, "normal requires at least 1 gres/gpu, and it asks for 0"),
         (of_user("ada(7)={MaxJobsPU=2(2)}"), "user ada allows 2 running jobs (MaxJobsPU): 2 "),
         (of_user("bob(8)={MaxJobsPU=2(2)}"), ""),
@@ -467,17 +473,17 @@ def test_a_job_is_within_a_limit_or_exceeds_it_by_what_is_said(limits, given, wo
     qos = [f"QOS=normal(1) {given['qos']}"] if "qos" in given else []
     others = {name: text for name, text in given.items() if name not in ("qos", "limit")}
     asked = of_ada(limit=given.get("limit", 3600.0))
-    found = limits(*qos, **others).exceeded(asked, ASKS, "")
+    found = exceeded(limits(*qos, **others), asked)
     assert words in found
     assert bool(found) == bool(words)
 
 
 def test_the_qos_of_a_partition_counts_and_comes_before_that_of_the_job(limits):
     strict, loose = "QOS=own(2) GrpJobs=2(2)", "QOS=normal(1) GrpJobs=5(2)"
-    assert "QOS own allows 2" in limits(strict, loose).exceeded(of_ada(), ASKS, "own")
-    assert limits(strict, loose).exceeded(of_ada(), ASKS, "") == ""
+    assert "QOS own allows 2" in exceeded(limits(strict, loose), of_ada(), "own")
+    assert exceeded(limits(strict, loose), of_ada()) == ""
     swapped = limits("QOS=own(2) GrpJobs=5(2)", "QOS=normal(1) GrpJobs=2(2)")
-    assert swapped.exceeded(of_ada(), ASKS, "own") == ""
+    assert exceeded(swapped, of_ada(), "own") == ""
     partition = Partition("all", np.arange(7))
     full = limits("QOS=own(2) GrpTRES=node=3(2)")
     there = supply(limits=full, access={"all": Access(own_qos="own")})

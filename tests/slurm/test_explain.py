@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from optsched.sites.parts import Reservation
 from optsched.slurm.explain import explain, pending_job
-from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.relief import Relief
 from optsched.slurm.requests import alternatives
-from optsched.slurm.reserved import earliest_start
 from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.snapshot import placement_problem
+from optsched.slurm.starts import earliest_start, held_as_planned, planned_to_run
 from optsched.solvers.solving import solve
 
 from .conftest import NODE, NODES, NOW, SMALL, job, left_by, queue_of, running, supply, whole

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.slurm.access import users_of_limit
 from optsched.slurm.explain import explain
-from optsched.slurm.factors import behind_by, read_factors, set_by_operator
 from optsched.slurm.forecast import forecast
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits, read_limits
 from optsched.slurm.order import OF_PARENT, FairTree, fair_shares, tasks
+from optsched.slurm.queue import behind_by, read_factors, set_by_operator
 from optsched.slurm.running import may_preempt
 from optsched.slurm.supply import read_supply
 

@@ -1,4 +1,4 @@
-"""Earliest starts, and room that is kept for blocked jobs so that no plan delays them.
+"""Starts: the earliest ones, those that are kept for blocked jobs, and those that Slurm plans.
 
 As Slurm's backfill scheduler does, the first jobs that do not fit now have the earliest start and
 the nodes that running jobs leave them. A job of the plan that would still run then gets only what
@@ -16,13 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optsched.arrays import Ints
-from optsched.models.node_placement.problem import NodePlacement
-from optsched.sites.job_request import UnplaceableError
+from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.numbers import short
+from optsched.sites.job_request import UnplaceableError, column
 from optsched.slurm.access import longest, partitions_of
 from optsched.slurm.order import rank
 from optsched.slurm.queue import QueuedJob, SlurmQueue
-from optsched.slurm.requests import Request, alternatives, blocked_by_rule
-from optsched.slurm.running import end_of, started_of, supply_at
+from optsched.slurm.requests import Request, alternatives, blocked_by_rule, licences_of
+from optsched.slurm.running import Held, end_of, started_of, supply_at
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields, table
 from optsched.slurm.supply import Supply
 from optsched.solvers.solving import solve
@@ -33,9 +34,6 @@ def earliest_start(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> int | N
 
     Running jobs end at their time limits, and no other job starts meanwhile. None if it never fits,
     or if a rule keeps it from starting of which the end is not known.
-
-    Whether the job fits changes only at `changes`. Between two of reservations only more is free
-    with time, so there the first time at which the job fits is found by bisection.
     """
     times, of_reservations = changes(job, queue, supply)
 
@@ -60,7 +58,8 @@ def first_fit(
 ) -> int | None:
     """Return the first of ascending times that fits; None if none does.
 
-    Between two of reservations only more is free with time.
+    Whether a job fits changes only at `changes`. Between two of reservations only more is free with
+    time, so there the first one is found by bisection.
     """
     first = 0
     for last, time in enumerate(times):
@@ -94,8 +93,7 @@ def changes(job: QueuedJob, queue: SlurmQueue, supply: Supply) -> tuple[list[int
     return sorted({now, *(math.ceil(at) for at in {*ends, *seconds} if at > now)}), seconds
 
 
-PLACED_BY = "tree-best-fit"
-"""The rule by which a blocked job gets its nodes."""
+PLACED_BY = "tree-best-fit"  # the rule by which a blocked job gets its nodes
 
 
 @dataclass(frozen=True)
@@ -251,3 +249,84 @@ def beside(one: Reserved) -> str:
 
 def _longest(job: QueuedJob, supply: Supply) -> float:
     return longest(job, partitions_of(job, supply))
+
+
+RESOLUTION = 60  # seconds to which Slurm's backfill scheduler rounds times (``bf_resolution``)
+
+
+def when(start: int, now: int) -> str:
+    """Return in words when Slurm means to start a job that is pending now.
+
+    A start that is not later is the last estimate of Slurm: the job may not fit.
+    """
+    return "due" if start <= now else f"in {short(start - now)}"
+
+
+def started_now(snapshot: SlurmSnapshot, supply: Supply) -> Placements:
+    """Return the starts that Slurm plans for now as placements of the chunks of requests.
+
+    A job that does not fit there is left out, and so are jobs that are not in the problem. The
+    others may not all fit together: Slurm's plan is from its last cycle.
+    """
+    nodes: list[tuple[int, ...]] = []
+    seen = set[int]()  # Slurm plans the first task of an array
+    for row in snapshot.rows:
+        job = row.job
+        is_due = job.start is not None and job.start <= supply.time and job.job_id not in seen
+        seen.add(job.job_id)
+        there = np.sort(supply.site.known_places(job.planned_nodes if is_due else ()))
+        room = row.request.most(supply)[there].tolist()
+        nodes.append(tuple(_spread(row.request.chunks, room, there)))
+    return Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
+
+
+def planned_to_run(queue: SlurmQueue, time: int) -> tuple[QueuedJob, ...]:
+    """Return the pending jobs that run at a time by Slurm's plan, the next to start first.
+
+    So do those planned within `RESOLUTION` of it, which may start then.
+    """
+    planned = (job for job in queue.pending if job.planned_nodes and job.start is not None)
+    begun = (job for job in planned if (job.start or 0) <= time + RESOLUTION)
+    found = (job for job in begun if time < planned_end(job))
+    return tuple(sorted(found, key=lambda job: (job.start or 0, job.job_id)))
+
+
+def planned_end(job: QueuedJob) -> float:
+    """Return when a pending job ends by Slurm's plan, in seconds since 1970."""
+    start = job.start or 0
+    if job.end is not None and job.end > start:
+        return job.end
+    return math.inf if job.limit is None else start + job.limit
+
+
+def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
+    """Return the amounts that a pending job will hold on the nodes that Slurm plans for it.
+
+    A job that shares no nodes, or of which it is not known what it asks there, holds all of them.
+    """
+    site, idle = supply.site, supply.idle
+    nodes = np.unique(site.known_places(job.planned_nodes))
+    whole = site.capacity[nodes]
+    try:
+        licences, requests = licences_of(job, supply), alternatives(job, idle)
+    except UnplaceableError:
+        return Held(nodes, whole, {})
+    for request in requests:
+        counts = Counter(_spread(request.chunks, request.most(idle)[nodes].tolist(), nodes))
+        if not counts or request.exclusive:
+            continue
+        threads, demand = supply.threads[nodes].tolist(), request.demand
+        each = [[demand[column(name, n)] for name in site.resources] for n in threads]
+        chunks = np.array([counts[node] for node in nodes.tolist()])
+        return Held(nodes, chunks[:, None] * np.array(each), licences)
+    return Held(nodes, whole, licences)
+
+
+def _spread(chunks: int, room: list[int], nodes: Ints) -> list[int]:
+    """Return a node for each chunk: one on each of the nodes, then as many as there is room for."""
+    if not len(nodes) or chunks < len(nodes):
+        return []
+    counts = np.minimum(room, 1)
+    for place, most in enumerate(room):
+        counts[place] += min(most - counts[place], chunks - counts.sum())
+    return np.repeat(nodes, counts).tolist() if counts.sum() == chunks else []
