@@ -74,7 +74,7 @@ def place_for(jobs: Ints, first: int, stop: int, key: NDArray[Any], at: float, j
 @kernel(allocates=False)
 def place_of(jobs: Ints, first: int, stop: int, key: NDArray[Any], job: int) -> int:
     """Return the place of a job in the order of a key, from `first` to `stop`."""
-    return place_for(jobs, first, stop, key, key[job], job)
+    return int(place_for(jobs, first, stop, key, key[job], job))
 
 
 @kernel(allocates=False)
