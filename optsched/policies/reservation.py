@@ -115,18 +115,19 @@ class QueuePolicy(Policy):
             self._head = -1
             return
         order = self.ordered(system)
-        waiting, started = [*system.queue] if order is None else order, 0
-        while started < len(waiting) and machine.fits(demands[waiting[started]]):
+        waiting = system.queue if order is None else order
+        while waiting and machine.fits(demands[waiting[0]]):
             # a job that was held may start before the head that has a reservation
             self._head, self._promised = -1, {}
-            yield Start(waiting[started])
-            started += 1
-        if not self.backfills or len(waiting) < started + 2 or not machine.free:
+            yield Start(waiting[0])
+            if order is not None:  # the queue itself has lost the job
+                del order[0]
+        if not self.backfills or len(waiting) < 2 or not machine.free:
             self._head = -1
             return
-        head, candidates = waiting[started], system.submitted
+        head, candidates = waiting[0], system.submitted
         if order is not None or system.ended or head != self._head:
-            self._head, candidates = head, waiting[started + 1 :]
+            self._head, candidates = head, waiting[1:]
             self._reservation = reserve(system, head)
             shadow = self._reservation.shadow
             self._promised = {head: min(shadow, self._promised.get(head, math.inf))}
