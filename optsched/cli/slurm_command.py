@@ -357,16 +357,16 @@ def _print_jobs(plan: QueuePlan) -> None:
     rows = [
         [
             each.label,
-            each.job.user,
-            ",".join(each.job.partitions),
-            f"{each.job.priority:,}",
+            job.user,
+            ",".join(job.partitions),
+            f"{job.priority:,}",
             host_list(each.nodes) or NO_PLACE,
             ", ".join(each.groups) or NO_PLACE,
-            host_list(each.slurm.nodes) if each.slurm else NO_PLACE,
-            NO_PLACE if start is None else when(start, now),
+            host_list(job.planned_nodes) or NO_PLACE,
+            when(job.start, now) if job.planned_nodes and job.start is not None else NO_PLACE,
         ]
         for each in plan.jobs
-        for start in [each.slurm.start if each.slurm else None]
+        for job in [each.job]
     ]
     if rows:
         print_table(columns, rows, SPARE)

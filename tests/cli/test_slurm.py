@@ -29,7 +29,7 @@ class FakeSlurm:
         self.folder = folder
         self.optsched = optsched
         folder.mkdir()
-        for name in ("squeue", "scontrol", "sinfo"):
+        for name in ("squeue", "scontrol", "sinfo", "sprio", "sacctmgr", "sacct"):
             script = folder / name
             script.write_text(f"#!{sys.executable} -IS\n{FAKE.read_text()}")
             script.chmod(0o755)
