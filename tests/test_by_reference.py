@@ -1,7 +1,5 @@
 """Named tuples that kernels take by reference."""
 
-from __future__ import annotations
-
 import sys
 from typing import NamedTuple
 

@@ -1,5 +1,6 @@
 """README, docs and the demo, run as a reader would run them, and the figures that they state."""
 
+import json
 import re
 import runpy
 import shlex
@@ -8,7 +9,9 @@ import sys
 import types
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 from prose import NAMES, expressions, missing, not_in_files, unsaid, wrong
 
 from optsched import registry
@@ -308,3 +311,39 @@ def test_the_table_of_speeds_has_the_figures_of_the_benchmarks():
         for stated in map(str.strip, ratio):
             decimals = len(stated.partition(".")[2])
             assert f"{float(two) / float(one):.{decimals}f}" == stated
+
+
+NOTEBOOKS = {file.stem: file for file in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["your-own", *(pytest.param(n, marks=pytest.mark.long) for n in NOTEBOOKS if n != "your-own")],
+)
+def test_a_notebook_runs_and_shows_tables_and_pictures(name, tmp_path):
+    notebook = nbformat.read(NOTEBOOKS[name], as_version=4)
+    said = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    asked = "".join(f"float({one}), " for one in expressions(said))
+    asked = f"import json; print(json.dumps([{asked}]))"
+    notebook.cells.append(nbformat.v4.new_code_cell(asked))
+    metadata = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, kernel_name="python3", resources=metadata).execute()
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert not any(output.get("name") == "stderr" for output in outputs)
+    kinds = {kind for output in outputs for kind in output.get("data", ())}
+    pictured = '<img src="data:image/png;base64,'
+    cards = [output.data.get("text/html", "") for output in outputs if "data" in output]
+    assert "image/png" in kinds or any(pictured in card for card in cards)
+    assert wrong(said, json.loads(outputs.pop().text)) == []
+    printed = "\n".join(str(output.get("text") or output.get("data")) for output in outputs)
+    assert unsaid(said, printed) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_is_stored_without_outputs_under_a_heading(name):
+    notebook = nbformat.read(NOTEBOOKS[name], as_version=4)
+    assert notebook.cells[0].source.startswith("# ")
+    for cell in notebook.cells:
+        assert cell.cell_type == "markdown" or (cell.outputs, cell.execution_count) == ([], None)

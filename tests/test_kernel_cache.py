@@ -455,15 +455,14 @@ print(bool(shown))
 @pytest.mark.long
 def test_texts_of_few_runs_compile_nothing_and_are_the_same(tmp_path):
     code = """
-import sys
-import numpy as np
+from numpy import array
 from optsched.machines import texts
-texts.FEW = int(sys.argv[1])
-first, last, runs = np.array([0, 2]), np.array([2, 3]), np.array([[0, 1], [9, 12], [100, 1001]])
-print(*texts.Texts(*texts.interval_text(first, last, runs)), sep=", ")
+texts.FEW = {}
+runs = array([0, 2]), array([2, 3]), array([[0, 1], [9, 12], [100, 1001]])
+print(*texts.Texts(*texts.interval_text(*runs)), sep=", ")
 """
-    for few, compiled in (("4", 0), ("3", 1)):
-        assert python(tmp_path, "-c", code, few)[0] == "0 9-11, 100-1000\n"
+    for few, compiled in ((4, 0), (3, 1)):
+        assert python(tmp_path, "-c", code.format(few))[0] == "0 9-11, 100-1000\n"
         assert len(list(tmp_path.rglob("texts.write_texts*.kernel"))) == compiled
 
 

@@ -1,7 +1,5 @@
 """Settings, TOML, lines, and numbers as people write them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Literal, Optional

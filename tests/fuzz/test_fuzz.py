@@ -23,7 +23,6 @@ CASE = Case(("trace", "clean", "t.swf", "-o", "out.swf"), ("out.swf",))
 WELL = Ended(0, "", "", 0.1)
 REFUSED = Ended(1, "", "optsched: t.swf, line 3: 'x'; expected a number\n", 0.1)
 
-
 KINDS = [
     *("swf", "snapshot-window-mkp", "program-file", "slurm-capture", "sweep-file", "options"),
     *("settings", "outputs", "run-folder"),

@@ -21,7 +21,6 @@ SECONDS = 900
 MEMORY = 6_000_000_000
 """What a command may take, and bytes of address space, as some inputs are hostile."""
 
-
 TELLING = ("optsched: ", "earliest", "least", "left", "status", "objective", "jobs")
 """Beginnings of the lines of output that a table shows."""
 

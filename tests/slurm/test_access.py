@@ -425,7 +425,6 @@ def of_user(text):
 
 
 def exceeded(limits, job, own_qos=""):
-    """The first limit that a job exceeds."""
     return next((why for _, why in limits.broken(job, ASKS, own_qos)), "")
 
 

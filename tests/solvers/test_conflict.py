@@ -1,7 +1,5 @@
 """Requirements in conflict, against all subsets of the rows."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -15,7 +15,6 @@ from optsched.testing import check_solver
 SOON_SOLVED = 1000
 """Reference snapshots in files of at most as many bytes are solved to the end."""
 
-
 OPTIMUM = 741
 """Of `_hard`; proven by all four generic solvers."""
 

@@ -1,7 +1,5 @@
 """Algorithms 2 and 3 of Li et al. (2015), stated by looking at every bin, move and spot."""
 
-from __future__ import annotations
-
 import random
 from math import prod
 from typing import NamedTuple
@@ -84,7 +82,7 @@ class Bin(NamedTuple):
             layer.append(shelf := {})
         shelf[job] = shape
 
-    def without(self, job: int) -> Bin:
+    def without(self, job: int):
         """Return the bin once a job has left it; shelves and layers without a job are gone."""
 
         def rest(shelf: Shelf) -> Shelf:
