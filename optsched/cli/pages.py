@@ -7,6 +7,7 @@ declarations and the results of studies, see `write_pages`.
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -28,7 +29,6 @@ from optsched.solvers.solver import Heuristic
 from optsched.studies.claims import FAILS, HOLDS, OPEN, UNJUDGED
 from optsched.studies.folder import PAGE, PLAN, study_plans
 from optsched.sweeps.sweep_file import KEYS
-from optsched.text_files import read_toml
 
 Rows = Iterator[tuple[str, ...]]
 
@@ -140,7 +140,7 @@ def verdicts(folders: Path | None = None) -> Rows:
     yield "study", "claims", "hold", "do not hold", "not decided", "not judgeable"
     for file in sorted((folders or bundled("studies")).glob("*/results/claims.csv")):
         study = file.parents[1]
-        if "paper" not in read_toml(study / PLAN):
+        if "paper" not in tomllib.loads((study / PLAN).read_text("utf-8")):
             continue
         with file.open(newline="", encoding="utf-8") as lines:
             main = {row["key"]: row["verdict"] for row in reversed([*csv.DictReader(lines)])}
