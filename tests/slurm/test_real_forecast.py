@@ -251,9 +251,9 @@ def test_each_policy_starts_what_slurm_then_starts(slurm) -> None:
     slurm.schedule(f"{AWAKE},bf_job_part_count_reserve=1")  # the first of each partition
     slurm.wait(lambda: slurm.field(small, "State") == "RUNNING")
     assert [slurm.field(job, "State") for job in (large, middle)] == ["PENDING"] * 2
+    slurm.schedule("sched_interval=1,bf_interval=-1")
     slurm.call("scancel", small)
     last = submit(slurm, "queue", "-N1 -t2 --nice=100", 100)
-    slurm.schedule("sched_interval=1,bf_interval=-1")
     time.sleep(4)
     assert slurm.field(last, "State") == "PENDING"
 
