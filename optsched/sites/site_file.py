@@ -158,7 +158,7 @@ class _Table(Table):
         return {key: self.read(key, kind, usual.get(key, REQUIRED)) for key, kind in kinds.items()}
 
     def made(self, kind: Callable[..., _Made], **values: Any) -> _Made | None:
-        """Return what a class makes of the values of this table; None if there are mistakes."""
+        """Return an object of a class with values of this table; None after noting a mistake."""
         if any(mistake.startswith(self.place) for mistake in self.mistakes):
             return None
         try:

@@ -631,7 +631,7 @@ class Future:
     def _counted(
         self, row: Row, running: Mapping[int, int]
     ) -> Iterator[tuple[tuple[str, str, str], int, int, bool]]:
-        """Yield limits: what is left of each, how much a row takes of it, and whether it binds."""
+        """Yield limits: the amount left of each, the amount a row takes, and whether it binds."""
         job, limits = row.job, self.supply.limits
         if job is None or not (row.label or row.is_first):
             return

@@ -40,7 +40,7 @@ LARGE = 2**20
 
 
 class State(NamedTuple):
-    """What is placed so far; the columns of the first four tables are stated above."""
+    """Tables of the jobs placed so far; the columns of the first four tables are stated above."""
 
     bins: Ints
     layers: Ints
